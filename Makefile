@@ -1,0 +1,31 @@
+# The two commands of the README. Each installs what it needs into .venv and nothing outside this folder.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: demo test lint types install clean
+
+demo: install
+	$(BIN)/protopfaith demo
+
+test: lint types
+	$(BIN)/python -m pytest -n 2
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+install: $(INSTALLED)
+
+# uv resolves and downloads in seconds what pip needs minutes for; pip fetches uv itself.
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist

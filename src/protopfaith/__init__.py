@@ -1,0 +1,3 @@
+"""Prototype networks whose explanations are true."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,46 @@
+"""One way in for every kind of extension: a decorated function or class, picked up by a plain dict."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from protopfaith.errors import ProtoPFaithError
+
+T = TypeVar("T")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ends a sentence about an unknown name: the nearest known one, then all of them."""
+    known = sorted(known)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return f"{hint}Known: {', '.join(known)}."
+
+
+class Registry(dict[str, T]):
+    """Named things of one kind.
+
+    >>> SHAPES: Registry[type] = Registry("shape")
+    >>> @SHAPES.register("circle")
+    ... class Circle: ...
+    >>> SHAPES["circle"].__name__
+    'Circle'
+    """
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+
+    def register(self, name: str) -> Callable[[T], T]:
+        def add(thing: T) -> T:
+            if name in self:
+                raise ValueError(f"there is already a {self.kind} named {name!r}")
+            self[name] = thing
+            return thing
+
+        return add
+
+    def __missing__(self, name: str) -> T:
+        raise ProtoPFaithError(f"There is no {self.kind} named {name!r}; {did_you_mean(name, self)}")
