@@ -15,7 +15,8 @@ from protopfaith.errors import ProtoPFaithError
 
 @contextmanager
 def atomic(path: Path | str) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` (a file or a folder to be made) and renames it when all went well.
+    """Yields a temporary path beside ``path`` (a file, or a folder that is not there yet) and renames it
+    when all went well.
 
     Whatever happens inside, ``path`` holds either what it held before or the new content, whole.
     """
@@ -24,7 +25,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield partial
-        _replace(partial, path)
+        os.replace(partial, path)
     except OSError as error:
         raise ProtoPFaithError(
             f"Could not write {path} ({error.strerror or error}); nothing was changed there: free some space or "
@@ -32,17 +33,6 @@ def atomic(path: Path | str) -> Iterator[Path]:
         ) from error
     finally:
         _remove(partial)
-
-
-def _replace(partial: Path, path: Path) -> None:
-    """``os.replace``, also for folders: the old folder steps aside for the instant of the swap."""
-    if not path.is_dir():
-        os.replace(partial, path)
-        return
-    old = partial.with_suffix(".old")
-    os.replace(path, old)
-    os.replace(partial, path)
-    shutil.rmtree(old)
 
 
 def _remove(path: Path) -> None:
@@ -55,11 +45,7 @@ def _remove(path: Path) -> None:
 def sha256(path: Path | str) -> str:
     """The hexadecimal SHA-256 of a file's content."""
     with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
-
-
-def _sha256(file) -> str:  # type: ignore[no-untyped-def]  # Python 3.10 has no file_digest
-    digest = hashlib.sha256()
-    for block in iter(lambda: file.read(1 << 20), b""):
-        digest.update(block)
+        digest = hashlib.sha256()
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
     return digest.hexdigest()
