@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -25,11 +24,11 @@ def atomic(path: Path | str) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield partial
-        os.replace(partial, path)
+        partial.replace(path)
     except OSError as error:
         raise ProtoPFaithError(
-            f"Could not write {path} ({error.strerror or error}); nothing was changed there: free some space or "
-            "check the permissions, then run the same command again."
+            f"Could not write {path} ({error.strerror or error}); nothing was changed there: free some space "
+            "or check the permissions, then run the same command again."
         ) from error
     finally:
         _remove(partial)
