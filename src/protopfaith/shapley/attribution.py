@@ -1,0 +1,144 @@
+"""Attribution: Shapley values together with what is needed to judge them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.shapley.players import Players
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Shapley values of every player for every output, with their standard errors.
+
+    All tensors are float64 on the CPU. ``standard_errors`` are zero for exact values and NaN where an estimator
+    cannot know its error (a deterministic approximation, or a single sample). ``completeness_gap`` is the sum of the
+    values minus ``total``, taken before the residual was redistributed; afterwards ``values`` sum to ``total`` if
+    the estimator redistributes. ``precision`` is the one reached: see :func:`relative_error`.
+    ``reached`` is False when a precision was asked for and the budget did not suffice.
+    ``state`` lets :func:`protopfaith.shapley.estimate` go on with more evaluations.
+    """
+
+    values: Tensor  # (outputs, n)
+    standard_errors: Tensor  # (outputs, n)
+    completeness_gap: Tensor  # (outputs,)
+    total: Tensor  # (outputs,): value of all players minus value of none
+    evaluations: int
+    players: Players
+    baseline: str
+    method: str
+    seed: int
+    precision: float = math.nan
+    reached: bool = True
+    degrees_of_freedom: float = math.inf
+    options: dict = field(default_factory=dict)
+    state: dict[str, Tensor] | None = field(default=None, repr=False)
+
+    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """Lower and upper ends of the confidence intervals, each ``(outputs, n)``."""
+        half = student_quantile(0.5 + level / 2, self.degrees_of_freedom) * self.standard_errors
+        return self.values - half, self.values + half
+
+    def maps(self) -> Tensor:
+        """Values painted onto their pixels: ``(outputs, H, W)``, or ``(outputs, C, H, W)`` with channels apart."""
+        return self.players.to_map(self.values)
+
+    def without_state(self) -> Attribution:
+        return replace(self, state=None)
+
+    def save(self, path: Path | str) -> None:
+        """Writes one ``.npz`` file: arrays, and everything else as JSON in its entry ``metadata``."""
+        arrays = {name: getattr(self, name).numpy() for name in _ARRAYS}
+        arrays["labels"] = self.players.labels.cpu().numpy()
+        for name, tensor in (self.state or {}).items():
+            arrays[f"state.{name}"] = tensor.cpu().numpy()
+        metadata = {name: getattr(self, name) for name in _SCALARS}
+        metadata |= {"format": FORMAT, "players": self.players.kind, "resumable": self.state is not None}
+        arrays["metadata"] = np.array(json.dumps(metadata))
+        with atomic(path) as partial, partial.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @staticmethod
+    def load(path: Path | str) -> Attribution:
+        """Reads what :meth:`save` wrote; executes no code."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            metadata = json.loads(str(arrays.pop("metadata")))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ProtoPFaithError(
+                f"{path} is not a readable attribution ({error}); expected a file written by Attribution.save."
+            ) from error
+        if metadata.pop("format") != FORMAT:
+            raise ProtoPFaithError(
+                f"{path} was written in another format than {FORMAT}; update ProtoPFaith to read it."
+            )
+        players = Players(torch.from_numpy(arrays.pop("labels")), metadata.pop("players"))
+        prefix = "state."
+        state = {
+            k.removeprefix(prefix): torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)
+        }
+        return Attribution(
+            **{name: torch.from_numpy(arrays[name]) for name in _ARRAYS},
+            players=players,
+            state=state if metadata.pop("resumable") else None,
+            **metadata,
+        )
+
+
+_ARRAYS = ("values", "standard_errors", "completeness_gap", "total")
+_SCALARS = (
+    "evaluations",
+    "baseline",
+    "method",
+    "seed",
+    "precision",
+    "reached",
+    "degrees_of_freedom",
+    "options",
+)
+
+
+def relative_error(values: Tensor, standard_errors: Tensor) -> float:
+    """Root mean square standard error over root mean square value, for the worst output.
+
+    ``values`` and ``standard_errors`` are ``(outputs, n)``. An output without any effect and without error counts
+    as 0; unknown errors (NaN) give infinity.
+    """
+    error = standard_errors.square().mean(-1).sqrt()
+    size = values.square().mean(-1).sqrt()
+    ratio = torch.where(error == 0, torch.zeros_like(error), error / size)
+    return float(torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf).max())
+
+
+def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Makes values sum to ``total``, moving each in proportion to its variance.
+
+    For independent errors this is the best linear correction:
+    :math:`\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2`, which leaves the variance
+    :math:`\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)`. Returns values and variances.
+    """
+    spread = variances.sum(-1, keepdim=True)
+    share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))
+    gap = values.sum(-1, keepdim=True) - total[:, None]
+    return values - share * gap, variances * (1 - share)
+
+
+def student_quantile(probability: float, degrees_of_freedom: float) -> float:
+    """Quantile of Student's t distribution (the normal one for infinitely many degrees of freedom)."""
+    if math.isinf(degrees_of_freedom):
+        return float(torch.special.ndtri(torch.tensor(probability, dtype=torch.float64)))
+    from scipy.stats import t
+
+    return float(t.ppf(probability, degrees_of_freedom))

@@ -1,0 +1,108 @@
+"""Baselines: what stands in an image where a player is absent.
+
+A baseline is a function from the image ``C x H x W`` (and options) to an image of the same shape, registered by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import Registry
+
+BASELINES: Registry[Callable[..., Tensor]] = Registry("baseline")
+
+
+@BASELINES.register("zero")
+def zero(image: Tensor) -> Tensor:
+    """Zero after normalization: the color that the preprocessing subtracts."""
+    return torch.zeros_like(image)
+
+
+@BASELINES.register("color")
+def color(image: Tensor, value: float | Sequence[float] | Tensor = 0.0) -> Tensor:
+    """One color everywhere: a number, or a number per channel, in the image's own (normalized) units."""
+    value = torch.as_tensor(value, dtype=image.dtype, device=image.device).reshape(-1)
+    if len(value) not in (1, image.shape[0]):
+        raise ProtoPFaithError(
+            f"The baseline color has {len(value)} numbers, but the image has {image.shape[0]} channels; "
+            "give one number, or one per channel."
+        )
+    return value[:, None, None].expand_as(image).contiguous()
+
+
+@BASELINES.register("mean")
+def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -> Tensor:
+    """The data set's mean: ``value`` is the mean image, or its mean color, in normalized units."""
+    if value is None:
+        raise ProtoPFaithError(
+            "The baseline 'mean' needs the data set's mean; pass it as baseline_options={'value': ...}, "
+            "or use 'zero' where images are normalized by that mean."
+        )
+    value = torch.as_tensor(value)
+    return given(image, value) if value.dim() == 3 else color(image, value)
+
+
+@BASELINES.register("blur")
+def blur(image: Tensor, sigma: float | None = None) -> Tensor:
+    """The image itself, blurred by a Gaussian of ``sigma`` pixels (a tenth of the shorter side by default)."""
+    from torchvision.transforms.v2.functional import gaussian_blur
+
+    height, width = image.shape[-2:]
+    sigma = 0.1 * min(height, width) if sigma is None else float(sigma)
+    if not sigma > 0:
+        raise ProtoPFaithError(f"The blur baseline needs a sigma above zero, not {sigma}.")
+    # Reflection needs a radius below the side; three sigma is all of the Gaussian that float32 notices.
+    sides = [2 * min(int(3 * sigma + 0.5) or 1, side - 1) + 1 for side in (width, height)]
+    return gaussian_blur(image, sides, [sigma, sigma])
+
+
+@BASELINES.register("image")
+def given(image: Tensor, value: Tensor | None = None) -> Tensor:
+    """An image that you give."""
+    if value is None or value.shape != image.shape:
+        shape = None if value is None else tuple(value.shape)
+        raise ProtoPFaithError(
+            f"The baseline image has shape {shape}, but the image has {tuple(image.shape)}; give one of equal shape."
+        )
+    return value.to(image)
+
+
+def make_baseline(
+    spec: str | float | Sequence[float] | Tensor, image: Tensor, **options: object
+) -> tuple[Tensor, str]:
+    """The baseline image and a description of it.
+
+    ``spec`` is a name of :data:`BASELINES`, a name with its one argument (``"blur:8"``, ``"color:0,0.5,1"``), a
+    color (a number or one per channel), or an image ``C x H x W``.
+    """
+    if isinstance(spec, str):
+        name, _, argument = spec.partition(":")
+        if argument:
+            options = {**options, **_argument(name, argument)}
+        return BASELINES[name](image, **options).detach(), _describe(name, options)
+    value = torch.as_tensor(spec)
+    name = "image" if value.dim() == 3 else "color"
+    return BASELINES[name](image, value=value).detach(), _describe(name, {"value": value})
+
+
+def _argument(name: str, text: str) -> dict[str, object]:
+    try:
+        numbers = [float(t) for t in text.split(",")]
+    except ValueError:
+        raise ProtoPFaithError(
+            f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 or color:0,0.5,1."
+        ) from None
+    return {"sigma": numbers[0]} if name == "blur" else {"value": numbers}
+
+
+def _describe(name: str, options: dict) -> str:
+    parts = []
+    for key, value in options.items():
+        tensor = torch.as_tensor(value)
+        shown = "given" if tensor.numel() > 4 else ", ".join(f"{v:g}" for v in tensor.reshape(-1).tolist())
+        parts.append(f"{key} {shown}")
+    return f"{name} ({'; '.join(parts)})" if parts else name

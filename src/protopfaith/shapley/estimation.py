@@ -1,0 +1,178 @@
+"""One way in: ``estimate(game, method, budget, precision)``, whatever the estimator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import Registry, did_you_mean
+from protopfaith.shapley.attribution import Attribution, relative_error
+from protopfaith.shapley.game import Game
+
+DEFAULT_METHOD = "exact"  # until owen is there
+DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
+LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
+
+Progress = Callable[[int, int], None]  # evaluations done, evaluations at most
+
+
+class Estimator(Protocol):
+    """What an estimator is: a function of a game and a plan.
+
+    Sampling estimators spend at most ``budget`` evaluations in all (those of ``resume`` included) and stop early once
+    ``precision`` is reached. Deterministic ones (moment propagation) read ``game.function``, ``game.image``,
+    ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume.
+    """
+
+    def __call__(
+        self,
+        game: Game,
+        *,
+        budget: int,
+        precision: float | None,
+        seed: int,
+        resume: Attribution | None,
+        progress: Progress | None,
+    ) -> Attribution: ...
+
+
+ESTIMATORS: Registry[Callable[..., Attribution]] = Registry("estimator")
+
+
+def estimate(
+    game: Game,
+    method: str = "default",
+    budget: int | None = None,
+    precision: float | None = None,
+    seed: int = 0,
+    resume: Attribution | None = None,
+    progress: Progress | bool | None = None,
+    **options: object,
+) -> Attribution:
+    """Shapley values of ``game`` for all of its outputs.
+
+    Args:
+        method: a name of :data:`ESTIMATORS`; "default" is the best sampling estimator.
+        budget: evaluations of the function at most, those of ``resume`` included.
+        precision: stop once the root mean square standard error over the root mean square value is this small for
+            every output; the result's ``reached`` says whether it was. Without a budget, at most 262,144 evaluations.
+        seed: the same seed gives the same result on the same kind of device.
+        resume: a result to go on from, with its own seed; ``budget`` then counts its evaluations, too.
+        progress: True for a progress bar, or a function of (evaluations done, evaluations at most).
+        options: the estimator's own.
+    """
+    name = DEFAULT_METHOD if method == "default" else method
+    estimator = ESTIMATORS[name]
+    _check_plan(budget, precision)
+    _check_options(name, estimator, options)
+    if resume is not None:
+        _check_resume(resume, game, name)
+        seed = resume.seed
+        options = {**resume.options, **options}
+    if budget is None:
+        budget = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
+        budget = max(budget, resume.evaluations if resume is not None else 0)
+    with _Bar(progress) as report:
+        return estimator(
+            game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
+        )
+
+
+def finish(
+    game: Game,
+    method: str,
+    values: Tensor,
+    standard_errors: Tensor,
+    *,
+    gap: Tensor | None = None,
+    evaluations: int,
+    seed: int = 0,
+    precision: float | None = None,
+    **rest: object,
+) -> Attribution:
+    """The attribution of an estimator's result: fills in all that the game knows.
+
+    ``gap`` is the completeness gap before redistribution; by default that of ``values``.
+    """
+    values, total = values.double().cpu(), game.total.cpu()
+    standard_errors = standard_errors.double().cpu()
+    error = relative_error(values, standard_errors)
+    return Attribution(
+        values=values,
+        standard_errors=standard_errors,
+        completeness_gap=(values.sum(-1) - total) if gap is None else gap.double().cpu(),
+        total=total,
+        evaluations=evaluations,
+        players=game.players.to("cpu"),
+        baseline=game.baseline_name,
+        method=method,
+        seed=seed,
+        precision=error,
+        reached=precision is None or error <= precision,
+        **rest,  # type: ignore[arg-type]
+    )
+
+
+def _check_plan(budget: int | None, precision: float | None) -> None:
+    if budget is not None and budget < 1:
+        raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
+    if precision is not None and not precision > 0:
+        raise ProtoPFaithError(
+            f"The precision is {precision}; give a relative error above zero, such as 0.1."
+        )
+
+
+def _check_options(name: str, estimator: Callable, options: dict) -> None:
+    parameters = inspect.signature(estimator).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    known = set(parameters) - {"game", "budget", "precision", "seed", "resume", "progress"}
+    for option in set(options) - known:
+        raise ProtoPFaithError(
+            f"The estimator {name!r} has no option {option!r}; {did_you_mean(option, known or ['(none)'])}"
+        )
+
+
+def _check_resume(resume: Attribution, game: Game, method: str) -> None:
+    if resume.state is None or resume.method != method:
+        raise ProtoPFaithError(
+            f"A result of {resume.method!r}{'' if resume.state else ' without its state'} cannot be continued by "
+            f"{method!r}; continue with the method that made it, from a result that kept its state."
+        )
+    shape, expected = tuple(resume.values.shape), (game.n_outputs, game.n_players)
+    size = torch.maximum(game.grand.abs(), game.empty.abs()).double().cpu()
+    moved = shape != expected or bool(((resume.total - game.total.cpu()).abs() > 0.05 * size + 1e-12).any())
+    if moved or not torch.equal(resume.players.labels, game.players.labels.cpu()):
+        raise ProtoPFaithError(
+            "The result to continue belongs to another game (other players, outputs, image or function); continue it "
+            "with the game that it came from, or start anew without resume."
+        )
+
+
+class _Bar:
+    """A rich progress bar for ``True``, the given function otherwise."""
+
+    def __init__(self, progress: Progress | bool | None):
+        self.given = progress
+        self.bar = None
+
+    def __enter__(self) -> Progress | None:
+        if callable(self.given):
+            return self.given
+        if not self.given:
+            return None
+        from rich.progress import Progress as Bar
+
+        self.bar = bar = Bar(transient=True)
+        task = bar.add_task("evaluations", total=None)
+        bar.start()
+        return lambda done, most: bar.update(task, completed=done, total=most)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

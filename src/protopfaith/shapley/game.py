@@ -1,0 +1,221 @@
+"""Game: a function of images as a cooperative game over the regions of one image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley.baselines import make_baseline
+from protopfaith.shapley.memory import (
+    DEFAULT_MEMORY,
+    GIB,
+    LARGEST_BATCH,
+    is_out_of_memory,
+    peak_bytes,
+    release_memory,
+)
+from protopfaith.shapley.players import Players
+
+# How far two calls may differ, relative to the size of the output, before the function counts as random.
+# The same batch twice: only the order of additions may differ. Another batch: another kernel may be chosen, too.
+SAME_BATCH, OTHER_BATCH = 1e-4, 2e-3
+SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
+
+
+class Game:
+    """v(S) = function(image with the players outside S replaced by the baseline), for vector-valued functions.
+
+    Args:
+        function: maps images ``(B, C, H, W)`` to numbers ``(B, outputs)`` (or ``(B,)``), on the image's device. It must
+            be deterministic: call ``model.eval()`` first.
+        image: ``(C, H, W)``, as the function expects it; its device is where everything runs.
+        players: the regions, see :class:`Players`.
+        baseline: what stands where a player is absent, see :func:`make_baseline`.
+        baseline_options: options of a named baseline.
+        batch_size: images per call of ``function``; without it as many as ``memory`` allows.
+        memory: bytes that one batch may take (6 GiB on a GPU, 1 GiB on a CPU). When memory runs out all the same, the
+            batch is halved and evaluation goes on.
+        autocast: a dtype such as ``torch.bfloat16`` runs the function under ``torch.autocast``.
+
+    ``game(coalitions)`` maps a boolean ``(m, n)`` to values ``(m, outputs)`` on the image's device.
+
+    >>> image = torch.arange(4.0).reshape(1, 2, 2)
+    >>> game = Game(lambda x: x.flatten(1).sum(1), image, Players.windows((2, 2), 1))
+    >>> game(torch.tensor([[True, False, True, False]])).tolist()
+    [[2.0]]
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        image: Tensor,
+        players: Players,
+        baseline: str | float | Sequence[float] | Tensor = "zero",
+        *,
+        baseline_options: dict | None = None,
+        batch_size: int | None = None,
+        memory: int | None = None,
+        autocast: torch.dtype | None = None,
+        check: bool = True,
+    ):
+        _check_image(image, players)
+        _check_bounds(batch_size, memory)
+        self.function = function
+        self.image = image.detach()
+        self.players = players.to(image.device)
+        self.baseline, self.baseline_name = make_baseline(baseline, self.image, **(baseline_options or {}))
+        self.autocast = autocast
+        self.evaluations = 0
+        self._images = self.image[None]
+        self._baselines = self.baseline[None]
+        self._batch_size = batch_size
+        self._memory = memory or DEFAULT_MEMORY.get(image.device.type, GIB)
+        self._anchor(check)
+
+    @property
+    def device(self) -> torch.device:
+        return self.image.device
+
+    @property
+    def n_players(self) -> int:
+        return len(self.players)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.grand)
+
+    @property
+    def total(self) -> Tensor:
+        """What the players share, ``(outputs,)`` in float64: value of all minus value of none."""
+        return self.grand.double() - self.empty.double()
+
+    @property
+    def batch_size(self) -> int:
+        """Images per call of the function; measured once, halved whenever memory runs out."""
+        if self._batch_size is None:
+            self._batch_size = self._fitting_batch()
+        return self._batch_size
+
+    @torch.no_grad()
+    def __call__(self, coalitions: Tensor) -> Tensor:
+        coalitions = coalitions.to(self.device)
+        chunks, start = [], 0
+        while start < len(coalitions):
+            chunk = coalitions[start : start + self.batch_size]
+            values = self._try(chunk)
+            if values is None:
+                continue  # the same coalitions again, in smaller batches
+            chunks.append(values)
+            start += len(chunk)
+        self.evaluations += len(coalitions)
+        values = torch.cat(chunks) if chunks else self.grand.new_zeros(0, self.n_outputs)
+        if not bool(torch.isfinite(values).all()):  # one synchronization per call, not per batch
+            raise ProtoPFaithError(
+                "The function returned NaN or infinity for some coalition; Shapley values need finite numbers, so mend "
+                "the function or run it in a wider floating point type."
+            )
+        return values
+
+    def masked(self, coalitions: Tensor) -> Tensor:
+        """The images ``(m, C, H, W)`` of coalitions ``(m, n)``."""
+        return torch.where(self.players.masks(coalitions), self._images, self._baselines)
+
+    def _evaluate(self, images: Tensor) -> Tensor:
+        with torch.autocast(images.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+            values = self.function(images)
+        if values.dim() == 1:
+            values = values[:, None]
+        if values.dim() != 2 or len(values) != len(images):
+            raise ProtoPFaithError(
+                f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected one row of "
+                "numbers per image."
+            )
+        return values if values.dtype == torch.float64 else values.float()
+
+    def _try(self, coalitions: Tensor) -> Tensor | None:
+        """Values of one batch; None after memory ran out and the batch size was halved."""
+        try:
+            return self._evaluate(self.masked(coalitions))
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(coalitions) == 1:
+                raise ProtoPFaithError(
+                    "Memory ran out on a single image; free memory on the device or use a smaller network or image."
+                ) from error
+        # Outside the handler: the exception's traceback would keep the tensors of the failed batch alive.
+        release_memory(self.device)
+        self._batch_size = max(1, len(coalitions) // 2)
+        return None
+
+    @torch.no_grad()
+    def _fitting_batch(self) -> int:
+        need = {}
+        for count in (1, 3):  # the slope is per image, whatever the function holds once (weights, workspaces)
+            present = torch.ones(count, self.n_players, dtype=torch.bool, device=self.device)
+            need[count] = peak_bytes(self._evaluate, self.masked(present))
+        each = max((need[3] - need[1]) // 2, self.image.nbytes, 1)
+        if self._memory < each:
+            raise ProtoPFaithError(
+                f"A memory bound of {self._memory:,} bytes holds no image: one takes about {each:,}; raise it."
+            )
+        return int(min(self._memory // each, LARGEST_BATCH))
+
+    @torch.no_grad()
+    def _anchor(self, check: bool) -> None:
+        """Values of all players and of none, and whether calling again gives the same."""
+        ends = torch.stack([torch.ones(self.n_players), torch.zeros(self.n_players)]).bool().to(self.device)
+        images = self.masked(ends)
+        first = self._evaluate(images)
+        self.grand, self.empty = first[0], first[1]
+        self.evaluations = 2
+        if not bool(torch.isfinite(first).all()):
+            raise ProtoPFaithError(
+                "The function returned NaN or infinity for the whole image or the baseline; Shapley values need finite "
+                "numbers, so mend the function or run it in a wider floating point type."
+            )
+        if check:
+            _check_repeatable(
+                first, self._evaluate(images), self._evaluate(images[[0, 0, 1]])[1:], self._is_reduced
+            )
+            self.evaluations += 5
+
+    @property
+    def _is_reduced(self) -> bool:
+        return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
+
+
+def _check_image(image: Tensor, players: Players) -> None:
+    if image.dim() != 3:
+        raise ProtoPFaithError(
+            f"A game is played on one image of C x H x W, not on a tensor of shape {tuple(image.shape)}."
+        )
+    expected = tuple(image.shape if players.labels.dim() == 3 else image.shape[1:])
+    if tuple(players.labels.shape) != expected:
+        raise ProtoPFaithError(
+            f"The players do not cover the image: their labels are {tuple(players.labels.shape)}, but the image is "
+            f"{expected}; make the players from this image's size."
+        )
+
+
+def _check_bounds(batch_size: int | None, memory: int | None) -> None:
+    for name, bound in (("batch size", batch_size), ("memory bound", memory)):
+        if bound is not None and bound < 1:
+            raise ProtoPFaithError(f"The {name} is {bound}, which holds no image; give a number above zero.")
+
+
+def _check_repeatable(first: Tensor, again: Tensor, elsewhere: Tensor, reduced: bool) -> None:
+    same = SAME_BATCH_REDUCED if reduced else SAME_BATCH
+    other = OTHER_BATCH_REDUCED if reduced else OTHER_BATCH
+    size = first.abs().amax(0)
+    for values, tolerance in ((again, same), (elsewhere, other)):
+        change = (values - first).abs().amax(0)
+        if bool((change > tolerance * size).any()):
+            worst = float((change / size.clamp_min(1e-30)).max())
+            raise ProtoPFaithError(
+                f"The function's output changes between calls on the same image (by {worst:.1%}); switch off dropout and "
+                "batch statistics with model.eval(), or pass check=False if that is meant."
+            )

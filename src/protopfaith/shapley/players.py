@@ -1,0 +1,153 @@
+"""Players: the regions of an image that are present or absent together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """Which player every pixel belongs to.
+
+    ``labels`` holds the player's number 0 ... n-1 for every pixel: ``H x W`` when a player takes all channels of
+    its pixels along, ``C x H x W`` when channels are players of their own. Every pixel has a player and
+    every number has a pixel.
+
+    >>> players = Players.windows((5, 4), 2)
+    >>> len(players), players.labels.tolist()[-1]
+    (6, [4, 4, 5, 5])
+    """
+
+    labels: Tensor
+    kind: str = "labels"
+
+    def __post_init__(self) -> None:
+        _check_labels(self.labels)
+
+    @staticmethod
+    def windows(
+        image_size: Sequence[int], size: int | Sequence[int], *, channels: int | None = None
+    ) -> Players:
+        """Windows of ``size`` pixels from the top left corner on; the last row and column may be smaller.
+
+        ``image_size`` is ``(H, W)``. With ``channels`` given, every channel of a window is a player of its own.
+        """
+        height, width = (int(s) for s in image_size)
+        down, right = (size, size) if isinstance(size, int) else (int(s) for s in size)
+        if min(down, right, height, width) < 1:
+            raise ProtoPFaithError(
+                f"Windows of {down}x{right} pixels on an image of {height}x{width} make no players; "
+                "give sizes of at least one pixel."
+            )
+        rows = torch.arange(height) // down
+        columns = torch.arange(width) // right
+        labels = rows[:, None] * (int(columns[-1]) + 1) + columns
+        return _apart(labels, channels, f"windows {down}x{right}")
+
+    @staticmethod
+    def superpixels(
+        image: Tensor, n: int, *, compactness: float = 10.0, channels: int | None = None
+    ) -> Players:
+        """About ``n`` superpixels of ``image`` (``C x H x W``, any scale) by scikit-image's SLIC."""
+        from skimage.segmentation import slic
+
+        pixels = image.detach().float().cpu()
+        low, high = pixels.amin(), pixels.amax()
+        pixels = (pixels - low) / (high - low).clamp_min(1e-12)  # compactness weighs color against distance
+        segments = slic(
+            pixels.permute(1, 2, 0).numpy(),
+            n_segments=n,
+            compactness=compactness,
+            start_label=0,
+            channel_axis=-1,
+            convert2lab=pixels.shape[0] == 3,
+        )
+        _, labels = torch.as_tensor(segments).long().unique(return_inverse=True)
+        return _apart(labels, channels, f"superpixels {n}")
+
+    @staticmethod
+    def from_labels(labels: Tensor | Sequence) -> Players:
+        """Players from a label image of your own, ``H x W`` or ``C x H x W``."""
+        return Players(torch.as_tensor(labels), "labels")
+
+    def __len__(self) -> int:
+        return self.n
+
+    @cached_property
+    def n(self) -> int:
+        return int(self.labels.max()) + 1
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return (self.labels.shape[-2], self.labels.shape[-1])
+
+    @property
+    def description(self) -> str:
+        apart = ", channels apart" if self.labels.dim() == 3 else ""
+        return f"{self.n} players ({self.kind}{apart})"
+
+    def to(self, device: torch.device | str) -> Players:
+        return Players(self.labels.to(device), self.kind)
+
+    def masks(self, coalitions: Tensor) -> Tensor:
+        """Coalitions ``(m, n)`` as pixel masks ``(m, 1 or C, H, W)``, true where a player is present."""
+        masks = coalitions.index_select(1, self.labels.reshape(-1))
+        return masks.reshape(len(coalitions), -1, *self.image_size)
+
+    def to_map(self, values: Tensor) -> Tensor:
+        """Values ``(..., n)`` painted onto their pixels: ``(..., H, W)``, or ``(..., C, H, W)`` with channels apart."""
+        if values.shape[-1] != self.n:
+            raise ProtoPFaithError(
+                f"There are {self.n} players but {values.shape[-1]} values; give one value per player."
+            )
+        return values[..., self.labels.to(values.device)]
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """How many pixels each player has, ``(n,)``."""
+        return torch.bincount(self.labels.reshape(-1), minlength=self.n)
+
+    @cached_property
+    def centers(self) -> Tensor:
+        """Where each player is, ``(n, 3)``: channel, row, column of its center of mass in pixels."""
+        labels = self.labels if self.labels.dim() == 3 else self.labels[None]
+        grid = torch.meshgrid(*(torch.arange(s, device=labels.device) for s in labels.shape), indexing="ij")
+        sums = torch.zeros(self.n, 3, dtype=torch.float64, device=labels.device)
+        sums.index_add_(0, labels.reshape(-1), torch.stack([g.reshape(-1) for g in grid], 1).double())
+        return sums / self.sizes[:, None]
+
+
+def _apart(labels: Tensor, channels: int | None, kind: str) -> Players:
+    if channels is None:
+        return Players(labels, kind)
+    step = int(labels.max()) + 1
+    return Players(torch.stack([labels + c * step for c in range(channels)]), kind)
+
+
+def _check_labels(labels: Tensor) -> None:
+    if labels.dim() not in (2, 3) or labels.numel() == 0:
+        raise ProtoPFaithError(
+            f"Players need a label image of H x W or C x H x W pixels, not of shape {tuple(labels.shape)}."
+        )
+    if labels.dtype != torch.long:
+        raise ProtoPFaithError(
+            f"Players need whole numbers of type int64 as labels, not {labels.dtype}; convert them with .long()."
+        )
+    if int(labels.min()) < 0:
+        uncovered = int((labels < 0).sum())
+        raise ProtoPFaithError(
+            f"{uncovered} pixels belong to no player (their label is negative); give every pixel a player, "
+            "for example one more player for the background."
+        )
+    counts = torch.bincount(labels.reshape(-1))
+    if int(counts.min()) == 0:
+        raise ProtoPFaithError(
+            f"Player {int(counts.argmin())} is empty: no pixel has its label; number the players 0 ... n-1 without gaps."
+        )
