@@ -1,0 +1,134 @@
+"""Trained networks as files: safetensors with JSON in the header, so that loading executes no code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.network.encoders.adapt import differences
+from protopfaith.network.model import PrototypeSource, ProtoPNet
+
+FORMAT = 1
+HEADER = "protopfaith"
+
+
+def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
+    """Writes ``model`` to one .safetensors file, whole or not at all.
+
+    ``metadata`` is anything that JSON holds (the preprocessing, say); :func:`load` gives it back.
+    """
+    header = {
+        "format": FORMAT,
+        "architecture": model.config,
+        "encoder_class": f"{type(model.encoder).__module__}.{type(model.encoder).__qualname__}",
+        "sources": [source and asdict(source) for source in model.sources],
+        "metadata": metadata or {},
+    }
+    try:
+        text = json.dumps(header)
+    except (TypeError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"The metadata for {path} cannot be written as JSON ({error}); use numbers, text, lists and dicts."
+        ) from error
+    # Copies: safetensors refuses tensors that share memory, as tied weights of a user's encoder may.
+    tensors = {
+        name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()
+    }
+    content = to_bytes(tensors, metadata={HEADER: text})
+    with atomic(path) as partial:
+        partial.write_bytes(content)
+
+
+def load(
+    path: Path | str, *, encoder: nn.Module | None = None, device: torch.device | str = "cpu"
+) -> tuple[ProtoPNet, dict[str, Any]]:
+    """The network in ``path``, in eval mode, and the metadata it was saved with.
+
+    A network whose encoder was the user's own module needs that module again, as ``encoder``.
+    """
+    header, tensors = _read(path)
+    config = dict(header["architecture"])
+    name = config.pop("encoder")
+    if encoder is None and name is None:
+        raise ProtoPFaithError(
+            f"The encoder of {path} was a module of its author's ({header.get('encoder_class')}), and loading "
+            "runs no code from a file: build that module and pass it as load(path, encoder=module)."
+        )
+    try:
+        model = ProtoPNet(name if encoder is None else encoder, **config)
+    except TypeError as error:
+        raise ProtoPFaithError(f"The header of {path} describes no known network: {error}.") from error
+    _fill(model, path, header, tensors)
+    return model.to(device).eval(), header["metadata"]
+
+
+def load_into(model: ProtoPNet, path: Path | str) -> dict[str, Any]:
+    """Fills a network that exists from ``path`` and returns the metadata; another architecture is an error."""
+    header, tensors = _read(path)
+    theirs, ours = header["architecture"], model.config
+    other = [key for key in ours if theirs.get(key) != ours[key]]
+    if other:
+        listed = "; ".join(
+            f"its {key} is {_brief(theirs.get(key))}, not {_brief(ours[key])}" for key in other
+        )
+        raise ProtoPFaithError(f"{path} is a checkpoint of another architecture: {listed}.")
+    _fill(model, path, header, tensors)
+    return header["metadata"]
+
+
+def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    problems = differences(tensors, model.state_dict())
+    if problems:
+        raise ProtoPFaithError(
+            f"{path} is a checkpoint of another architecture than its network: {problems}; load it with the "
+            "encoder that it was trained with."
+        )
+    model.load_state_dict(tensors)
+    model.sources = [source and PrototypeSource(**source) for source in header["sources"]]
+
+
+def _read(path: Path | str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of a checkpoint of ours."""
+    if not Path(path).is_file():
+        raise ProtoPFaithError(f"There is no checkpoint at {path}: check the path, or train a network first.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(HEADER)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise ProtoPFaithError(
+            f"{path} is cut short or no safetensors file ({error}): use another copy of the checkpoint."
+        ) from error
+    return _header(path, text), tensors
+
+
+def _header(path: Path | str, text: str | None) -> dict[str, Any]:
+    try:
+        header = json.loads(text or "null")
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or "format" not in header:
+        raise ProtoPFaithError(
+            f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our description; "
+            "as weights of an encoder it may be passed as weights=path."
+        )
+    if header["format"] > FORMAT:
+        raise ProtoPFaithError(
+            f"{path} has format {header['format']}, but this version of protopfaith reads up to {FORMAT}: "
+            "install a newer protopfaith."
+        )
+    return header
+
+
+def _brief(value: Any, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."

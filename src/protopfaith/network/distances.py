@@ -1,0 +1,47 @@
+"""Q: squared distances between prototypes and latent vectors, and their minimum over positions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
+
+from protopfaith.network.precision import full_precision
+
+
+def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
+    r"""The map of squared distances of every prototype: :math:`\|z_{bhw} - p_j\|^2`.
+
+    ``z`` is (B, L, h, w), ``prototypes`` (P, L); the result is (B, P, h, w) and never negative. It is expanded
+    into :math:`|z|^2 - 2 p z + |p|^2`, whose middle term is a 1x1 convolution, so no B x P x L x h x w tensor
+    arises. Distances do not change when both sides are shifted: shifting by the mean prototype first keeps the
+    three terms small, hence the rounding error of their sum. Computed in float32 (float64 stays float64),
+    outside autocast and TF32; what is still below zero by rounding is clamped, with gradient zero there.
+
+    Dispatches ``__torch_function__``, so a type other than Tensor can bring a rule of its own.
+
+    >>> squared_distances(torch.zeros(1, 3, 2, 2), torch.ones(5, 3)).shape
+    torch.Size([1, 5, 2, 2])
+    """
+    if has_torch_function((z, prototypes)):
+        return handle_torch_function(squared_distances, (z, prototypes), z, prototypes)
+    dtype = torch.promote_types(torch.promote_types(z.dtype, prototypes.dtype), torch.float32)
+    with full_precision(z.device.type):
+        vectors = z.to(dtype).flatten(2).transpose(1, 2)  # (B, h*w, L)
+        prototypes = prototypes.to(dtype)
+        center = prototypes.detach().mean(0)
+        vectors, prototypes = vectors - center, prototypes - center
+        norms = vectors.square().sum(-1, keepdim=True) + prototypes.square().sum(-1)
+        distances = torch.add(norms, linear(vectors, prototypes), alpha=-2).clamp(min=0)
+    return distances.transpose(1, 2).unflatten(2, z.shape[2:])
+
+
+def minimum_over_positions(maps: Tensor) -> Tensor:
+    r"""The distance of each prototype to the image, :math:`s_j = \min_{hw} d_{jhw}`: (B, P, h, w) to (B, P).
+
+    Dispatches ``__torch_function__``. Not-a-number anywhere in a map gives not-a-number, so it stays visible.
+    """
+    if has_torch_function_unary(maps):
+        return handle_torch_function(minimum_over_positions, (maps,), maps)
+    return maps.amin(dim=(-2, -1))

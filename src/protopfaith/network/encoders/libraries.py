@@ -1,0 +1,105 @@
+"""Encoders from torchvision and timm: their networks up to the last feature map."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torchvision
+from torch import nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.encoders.adapt import HEADS, set_in_channels
+
+POOLING = ("avgpool", "flatten", "dropout")
+
+
+@cache
+def torchvision_names() -> frozenset[str]:
+    """The names of torchvision's classification networks."""
+    return frozenset(torchvision.models.list_models(module=torchvision.models))
+
+
+def torchvision_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """Torchvision's network ``name`` without pooling and classifier, under its own parameter names."""
+    options: dict[str, Any] = {"weights": published and _weights(name, published)}
+    if name in ("googlenet", "inception_v3"):
+        # Auxiliary classifiers are no part of the map; with weights torchvision drops them itself.
+        options |= {"aux_logits": published is not None, "init_weights": published is None}
+    try:
+        network = torchvision.models.get_model(name, **options)
+    except (OSError, RuntimeError) as error:
+        raise _no_download(name, str(published)) from error
+    encoder = feature_map_part(network)
+    set_in_channels(encoder, in_channels)
+    return encoder
+
+
+def _weights(name: str, published: str) -> Any:
+    """The member of the network's weight enum; "imagenet" is IMAGENET1K_V1, trained by the original recipes,
+    where there is one: later versions score better on ImageNet but are harder to fine-tune."""
+    known = torchvision.models.get_model_weights(name).__members__
+    if published == "imagenet":
+        return known.get("IMAGENET1K_V1") or next(iter(known.values()))
+    if published not in known:
+        raise ProtoPFaithError(
+            f"Torchvision publishes no weights {published!r} for {name}; it has: {', '.join(known)}."
+        )
+    return known[published]
+
+
+def _no_download(name: str, published: str) -> ProtoPFaithError:
+    return ProtoPFaithError(
+        f"The weights {published!r} of {name} are not cached here and could not be downloaded; get the file "
+        f"from a machine with internet access and pass its path (weights='path/to/{name}.pth')."
+    )
+
+
+def feature_map_part(network: nn.Module) -> nn.Module:
+    """The children of a classification network that come before its pooling and classifier, in sequence."""
+    part = nn.Sequential()
+    for name, child in network.named_children():
+        if (
+            name in HEADS
+            or name in POOLING
+            or isinstance(child, nn.AdaptiveAvgPool2d | nn.Flatten | nn.Linear)
+        ):
+            break
+        part.add_module(name, nn.Sequential(*child) if isinstance(child, nn.ModuleList) else child)
+    if isinstance(network, torchvision.models.DenseNet):
+        part.add_module("relu", nn.ReLU())  # DenseNet calls it as a function, after its last batch norm
+    return part
+
+
+def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """timm's network ``name`` without pooling and classifier (``forward_features``)."""
+    try:
+        import timm
+    except ImportError as error:
+        raise ProtoPFaithError(
+            f"The encoder 'timm:{name}' needs timm: install it with pip install 'protopfaith[timm]'."
+        ) from error
+    if not timm.is_model(name):
+        raise ProtoPFaithError(f"timm has no model named {name!r}: timm.list_models() names them.")
+    try:
+        network = timm.create_model(
+            name, pretrained=published is not None, in_chans=in_channels, num_classes=0
+        )
+    except Exception as error:  # several libraries take part in a download, each with its own exceptions
+        if published is None:
+            raise
+        raise _no_download(f"timm:{name}", published) from error
+    return TimmFeatures(network)
+
+
+class TimmFeatures(nn.Module):
+    """The feature map of a timm network, B x channels x height x width."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Any) -> Any:
+        features = self.network.forward_features(x)  # type: ignore[operator]
+        channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+        return features.permute(0, 3, 1, 2) if channels_last else features

@@ -1,0 +1,99 @@
+"""From a name to an encoder: ours by registration, torchvision's by their names, timm's as ``timm:NAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.encoders.adapt import load_weights
+from protopfaith.network.encoders.libraries import timm_encoder, torchvision_encoder, torchvision_names
+from protopfaith.registry import Registry, did_you_mean
+
+Build = Callable[[int, str | None], nn.Module]
+"""(input channels, name of published weights or None) to a module that returns a feature map (B, C', h, w)."""
+
+ALIASES = {
+    "resnext50": "resnext50_32x4d",
+    "wide_resnet50": "wide_resnet50_2",
+    "wideresnet50": "wide_resnet50_2",
+}
+PUBLISHED = "imagenet"
+PROBE_SIZES = (64, 128, 224)
+
+
+class EncoderRegistry(Registry[Build]):
+    """The registered encoders; any other name is looked for in torchvision, and behind ``timm:`` in timm."""
+
+    def __missing__(self, name: str) -> Build:
+        if name in ALIASES:
+            return self[ALIASES[name]]
+        if name.startswith("timm:"):
+            return partial(timm_encoder, name.removeprefix("timm:"))
+        if name in torchvision_names():
+            return partial(torchvision_encoder, name)
+        raise ProtoPFaithError(
+            f"There is no encoder named {name!r}; besides those of torchvision and 'timm:NAME', "
+            f"{did_you_mean(name, [*self, *ALIASES])}"
+        )
+
+
+ENCODERS = EncoderRegistry("encoder")
+
+
+def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = None) -> nn.Module:
+    """The encoder ``name`` for images of ``in_channels`` channels.
+
+    ``weights`` is ``None`` (random), ``"imagenet"`` or a member of torchvision's weight enum of that network
+    such as ``"IMAGENET1K_V2"`` (downloaded once, then cached), or the path of a state dict.
+    """
+    if weights is None:
+        return ENCODERS[name](in_channels, None)
+    if _is_published(weights):
+        return ENCODERS[name](in_channels, str(weights))
+    encoder = ENCODERS[name](in_channels, None)
+    load_weights(encoder, weights)
+    return encoder
+
+
+def _is_published(weights: str | Path) -> bool:
+    return isinstance(weights, str) and (weights == PUBLISHED or weights.isidentifier() and weights.isupper())
+
+
+def output_channels(encoder: nn.Module, in_channels: int) -> int:
+    """The number of channels of the feature map, found by passing a small empty image through the encoder."""
+    problem = "it has not been called"
+    for size in PROBE_SIZES:
+        try:
+            features = _probe(encoder, in_channels, size)
+        except Exception as error:  # whatever a foreign module raises: a larger image may be what it needs
+            problem = f"it fails on {in_channels} x {size} x {size} with: {str(error).splitlines()[0]}"
+            continue
+        if isinstance(features, Tensor) and features.dim() == 4:
+            return features.shape[1]
+        problem = f"it returned {_describe(features)}"
+        break
+    raise ProtoPFaithError(
+        f"The encoder {type(encoder).__name__} gives no feature map: {problem}; an encoder takes images of "
+        f"{in_channels} channels (in_channels) and returns B x channels x height x width."
+    )
+
+
+def _probe(encoder: nn.Module, in_channels: int, size: int) -> object:
+    training = {module: module.training for module in encoder.modules()}
+    like = next(encoder.parameters(), torch.empty(0))
+    try:
+        encoder.eval()  # batch statistics and random numbers stay as they were
+        with torch.no_grad():
+            return encoder(torch.zeros(1, in_channels, size, size, device=like.device, dtype=like.dtype))
+    finally:
+        for module, mode in training.items():
+            module.training = mode
+
+
+def _describe(output: object) -> str:
+    return f"a tensor of shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__

@@ -1,0 +1,148 @@
+"""ProtoPNet: f = F o Q o Z o V."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.distances import minimum_over_positions, squared_distances
+from protopfaith.network.encoders import build_encoder, output_channels
+from protopfaith.network.encoders.adapt import load_weights
+from protopfaith.network.layers import SIMILARITIES, feature_layers, own_class_weights
+
+
+@dataclass(frozen=True)
+class PrototypeSource:
+    """The training image and the latent position that a projected prototype is equal to."""
+
+    image: str
+    """Path relative to the data's root, or the embedded data's id."""
+    row: int
+    column: int
+    sha256: str
+    """Of the image as stored."""
+
+
+class ProtoPNet(nn.Module):
+    """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
+
+    ``encoder``: a name (see :func:`protopfaith.network.build_encoder`) or a module that returns a feature map.
+    ``classes``: their number or names. ``prototypes_per_class``: one number, or one for each class.
+    ``weights``: for the encoder: None, "imagenet", or the path of a state dict.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
+    >>> x = torch.zeros(4, 3, 96, 96)
+    >>> model(x).shape, model.distances(x).shape, model.distance_maps(x).shape
+    (torch.Size([4, 2]), torch.Size([4, 6]), torch.Size([4, 6, 12, 12]))
+    """
+
+    prototype_classes: Tensor
+
+    def __init__(
+        self,
+        encoder: str | nn.Module,
+        classes: int | Sequence[str],
+        prototypes_per_class: int | Sequence[int] = 5,
+        prototype_channels: int = 128,
+        *,
+        in_channels: int = 3,
+        activation: str = "relu1",
+        similarity: str = "linear",
+        weights: str | Path | None = None,
+    ):
+        super().__init__()
+        self.class_names = _names(classes)
+        counts = _counts(prototypes_per_class, self.class_names)
+        self.in_channels = in_channels
+        self.activation = activation
+        self.similarity = similarity
+        self.encoder_name = encoder if isinstance(encoder, str) else None
+        self.encoder = _encoder(encoder, in_channels, weights)
+        self.features = feature_layers(
+            output_channels(self.encoder, in_channels), prototype_channels, activation
+        )
+        self.prototypes = nn.Parameter(torch.rand(sum(counts), prototype_channels))
+        owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+        self.register_buffer("prototype_classes", owners)
+        self.classifier = nn.Linear(len(owners), len(counts), bias=False)
+        with torch.no_grad():
+            self.classifier.weight.copy_(own_class_weights(owners, len(counts)))
+        self.sources: list[PrototypeSource | None] = [None] * len(owners)
+        self._similarity = SIMILARITIES[similarity]
+
+    def latent(self, x: Tensor) -> Tensor:
+        """Z(V(x)): (B, L, h, w)."""
+        self._check(x)
+        return self.features(self.encoder(x))
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        """Squared distances of every prototype at every position: (B, P, h, w)."""
+        return squared_distances(self.latent(x), self.prototypes)
+
+    def distances(self, x: Tensor) -> Tensor:
+        """s, the minimum of each map: (B, P)."""
+        return minimum_over_positions(self.distance_maps(x))
+
+    def logits(self, distances: Tensor) -> Tensor:
+        """F on the similarities that belong to ``distances`` (B, P): (B, C)."""
+        return self.classifier(self._similarity(distances))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.logits(self.distances(x))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the constructor needs to build this network again, but for a module given as encoder."""
+        counts = torch.bincount(self.prototype_classes, minlength=len(self.class_names)).tolist()
+        return {
+            "encoder": self.encoder_name,
+            "classes": list(self.class_names),
+            "prototypes_per_class": counts[0] if len(set(counts)) == 1 else counts,
+            "prototype_channels": self.prototypes.shape[1],
+            "in_channels": self.in_channels,
+            "activation": self.activation,
+            "similarity": self.similarity,
+        }
+
+    def _check(self, x: Tensor) -> None:
+        if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels):
+            raise ProtoPFaithError(
+                f"The network takes images as B x {self.in_channels} x height x width, but got "
+                f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
+            )
+
+
+def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
+    names = tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+    if len(set(names)) < max(len(names), 2):
+        raise ProtoPFaithError(
+            f"A classifier needs at least two classes with different names, but got {list(names)!r}."
+        )
+    return names
+
+
+def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -> list[int]:
+    if isinstance(prototypes_per_class, int):
+        counts = [prototypes_per_class] * len(names)
+    else:
+        counts = list(prototypes_per_class)
+    if len(counts) != len(names) or min(counts) < 1:
+        raise ProtoPFaithError(
+            f"Each of the {len(names)} classes needs at least one prototype, but prototypes_per_class is "
+            f"{prototypes_per_class!r}."
+        )
+    return counts
+
+
+def _encoder(encoder: str | nn.Module, in_channels: int, weights: str | Path | None) -> nn.Module:
+    if isinstance(encoder, str):
+        return build_encoder(encoder, in_channels, weights)
+    if weights is not None:
+        load_weights(encoder, weights)
+    return encoder
