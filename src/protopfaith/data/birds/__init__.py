@@ -1,0 +1,17 @@
+"""The embedded data: small birds, drawn from a seed, with a mask for every part."""
+
+from protopfaith.data.birds.drawing import Bird, draw_bird
+from protopfaith.data.birds.source import draw_birds, load_birds
+from protopfaith.data.birds.species import CLASSES, OWNED, PARTS, SHARED, defining_parts
+
+__all__ = [
+    "CLASSES",
+    "OWNED",
+    "PARTS",
+    "SHARED",
+    "Bird",
+    "defining_parts",
+    "draw_bird",
+    "draw_birds",
+    "load_birds",
+]

@@ -1,0 +1,78 @@
+"""The embedded data set: drawn when it is needed, the same on every machine for the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from protopfaith.data.birds.drawing import draw_bird
+from protopfaith.data.birds.species import CLASSES, PARTS
+from protopfaith.data.imageset import ImageData, ImageSet, Record, check_no_overlap, fingerprint
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.splits import with_fold
+from protopfaith.errors import ProtoPFaithError
+
+SPLITS = ("train", "validation", "test")
+
+
+def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
+    """As many birds for each split, the species in turn.
+
+    Every image has its own generator: it does not depend on how many others are drawn, and splits share none.
+    """
+    ids = [(split, index) for split in SPLITS for index in range(counts[split])]
+    pixels = np.empty((len(ids), 3, size, size), np.uint8)
+    part_maps = np.empty((len(ids), size, size), np.uint8)
+    records = []
+    for row, (split, index) in enumerate(ids):
+        label = index % len(CLASSES)
+        bird = draw_bird(CLASSES[label], np.random.default_rng([seed, SPLITS.index(split), index]), size)
+        pixels[row] = np.asarray(bird.image).transpose(2, 0, 1)
+        part_maps[row] = bird.part_map
+        records.append(
+            Record(f"{split}/{index:04d}", label, hashlib.sha256(pixels[row].tobytes()).hexdigest())
+        )
+    return ImageSet(pixels, records, CLASSES, part_maps=part_maps, part_names=PARTS)
+
+
+@DATASETS.register("birds")
+def load_birds(
+    *,
+    root: Path | None,
+    size: Size,
+    seed: int,
+    fold: Fold,
+    skip_unreadable: bool,
+    train: int = 1000,
+    validation: int = 200,
+    test: int = 200,
+) -> ImageData:
+    """Embedded, no download: drawn birds of eight invented species, 96x96, with a mask for each part."""
+    height, width = as_size(size, 96)
+    if root is not None:
+        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
+    if height != width:
+        raise ProtoPFaithError(
+            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
+        )
+    if min(train, test) < len(CLASSES) or validation < 0:
+        raise ProtoPFaithError(
+            f"The birds need at least {len(CLASSES)} training and test images, one of each species; "
+            f"{train} and {test} were asked for."
+        )
+    birds = draw_birds({"train": train, "validation": validation, "test": test}, seed=seed, size=height)
+    splits = [path.split("/")[0] for path in birds.paths]
+    groups = birds.paths
+    sets = birds.split(with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed))
+    check_no_overlap(sets)
+    preprocessing = Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
+    return ImageData(
+        **sets,
+        classes=CLASSES,
+        fingerprint=fingerprint(birds.records, CLASSES),
+        preprocessing=preprocessing,
+    )

@@ -1,0 +1,95 @@
+"""Reading one image file, whatever it holds, as plain 8-bit RGB or grayscale."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from protopfaith.errors import ProtoPFaithError
+
+logger = logging.getLogger("protopfaith")
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
+
+
+@functools.cache
+def say_once(message: str) -> None:
+    """Logs a message the first time it is needed in this process."""
+    logger.warning(message)
+
+
+def read_image(path: Path | str) -> Image.Image:
+    """The image at ``path`` as ``RGB`` or ``L`` with 8 bits a channel, decoded completely.
+
+    Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, a palette becomes its colors,
+    and each kind of conversion is logged once. The camera's orientation is applied. DICOM files (``.dcm``)
+    are read through their window.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+    if path.suffix.lower() == ".dcm":
+        from protopfaith.data.dicom import read_dicom
+
+        return read_dicom(path)
+    try:
+        with Image.open(path) as image:
+            image.load()
+            return to_rgb_or_gray(ImageOps.exif_transpose(image))
+    # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"The image {path} cannot be read ({_one_line(error)}); replace it, remove it, or ask for "
+            "unreadable images to be skipped."
+        ) from error
+
+
+def to_rgb_or_gray(image: Image.Image) -> Image.Image:
+    """Converts any Pillow mode to ``RGB`` or ``L``.
+
+    >>> to_rgb_or_gray(Image.new("LA", (4, 4))).mode
+    'L'
+    """
+    if image.mode in ("RGB", "L"):
+        return image
+    if image.mode == "P":
+        say_once("Images with a palette are converted to their colors.")
+        return to_rgb_or_gray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
+        say_once("Images with an alpha channel are laid on a white background.")
+        return _on_white(image)
+    if image.mode.startswith("I") or image.mode == "F":
+        say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
+        return _from_16_bits(image)
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def with_channels(image: Image.Image, channels: int) -> Image.Image:
+    """An ``RGB`` or ``L`` image with 3 or 1 channels."""
+    mode = {1: "L", 3: "RGB"}[channels]
+    if image.mode == mode:
+        return image
+    if mode == "RGB":
+        say_once("Images with one channel are repeated in three, which the network expects.")
+    else:
+        say_once("Images in color are converted to one channel, which the network expects.")
+    return image.convert(mode)
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    rgba = image.convert("RGBA")
+    flat = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
+    return flat.convert("L" if image.mode in ("LA", "La") else "RGB")
+
+
+def _from_16_bits(image: Image.Image) -> Image.Image:
+    values = np.asarray(image).astype(np.float64)
+    return Image.fromarray(np.clip(np.round(values / 257), 0, 255).astype(np.uint8))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

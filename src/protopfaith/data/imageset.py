@@ -1,0 +1,152 @@
+"""Images with labels, in memory or mapped from disk, and the three sets that a run needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.errors import ProtoPFaithError
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one image besides its pixels; coordinates are (x, y) pixels at training size."""
+
+    path: str
+    label: int
+    sha256: str
+    boxes: tuple[Box, ...] = ()
+    points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+class ImageSet(Dataset[tuple[torch.Tensor, int]]):
+    """``records[i]`` describes the image ``pixels[rows[i]]`` (uint8, C x H x W, training size).
+
+    ``pixels`` may be mapped from a file, and several sets may share it. ``part_maps[rows[i]]`` (H x W, if
+    any) holds 0 for the background and k for the k-th of ``part_names``.
+    """
+
+    def __init__(
+        self,
+        pixels: np.ndarray,
+        records: Sequence[Record],
+        classes: Sequence[str],
+        *,
+        rows: Sequence[int] | None = None,
+        root: Path | str | None = None,
+        part_maps: np.ndarray | None = None,
+        part_names: Sequence[str] = (),
+    ):
+        self.pixels = pixels
+        self.records = tuple(records)
+        self.classes = tuple(classes)
+        self.rows = np.arange(len(self.records)) if rows is None else np.asarray(rows, dtype=np.int64)
+        self.root = None if root is None else Path(root)
+        self.part_maps = part_maps
+        self.part_names = tuple(part_names)
+        self.paths = [record.path for record in self.records]
+        self.labels = torch.tensor([record.label for record in self.records], dtype=torch.long)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return self.image(index), self.records[index].label
+
+    def image(self, index: int) -> torch.Tensor:
+        """uint8, C x H x W."""
+        return torch.from_numpy(np.array(self.pixels[self.rows[index]]))
+
+    def uint8(self) -> torch.Tensor:
+        """The whole set: uint8, N x C x H x W."""
+        return torch.from_numpy(np.ascontiguousarray(self.pixels[self.rows]))
+
+    def sha256(self, index: int) -> str:
+        """The fingerprint of the image file (of the pixels, for embedded data)."""
+        return self.records[index].sha256
+
+    def boxes(self, index: int) -> torch.Tensor:
+        """n x 4: left, top, right, bottom in pixels at training size."""
+        return torch.tensor(self.records[index].boxes, dtype=torch.float32).reshape(-1, 4)
+
+    def box(self, index: int) -> Box | None:
+        """The smallest box around all boxes of the image, or None."""
+        if not self.records[index].boxes:
+            return None
+        left, top, right, bottom = np.array(self.records[index].boxes).T
+        return float(left.min()), float(top.min()), float(right.max()), float(bottom.max())
+
+    def points(self, index: int) -> dict[str, tuple[float, float]]:
+        """Visible part locations, (x, y) in pixels at training size."""
+        return dict(self.records[index].points)
+
+    def mask(self, index: int) -> dict[str, torch.Tensor]:
+        """The visible pixels of each part, bool H x W; hidden parts are left out."""
+        if self.part_maps is None:
+            return {}
+        part_map = torch.from_numpy(np.array(self.part_maps[self.rows[index]]))
+        masks = {name: part_map == number for number, name in enumerate(self.part_names, start=1)}
+        return {name: mask for name, mask in masks.items() if mask.any()}
+
+    def split(self, split_of: Sequence[str]) -> dict[str, ImageSet]:
+        """The images by their split, which is "train", "validation" or "test" for each."""
+        names = ("train", "validation", "test")
+        return {name: self.subset([i for i, split in enumerate(split_of) if split == name]) for name in names}
+
+    def subset(self, indices: Sequence[int]) -> ImageSet:
+        """A set of the chosen images that shares the pixels."""
+        return ImageSet(
+            self.pixels,
+            [self.records[i] for i in indices],
+            self.classes,
+            rows=[int(self.rows[i]) for i in indices],
+            root=self.root,
+            part_maps=self.part_maps,
+            part_names=self.part_names,
+        )
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Training, validation and test images that share classes and preprocessing.
+
+    ``validation`` is empty when everything is trained on (``fold="none"``).
+    """
+
+    train: ImageSet
+    validation: ImageSet
+    test: ImageSet
+    classes: tuple[str, ...]
+    fingerprint: str
+    preprocessing: Preprocessing
+
+    def sets(self) -> dict[str, ImageSet]:
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:
+    """SHA-256 over every image's path, content and class, whatever their order."""
+    lines = sorted(f"{record.path}\0{record.sha256}\0{classes[record.label]}" for record in records)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def check_no_overlap(sets: Mapping[str, ImageSet]) -> None:
+    """No image content may be in two splits."""
+    seen: dict[str, tuple[str, str]] = {}
+    for name, images in sets.items():
+        for record in images.records:
+            other, path = seen.setdefault(record.sha256, (name, record.path))
+            if other != name:
+                raise ProtoPFaithError(
+                    f"The same image is in two splits: {path} ({other}) and {record.path} ({name}); "
+                    "remove one of them, or the test would be on training images."
+                )
