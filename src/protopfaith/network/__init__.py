@@ -3,20 +3,27 @@
 from protopfaith.network.checkpoint import load, load_into, save
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
+from protopfaith.network.finite import first_non_finite
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
-from protopfaith.network.model import PrototypeSource, ProtoPNet
+from protopfaith.network.model import ProtoPNet, PrototypeSource
+from protopfaith.network.prototypes import DistinctPrototypes, distinct_prototypes, duplicate_groups, prune
 
 __all__ = [
     "ACTIVATIONS",
     "ENCODERS",
     "SIMILARITIES",
+    "DistinctPrototypes",
     "ProtoPNet",
     "PrototypeSource",
     "build_encoder",
+    "distinct_prototypes",
+    "duplicate_groups",
+    "first_non_finite",
     "load",
     "load_into",
     "minimum_over_positions",
     "output_channels",
+    "prune",
     "save",
     "squared_distances",
 ]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network.encoders.adapt import differences
-from protopfaith.network.model import PrototypeSource, ProtoPNet
+from protopfaith.network.model import ProtoPNet, PrototypeSource
 
 FORMAT = 1
 HEADER = "protopfaith"
@@ -37,7 +37,7 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
         text = json.dumps(header)
     except (TypeError, ValueError) as error:
         raise ProtoPFaithError(
-            f"The metadata for {path} cannot be written as JSON ({error}); use numbers, text, lists and dicts."
+            f"The metadata for {path} cannot be written as JSON ({error}); use numbers, texts, lists, dicts."
         ) from error
     # Copies: safetensors refuses tensors that share memory, as tied weights of a user's encoder may.
     tensors = {
@@ -60,8 +60,8 @@ def load(
     name = config.pop("encoder")
     if encoder is None and name is None:
         raise ProtoPFaithError(
-            f"The encoder of {path} was a module of its author's ({header.get('encoder_class')}), and loading "
-            "runs no code from a file: build that module and pass it as load(path, encoder=module)."
+            f"The encoder of {path} was a module of its author's ({header.get('encoder_class')}), and "
+            "loading runs no code from a file: build that module and pass it as load(path, encoder=module)."
         )
     try:
         model = ProtoPNet(name if encoder is None else encoder, **config)
@@ -72,7 +72,7 @@ def load(
 
 
 def load_into(model: ProtoPNet, path: Path | str) -> dict[str, Any]:
-    """Fills a network that exists from ``path`` and returns the metadata; another architecture is an error."""
+    """Fills an existing network from ``path`` and returns the metadata; another architecture is an error."""
     header, tensors = _read(path)
     theirs, ours = header["architecture"], model.config
     other = [key for key in ours if theirs.get(key) != ours[key]]
@@ -118,8 +118,8 @@ def _header(path: Path | str, text: str | None) -> dict[str, Any]:
         header = None
     if not isinstance(header, dict) or "format" not in header:
         raise ProtoPFaithError(
-            f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our description; "
-            "as weights of an encoder it may be passed as weights=path."
+            f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our "
+            "description; as weights of an encoder it may be passed as weights=path."
         )
     if header["format"] > FORMAT:
         raise ProtoPFaithError(

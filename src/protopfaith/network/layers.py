@@ -1,4 +1,4 @@
-"""The layers between the encoder and the logits: Z's activation, Z itself, and the similarity that F reads."""
+"""The layers between encoder and logits: Z's activation, Z itself, and the similarity that F reads."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class PrototypeSource:
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
-    ``encoder``: a name (see :func:`protopfaith.network.build_encoder`) or a module that returns a feature map.
+    ``encoder``: a name (see :func:`protopfaith.network.build_encoder`) or a module returning a feature map.
     ``classes``: their number or names. ``prototypes_per_class``: one number, or one for each class.
     ``weights``: for the encoder: None, "imagenet", or the path of a state dict.
 
@@ -65,7 +65,7 @@ class ProtoPNet(nn.Module):
         self.encoder_name = encoder if isinstance(encoder, str) else None
         self.encoder = _encoder(encoder, in_channels, weights)
         self.features = feature_layers(
-            output_channels(self.encoder, in_channels), prototype_channels, activation
+            output_channels(self.encoder, in_channels, self.encoder_name), prototype_channels, activation
         )
         self.prototypes = nn.Parameter(torch.rand(sum(counts), prototype_channels))
         owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))

@@ -11,7 +11,7 @@ import torch
 
 @contextmanager
 def full_precision(device_type: str) -> Iterator[None]:
-    """No autocast, and no TF32 or bfloat16 inside float32 matrix products; the caller's settings come back after.
+    """No autocast, and no TF32 or bfloat16 in float32 matrix products; the caller's settings come back after.
 
     Only matrix products are covered (``torch.matmul`` and friends), not cuDNN convolutions: their switch is
     another one, so code in here writes 1x1 convolutions as matrix products.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,14 @@ from protopfaith.errors import ProtoPFaithError
 
 HEADS = ("fc", "classifier", "head", "heads", "last_linear", "AuxLogits", "aux1", "aux2")
 """What classification networks call the layers after the feature map."""
+
+
+class Wrapped(nn.Module):
+    """A library's network inside an encoder: files of weights are meant for ``network``."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
 
 
 def fold_channels(weight: Tensor, in_channels: int) -> Tensor:
@@ -64,12 +73,15 @@ def first_convolution(encoder: nn.Module) -> tuple[str, nn.Conv2d]:
 
 
 def load_weights(encoder: nn.Module, path: Path | str) -> None:
-    """Fills ``encoder`` from a file: a state dict in ``.safetensors`` or PyTorch's format, of the encoder, of the
-    whole classification network (its head is left out) or a checkpoint of ours (its encoder is taken).
+    """Fills ``encoder`` from a file: a state dict in ``.safetensors`` or PyTorch's format, of the encoder, of
+    the whole classification network (its head is left out) or a checkpoint of ours (its encoder is taken).
 
     Everything is cast to the encoder's precision; a first convolution for another number of channels is
     adapted by :func:`fold_channels`; any other difference is an error.
     """
+    if isinstance(encoder, Wrapped):
+        load_weights(encoder.network, path)
+        return
     state = _without_prefixes(read_state_dict(path))
     expected = encoder.state_dict()
     state = {key: value for key, value in state.items() if key in expected or key.split(".")[0] not in HEADS}
@@ -128,7 +140,7 @@ def read_state_dict(path: Path | str) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            content = load_file(path)
+            content: Any = load_file(path)
         else:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # unpickling raises almost anything on a broken or foreign file
@@ -139,9 +151,7 @@ def read_state_dict(path: Path | str) -> dict[str, Tensor]:
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
         content = content["state_dict"]
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ProtoPFaithError(
-            f"{path} holds no state dict (names of tensors): save module.state_dict() there."
-        )
+        raise ProtoPFaithError(f"{path} holds no state dict (named tensors): save module.state_dict() there.")
     return dict(content)
 
 

@@ -1,4 +1,4 @@
-"""The paper's own ConvNet and ResNet for one-channel images, and a small encoder for small images on a CPU."""
+"""The paper's own ConvNet and ResNet for one-channel images, and an encoder for small images on a CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protopfaith.network.encoders.lookup import ENCODERS
 
 
 class Block(nn.Module):
-    """conv3x3, BN, ReLU, conv3x3, BN, (+ skip), ReLU; the skip changes shape with a 1x1 convolution and BN."""
+    """conv3x3, BN, ReLU, conv3x3, BN, (+ skip), ReLU; the skip changes shape by a 1x1 convolution and BN."""
 
     def __init__(self, in_channels: int, channels: int, stride: int = 1, *, skip: bool):
         super().__init__()
@@ -38,8 +38,8 @@ def _change(in_channels: int, channels: int, stride: int) -> nn.Module:
 
 
 def _stages(in_channels: int, *, skip: bool) -> nn.Sequential:
-    """7x7 stride-2 convolution, 3x3 stride-2 max-pooling without padding, one block of 64 channels, then three
-    blocks each of 128, 256 and 512."""
+    """7x7 stride-2 convolution, 3x3 stride-2 max-pooling without padding, one block of 64 channels, then
+    three blocks each of 128, 256 and 512."""
     layers = nn.Sequential(
         nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False),
         nn.BatchNorm2d(64),

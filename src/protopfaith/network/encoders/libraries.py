@@ -9,7 +9,7 @@ import torchvision
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network.encoders.adapt import HEADS, set_in_channels
+from protopfaith.network.encoders.adapt import HEADS, Wrapped, set_in_channels
 
 POOLING = ("avgpool", "flatten", "dropout")
 
@@ -59,11 +59,7 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     """The children of a classification network that come before its pooling and classifier, in sequence."""
     part = nn.Sequential()
     for name, child in network.named_children():
-        if (
-            name in HEADS
-            or name in POOLING
-            or isinstance(child, nn.AdaptiveAvgPool2d | nn.Flatten | nn.Linear)
-        ):
+        if name in (*HEADS, *POOLING):
             break
         part.add_module(name, nn.Sequential(*child) if isinstance(child, nn.ModuleList) else child)
     if isinstance(network, torchvision.models.DenseNet):
@@ -92,12 +88,8 @@ def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) 
     return TimmFeatures(network)
 
 
-class TimmFeatures(nn.Module):
+class TimmFeatures(Wrapped):
     """The feature map of a timm network, B x channels x height x width."""
-
-    def __init__(self, network: nn.Module):
-        super().__init__()
-        self.network = network
 
     def forward(self, x: Any) -> Any:
         features = self.network.forward_features(x)  # type: ignore[operator]

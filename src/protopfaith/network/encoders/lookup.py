@@ -15,7 +15,7 @@ from protopfaith.network.encoders.libraries import timm_encoder, torchvision_enc
 from protopfaith.registry import Registry, did_you_mean
 
 Build = Callable[[int, str | None], nn.Module]
-"""(input channels, name of published weights or None) to a module that returns a feature map (B, C', h, w)."""
+"""From (input channels, name of published weights or None) to a module that returns a feature map."""
 
 ALIASES = {
     "resnext50": "resnext50_32x4d",
@@ -61,10 +61,10 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
 
 
 def _is_published(weights: str | Path) -> bool:
-    return isinstance(weights, str) and (weights == PUBLISHED or weights.isidentifier() and weights.isupper())
+    return isinstance(weights, str) and (weights == PUBLISHED or weights.startswith("IMAGENET1K_"))
 
 
-def output_channels(encoder: nn.Module, in_channels: int) -> int:
+def output_channels(encoder: nn.Module, in_channels: int, name: str | None = None) -> int:
     """The number of channels of the feature map, found by passing a small empty image through the encoder."""
     problem = "it has not been called"
     for size in PROBE_SIZES:
@@ -78,8 +78,8 @@ def output_channels(encoder: nn.Module, in_channels: int) -> int:
         problem = f"it returned {_describe(features)}"
         break
     raise ProtoPFaithError(
-        f"The encoder {type(encoder).__name__} gives no feature map: {problem}; an encoder takes images of "
-        f"{in_channels} channels (in_channels) and returns B x channels x height x width."
+        f"The encoder {name or type(encoder).__name__} gives no feature map: {problem}; an encoder takes "
+        f"images of {in_channels} channels (in_channels) and returns B x channels x height x width."
     )
 
 

@@ -30,5 +30,6 @@ def resnet50_v1(in_channels: int = 3, published: str | None = None) -> nn.Module
     encoder = torchvision_encoder("resnet50", in_channels, published)
     for stage in ("layer2", "layer3", "layer4"):
         block = encoder.get_submodule(f"{stage}.0")
-        block.conv1.stride, block.conv2.stride = (2, 2), (1, 1)  # type: ignore[union-attr]
+        for convolution, stride in (("conv1", (2, 2)), ("conv2", (1, 1))):
+            block.get_submodule(convolution).stride = stride  # type: ignore[assignment]
     return encoder

@@ -1,0 +1,109 @@
+"""Which prototypes of a network are the same, and the network without some of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.model import ProtoPNet
+
+
+@dataclass(frozen=True)
+class DistinctPrototypes:
+    """Prototypes of a class that are equal form a group; each group counts once."""
+
+    groups: tuple[tuple[int, ...], ...]
+    """Indices of prototypes, ordered by their first one; every prototype is in one group."""
+    per_class: tuple[int, ...]
+    """The number of groups of each class."""
+    total: int
+    """The number of prototypes."""
+
+    @property
+    def distinct(self) -> int:
+        return len(self.groups)
+
+    @property
+    def fraction(self) -> float:
+        return self.distinct / self.total
+
+    @property
+    def duplicates(self) -> tuple[int, ...]:
+        """Every prototype but the first of its group: those that can go without loss."""
+        return tuple(sorted(index for group in self.groups for index in group[1:]))
+
+
+def distinct_prototypes(model: ProtoPNet, tolerance: float = 0.0) -> DistinctPrototypes:
+    """Groups of equal prototypes: of one class and at a squared distance of at most ``tolerance`` from the first
+    of the group (zero: identical vectors)."""
+    classes = model.prototype_classes.cpu()
+    groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
+    firsts = classes[[group[0] for group in groups]]
+    per_class = torch.bincount(firsts, minlength=len(model.class_names)).tolist()
+    return DistinctPrototypes(groups, tuple(per_class), len(classes))
+
+
+def duplicate_groups(
+    prototypes: Tensor, classes: Tensor, tolerance: float = 0.0
+) -> tuple[tuple[int, ...], ...]:
+    """The groups of :func:`distinct_prototypes`, from vectors (P, L) and their classes (P).
+
+    >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
+    ((0, 2), (1,), (3,))
+    """
+    groups: list[tuple[int, ...]] = []
+    for label in classes.unique():
+        left = torch.where(classes == label)[0]
+        while len(left):
+            # Differences, not the expanded square: equal vectors must come out at exactly zero.
+            same = (prototypes[left] - prototypes[left[0]]).square().sum(1) <= tolerance
+            same[0] = True  # also where it is not a number
+            groups.append(tuple(left[same].tolist()))
+            left = left[~same]
+    return tuple(sorted(groups))
+
+
+def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
+    """A copy of ``model`` with the prototypes ``keep`` alone (P booleans, or indices), in their old order.
+
+    F loses the columns of the others; its remaining weights stay as they are.
+    """
+    indices = _indices(keep, len(model.prototypes))
+    classes = model.prototype_classes[indices]
+    emptied = sorted(set(range(len(model.class_names))) - set(classes.tolist()))
+    if emptied:
+        names = ", ".join(model.class_names[index] for index in emptied)
+        raise ProtoPFaithError(
+            f"Pruning would leave no prototype for {names}: keep at least one of every class."
+        )
+    pruned = copy.deepcopy(model)
+    pruned.prototypes = _selected(model.prototypes, indices, 0)
+    pruned.prototype_classes = classes.clone()
+    pruned.classifier.in_features = len(indices)
+    pruned.classifier.weight = _selected(model.classifier.weight, indices, 1)
+    pruned.sources = [model.sources[index] for index in indices.tolist()]
+    return pruned
+
+
+def _selected(parameter: nn.Parameter, indices: Tensor, dim: int) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
+
+
+def _indices(keep: Tensor | Iterable[int], n: int) -> Tensor:
+    chosen = keep if isinstance(keep, Tensor) else torch.tensor(list(keep), dtype=torch.long)
+    if chosen.dtype == torch.bool and chosen.shape == (n,):
+        return torch.where(chosen)[0]
+    if chosen.dtype == torch.bool or (len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < n):
+        raise ProtoPFaithError(
+            f"The prototypes to keep are {n} booleans or indices from 0 to {n - 1}, but got {_brief(chosen)}."
+        )
+    return chosen.unique()
+
+
+def _brief(chosen: Tensor) -> str:
+    return f"{len(chosen)} booleans" if chosen.dtype == torch.bool else str(chosen.tolist()[:8])
