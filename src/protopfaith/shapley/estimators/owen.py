@@ -1,0 +1,214 @@
+"""Owen sampling: the covariance between the function and a player's presence, over all densities."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley.attribution import Attribution, redistribute
+from protopfaith.shapley.estimation import ESTIMATORS, Progress
+from protopfaith.shapley.game import Game
+from protopfaith.shapley.sampling import Estimate, blocks, restore, run
+
+KNOTS = 10  # of the function's mean as a function of density
+
+
+@ESTIMATORS.register("owen")
+def owen(
+    game: Game,
+    *,
+    budget: int,
+    precision: float | None = None,
+    seed: int = 0,
+    resume: Attribution | None = None,
+    progress: Progress | None = None,
+    nodes: int | None = None,
+) -> Attribution:
+    r""":math:`\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq`, by sampling.
+
+    Every mask has a density q of its own, stratified over (0, 1), so no node is fixed and nothing is biased. Given its
+    size s a mask is uniform among all of that size, whatever q was; the realized density s/n therefore replaces q, which
+    bounds the weights and makes each sample's contributions sum to zero: the values sum to the total by themselves.
+    The function's mean at that density, from the other samples, is subtracted first.
+
+    With ``nodes`` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for what happens
+    between them, and its sum is off until the residual is redistributed.
+    """
+    state = restore(resume, game.device)
+    sampler = _Sizes(game, state) if nodes is None else _Nodes(game, nodes, state)
+    return run(
+        game,
+        "owen",
+        sampler,
+        budget=budget,
+        precision=precision,
+        seed=seed,
+        resume=resume,
+        progress=progress,
+        options={} if nodes is None else {"nodes": nodes},
+    )
+
+
+class _Sizes:
+    """Stratified densities; sums of contributions and of their squares."""
+
+    smallest, least = 1, 32
+
+    def __init__(self, game: Game, state: dict[str, Tensor] | None):
+        zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
+        state = state or {
+            "count": torch.zeros((), dtype=torch.float64, device=game.device),
+            "sum": zeros,
+            "squares": zeros.clone(),
+            **anchored_mean(game),
+        }
+        self.kept = state
+
+    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+        for size in blocks(most, game.n_players):
+            x = stratified_masks(size, game.n_players, generator)
+            density = x.double().mean(1)
+            residuals = remove_mean(self.kept, density, game(x).double())
+            weights = membership_weights(x)
+            self.kept["sum"] += residuals.T @ weights
+            self.kept["squares"] += residuals.square().T @ weights.square()
+            self.kept["count"] += size
+        return most
+
+    def estimate(self, game: Game) -> Estimate:
+        n, count = game.n_players, self.kept["count"]
+        mean = self.kept["sum"] / count
+        variances = (self.kept["squares"] / count - mean.square()).clamp_min(0) / (count - 1)
+        # Sizes are uniform on 0 ... n; those two carry the total, which needs no estimate, in equal shares.
+        scale = (n + 1) / n
+        values = scale * mean + game.total[:, None] / n
+        return Estimate(values, scale**2 * variances, values.sum(1) - game.total)
+
+    def state(self) -> dict[str, Tensor]:
+        return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
+
+
+class _Nodes:
+    """Fixed nodes; per node the moments of values and presence."""
+
+    def __init__(self, game: Game, nodes: int, state: dict[str, Tensor] | None):
+        if nodes < 1:
+            raise ProtoPFaithError(f"Owen sampling with {nodes} nodes samples nothing; give at least one.")
+        self.smallest, self.least = nodes, 16 * nodes
+        points, weights = np.polynomial.legendre.leggauss(nodes)
+        kind = {"dtype": torch.float64, "device": game.device}
+        self.q = torch.tensor((points + 1) / 2, **kind)
+        self.weights = torch.tensor(weights / 2, **kind)
+        outputs, n = game.n_outputs, game.n_players
+        shapes = {
+            "count": (1,),
+            "y": (nodes, outputs),
+            "yy": (nodes, outputs),
+            "a": (nodes, n),
+            "aa": (nodes, n),
+            "ya": (nodes, outputs, n),
+            "yaa": (nodes, outputs, n),
+            "yya": (nodes, outputs, n),
+            "yyaa": (nodes, outputs, n),
+        }
+        self.kept = state or {name: torch.zeros(shape, **kind) for name, shape in shapes.items()}
+
+    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+        nodes = len(self.q)
+        count = most // nodes * nodes
+        for size in blocks(count, game.n_players, nodes):
+            uniform = torch.rand(
+                nodes, size // nodes, game.n_players, generator=generator, device=game.device
+            )
+            x = uniform < self.q[:, None, None]
+            y = game(x.reshape(size, -1)).double().reshape(nodes, size // nodes, -1) - game.empty.double()
+            a = x.double() - self.q[:, None, None]
+            yt = y.transpose(1, 2)
+            sums = {
+                "count": torch.full_like(self.kept["count"], size // nodes),
+                "y": y.sum(1),
+                "yy": y.square().sum(1),
+                "a": a.sum(1),
+                "aa": a.square().sum(1),
+                "ya": yt @ a,
+                "yaa": yt @ a.square(),
+                "yya": yt.square() @ a,
+                "yyaa": yt.square() @ a.square(),
+            }
+            for name, term in sums.items():
+                self.kept[name] = self.kept[name] + term
+        return count
+
+    def estimate(self, game: Game) -> Estimate:
+        count = self.kept["count"]
+        m = {name: total / count for name, total in self.kept.items() if name != "count"}
+        y, a = m["y"][..., None], m["a"][:, None]
+        cov = m["ya"] - y * a
+        # Second moment of (y - mean)(a - mean), expanded, so that one pass over the samples is enough.
+        square = (
+            m["yyaa"]
+            - 2 * a * m["yya"]
+            - 2 * y * m["yaa"]
+            + a.square() * m["yy"][..., None]
+            + y.square() * m["aa"][:, None]
+            + 4 * y * a * m["ya"]
+            - 3 * y.square() * a.square()
+        )
+        scale = (self.weights / (self.q * (1 - self.q)))[:, None, None]
+        raw = (scale * cov * count / (count - 1)).sum(0)
+        variances = (scale.square() * (square - cov.square()).clamp_min(0)).sum(0) / (count - 1)
+        values, left = redistribute(raw, variances, game.total)
+        return Estimate(values, left, raw.sum(1) - game.total)
+
+    def state(self) -> dict[str, Tensor]:
+        return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
+
+
+def stratified_masks(count: int, n: int, generator: torch.Generator) -> Tensor:
+    """Bernoulli masks ``(count, n)`` whose densities are stratified over (0, 1)."""
+    device = generator.device
+    jitter = torch.rand(count, generator=generator, device=device)
+    q = (torch.arange(count, device=device) + jitter) / count
+    return torch.rand(count, n, generator=generator, device=device) < q[:, None]
+
+
+def membership_weights(x: Tensor) -> Tensor:
+    """(x_i - p) / (p (1 - p)) with p = s/n, the mask's own density, in float64; zero for all and for none."""
+    x = x.double()
+    p = x.mean(1, keepdim=True)
+    spread = p * (1 - p)  # zero for all and for none, where x - p is zero, too
+    return (x - p) / torch.where(spread > 0, spread, 1)
+
+
+def hat_functions(p: Tensor) -> Tensor:
+    """Piecewise linear functions of density ``(m, KNOTS)``, with knots closer to the ends: at sin^2."""
+    knots = torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=p.dtype, device=p.device)).square()
+    right = torch.searchsorted(knots, p.clamp(0, 1)).clamp(1, KNOTS - 1)
+    share = (p - knots[right - 1]) / (knots[right] - knots[right - 1])
+    hats = torch.zeros(len(p), KNOTS, dtype=p.dtype, device=p.device)
+    hats.scatter_(1, (right - 1)[:, None], (1 - share)[:, None])
+    return hats.scatter_(1, right[:, None], share[:, None])
+
+
+def anchored_mean(game: Game) -> dict[str, Tensor]:
+    """Normal equations of the mean over density, which know its two ends from the start."""
+    ends = torch.tensor([0.0, 1.0], dtype=torch.float64, device=game.device)
+    hats = hat_functions(ends)
+    values = torch.stack([game.empty, game.grand]).double()
+    roughness = torch.eye(KNOTS, dtype=torch.float64, device=game.device).diff(dim=0).diff(dim=0)
+    return {"left": hats.T @ hats + 0.1 * roughness.T @ roughness, "right": hats.T @ values}
+
+
+def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:
+    """Values minus their mean at density ``p`` as all samples but the own one know it; updates ``kept``.
+
+    Leaving the own sample out keeps the contribution unbiased: what is subtracted knows nothing of its mask.
+    """
+    hats = hat_functions(p)
+    kept["left"] = kept["left"] + hats.T @ hats
+    kept["right"] = kept["right"] + hats.T @ values
+    inverse = torch.linalg.inv(kept["left"])
+    leverage = ((hats @ inverse) * hats).sum(1, keepdim=True)
+    return (values - hats @ (inverse @ kept["right"])) / (1 - leverage)
