@@ -16,9 +16,9 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
     ``z`` is (B, L, h, w), ``prototypes`` (P, L); the result is (B, P, h, w) and never negative. It is
     expanded into :math:`|z|^2 - 2 p z + |p|^2`, whose middle term is a 1x1 convolution, so no
     B x P x L x h x w tensor arises. Distances do not change when both sides are shifted: shifting by the mean
-    prototype first keeps the three terms small, hence the rounding error of their sum (some 1e-7 of them; below
-    1e-6 * L at distance zero for latent values in [0, 1]). Computed in float32 (float64 stays float64), outside
-    autocast and TF32; what rounding still leaves below zero is clamped, with gradient zero there.
+    prototype first keeps the three terms small, hence the rounding error of their sum (some 1e-7 of them;
+    below 1e-6 * L at distance zero for latent values in [0, 1]). Computed in float32 (float64 stays float64),
+    outside autocast and TF32; what rounding still leaves below zero is clamped, with gradient zero there.
 
     Dispatches ``__torch_function__``, so a type other than Tensor can bring a rule of its own.
 

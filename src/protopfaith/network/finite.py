@@ -11,7 +11,7 @@ from protopfaith.network.model import ProtoPNet
 
 @torch.no_grad()
 def first_non_finite(model: ProtoPNet, x: Tensor) -> str | None:
-    """One sentence about the first thing that is not finite on the way from the images ``x`` to the logits, or
+    """One sentence about the first thing that is not finite on the way from images ``x`` to logits, or
     None if all is well: for the error message once a loss or a distance is not a number."""
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.is_floating_point() and not value.isfinite().all():

@@ -39,8 +39,8 @@ class DistinctPrototypes:
 
 
 def distinct_prototypes(model: ProtoPNet, tolerance: float = 0.0) -> DistinctPrototypes:
-    """Groups of equal prototypes: of one class and at a squared distance of at most ``tolerance`` from the first
-    of the group (zero: identical vectors)."""
+    """Groups of equal prototypes: of one class and at a squared distance of at most ``tolerance`` from the
+    first of the group (zero: identical vectors)."""
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]
@@ -90,7 +90,7 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
     return pruned
 
 
-def _selected(parameter: nn.Parameter, indices: Tensor, dim: int) -> nn.Parameter:
+def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
     return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
 
 

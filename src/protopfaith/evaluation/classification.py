@@ -1,0 +1,193 @@
+"""How well a network classifies: balanced accuracy, sensitivity, specificity, AUROC, confusion matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from rich.table import Table
+from torch import Tensor
+from torchmetrics.functional.classification import binary_auroc, multiclass_confusion_matrix
+
+from protopfaith.errors import ProtoPFaithError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_NUMBERS = 20
+"""More classes than this, and a confusion matrix shows colors without numbers."""
+MOST_NAMES = 60
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What came out for a set of labeled images. A class without images is not-a-number, and no part of means."""
+
+    class_names: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    """Images by true class (row) and predicted class (column)."""
+    sensitivity: tuple[float, ...]
+    """Of the images of a class, the fraction that is recognized as such."""
+    specificity: tuple[float, ...]
+    """Of the images of other classes, the fraction that is not taken for this one."""
+    auroc_per_class: tuple[float, ...]
+    """Of this class against all others."""
+
+    @property
+    def images(self) -> int:
+        return sum(map(sum, self.confusion))
+
+    @property
+    def accuracy(self) -> float:
+        return sum(row[index] for index, row in enumerate(self.confusion)) / self.images
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean sensitivity."""
+        return _mean(self.sensitivity)
+
+    @property
+    def auroc(self) -> float:
+        """The mean over classes; for two classes both are the same number, the usual binary AUROC."""
+        return _mean(self.auroc_per_class)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts, for JSON; not-a-number becomes None, as JSON has none."""
+        names = self.class_names
+        return {
+            "images": self.images,
+            "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "auroc": _or_none(self.auroc),
+            "sensitivity": dict(zip(names, map(_or_none, self.sensitivity), strict=True)),
+            "specificity": dict(zip(names, map(_or_none, self.specificity), strict=True)),
+            "auroc_per_class": dict(zip(names, map(_or_none, self.auroc_per_class), strict=True)),
+            "class_names": list(names),
+            "confusion": [list(row) for row in self.confusion],
+        }
+
+    def table(self) -> Table:
+        """One line for each class and one for all, for ``rich.print``."""
+        table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f}")
+        table.add_column("class")
+        for name in ("images", "sensitivity", "specificity", "AUROC"):
+            table.add_column(name, justify="right")
+        columns = (self.sensitivity, self.specificity, self.auroc_per_class)
+        for index, name in enumerate(self.class_names):
+            table.add_row(
+                name, str(sum(self.confusion[index])), *(_text(column[index]) for column in columns)
+            )
+        table.add_section()
+        table.add_row("mean", str(self.images), *(_text(_mean(column)) for column in columns), style="bold")
+        return table
+
+
+def classification(logits: Tensor, labels: Tensor, classes: int | Sequence[str]) -> Classification:
+    """Judges ``logits`` (N, C) against ``labels`` (N).
+
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> classification(logits, torch.tensor([0, 1, 1]), ["cat", "dog"]).balanced_accuracy
+    0.75
+    """
+    names = tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+    logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
+    _check(logits, labels, names)
+    confusion = multiclass_confusion_matrix(logits.argmax(1), labels, num_classes=len(names))
+    right, of_class = confusion.diagonal().double(), confusion.sum(1).double()
+    wrongly = confusion.sum(0).double() - right
+    others = len(labels) - of_class
+    return Classification(
+        class_names=names,
+        confusion=tuple(map(tuple, confusion.tolist())),
+        sensitivity=tuple((right / of_class).tolist()),
+        specificity=tuple(((others - wrongly) / others).tolist()),
+        auroc_per_class=tuple(one_against_all_auroc(logits, labels)),
+    )
+
+
+def one_against_all_auroc(logits: Tensor, labels: Tensor) -> list[float]:
+    """AUROC of every class's probability; not-a-number for a class that has all images or none.
+
+    Only the order of scores counts, and probabilities near one are all rounded to one: the ranks of their
+    logarithms keep the order.
+    """
+    scores = logits.log_softmax(1)
+    values = []
+    for index in range(logits.shape[1]):
+        positive = (labels == index).long()
+        ranks = scores[:, index].unique(return_inverse=True)[1].double() / len(labels)
+        defined = 0 < int(positive.sum()) < len(labels)
+        values.append(float(binary_auroc(ranks, positive)) if defined else math.nan)
+    return values
+
+
+def confusion_figure(result: Classification) -> Figure:
+    """The confusion matrix as a picture: colors are fractions of the true class, numbers (for few classes)
+    count images; class names are written as far as they can be read."""
+    from matplotlib.figure import Figure
+
+    n = len(result.class_names)
+    counts = torch.tensor(result.confusion, dtype=torch.float64)
+    fractions = (counts / counts.sum(1, keepdim=True).clamp(min=1)).numpy()
+    side = min(max(4.0, 2.2 + 0.42 * n), 14.0)
+    figure = Figure(figsize=(side + 0.8, side), layout="constrained", dpi=150)
+    axes = figure.add_subplot()
+    picture = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(picture, ax=axes, label="fraction of the true class", shrink=0.8)
+    axes.set(xlabel="predicted class", ylabel="true class")
+    axes.set_title(f"balanced accuracy {result.balanced_accuracy:.3f} on {result.images} images")
+    _label(axes, result.class_names)
+    if n <= MOST_NUMBERS:
+        for row, column in ((row, column) for row in range(n) for column in range(n)):
+            count = result.confusion[row][column]
+            if count:
+                color = "white" if fractions[row, column] > 0.5 else "black"
+                axes.text(column, row, str(count), ha="center", va="center", color=color, fontsize=9)
+    return figure
+
+
+def _label(axes: Any, names: tuple[str, ...]) -> None:
+    """Names on both axes; beyond a readable number every tenth or so class by its number."""
+    n = len(names)
+    if n <= MOST_NAMES:
+        positions, texts = range(n), [name if len(name) <= 24 else name[:22] + "…" for name in names]
+    else:
+        positions = range(0, n, math.ceil(n / 20))
+        texts = [str(position) for position in positions]
+    size = 9 if n <= MOST_NUMBERS else 6
+    axes.set_xticks(list(positions), texts, rotation=90 if n > 3 else 0, fontsize=size)
+    axes.set_yticks(list(positions), texts, fontsize=size)
+
+
+def _check(logits: Tensor, labels: Tensor, names: tuple[str, ...]) -> None:
+    if logits.dim() != 2 or logits.shape != (len(labels), len(names)) or not len(labels):
+        raise ProtoPFaithError(
+            f"Classification needs logits of shape images x {len(names)} classes and as many labels, at "
+            f"least one, but got {tuple(logits.shape)} and {len(labels)} labels."
+        )
+    if labels.min() < 0 or labels.max() >= len(names):
+        raise ProtoPFaithError(
+            f"Labels go from 0 to {len(names) - 1} for {len(names)} classes, but got {int(labels.min())} to "
+            f"{int(labels.max())}."
+        )
+    if not logits.isfinite().all():
+        raise ProtoPFaithError(
+            f"The logits of {int((~logits.isfinite().all(1)).sum())} of {len(logits)} images are not finite, so they "
+            " cannot be judged: protopfaith.network.first_non_finite tells where that begins."
+        )
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _text(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
