@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -77,6 +78,8 @@ def estimate(
     if budget is None:
         budget = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
         budget = max(budget, resume.evaluations if resume is not None else 0)
+    if game.n_players == 1:  # nothing to share, nothing to sample
+        return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     with _Bar(progress) as report:
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options

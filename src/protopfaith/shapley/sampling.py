@@ -123,4 +123,5 @@ def restore(resume: Attribution | None, device: torch.device) -> dict[str, Tenso
     """The state of a result to be continued, on the game's device; None to start anew."""
     if resume is None or resume.state is None:
         return None
-    return {name: tensor.to(device) for name, tensor in resume.state.items()}
+    # Copies: a run adds to its sums in place, and the result it started from must stay as it is.
+    return {name: tensor.to(device, copy=True) for name, tensor in resume.state.items()}

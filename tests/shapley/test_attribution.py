@@ -1,0 +1,77 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley import Attribution, estimate, redistribute, relative_error
+
+from .games import network_game
+
+
+def test_saved_and_loaded_it_is_the_same_and_can_be_continued(tmp_path):
+    game = network_game()
+    first = estimate(game, "owen", budget=200, seed=3)
+    first.save(tmp_path / "a.npz")
+    loaded = Attribution.load(tmp_path / "a.npz")
+    for name in ("values", "standard_errors", "completeness_gap", "total"):
+        assert torch.equal(getattr(loaded, name), getattr(first, name))
+    for name in ("evaluations", "baseline", "method", "seed", "precision", "reached", "options"):
+        assert getattr(loaded, name) == getattr(first, name)
+    assert torch.equal(loaded.players.labels, first.players.labels)
+    assert loaded.players.kind == first.players.kind
+    straight = estimate(game, "owen", budget=400, resume=first)
+    again = estimate(game, "owen", budget=400, resume=loaded)
+    assert torch.equal(straight.values, again.values)
+
+
+def test_a_file_that_is_none_is_said(tmp_path):
+    (tmp_path / "a.npz").write_text("nothing")
+    with pytest.raises(ProtoPFaithError, match="not a readable attribution"):
+        Attribution.load(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", values=np.zeros(3))
+    with pytest.raises(ProtoPFaithError, match="not a readable attribution"):
+        Attribution.load(tmp_path / "b.npz")
+
+
+def test_intervals_widen_with_few_degrees_of_freedom():
+    result = estimate(network_game(), "permutation", budget=100)
+    low, high = result.interval()
+    assert result.degrees_of_freedom < 10
+    assert ((high - low) / result.standard_errors).min() > 2 * 2.2
+    normal = estimate(network_game(), "owen", budget=100).interval()
+    wider = estimate(network_game(), "owen", budget=100).interval(0.99)
+    assert (wider[1] > normal[1]).all()
+
+
+def test_maps_have_the_image_size():
+    assert estimate(network_game(), "exact").maps().shape == (3, 12, 12)
+
+
+def test_relative_error_is_that_of_the_worst_output():
+    values = torch.tensor([[3.0, 4.0], [1.0, 1.0]])
+    errors = torch.tensor([[0.3, 0.4], [0.5, 0.5]])
+    assert relative_error(values, errors) == pytest.approx(0.5)
+    assert relative_error(torch.zeros(1, 2), torch.zeros(1, 2)) == 0
+    assert relative_error(values, errors * math.nan) == math.inf
+    assert relative_error(torch.zeros(1, 2), torch.ones(1, 2)) == math.inf
+
+
+def test_redistribution_is_the_projection_onto_the_total():
+    torch.manual_seed(0)
+    values, variances, total = torch.randn(2, 5).double(), torch.rand(2, 5).double(), torch.randn(2).double()
+    moved, left = redistribute(values, variances, total)
+    assert torch.allclose(moved.sum(1), total)
+    for row in range(2):
+        # Condition a Gaussian with this diagonal covariance on its sum.
+        covariance, ones = torch.diag(variances[row]), torch.ones(5, 1).double()
+        gain = covariance @ ones / (ones.T @ covariance @ ones)
+        expected = values[row] - gain[:, 0] * (values[row].sum() - total[row])
+        assert torch.allclose(moved[row], expected)
+        assert torch.allclose(left[row], (covariance - gain @ ones.T @ covariance).diagonal())
+
+
+def test_redistribution_without_errors_shares_equally():
+    moved, _ = redistribute(torch.zeros(1, 4), torch.zeros(1, 4), torch.tensor([2.0]))
+    assert moved.tolist() == [[0.5] * 4]

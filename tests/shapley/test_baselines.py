@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley import BASELINES, make_baseline
+
+IMAGE = torch.randn(3, 16, 20, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", sorted(BASELINES))
+def test_every_baseline_is_an_image_of_equal_shape(name):
+    options = {"mean": {"value": [0.1, 0.2, 0.3]}, "image": {"value": IMAGE + 1}}.get(name, {})
+    baseline, description = make_baseline(name, IMAGE, **options)
+    assert baseline.shape == IMAGE.shape
+    assert baseline.dtype == IMAGE.dtype
+    assert description.startswith(name)
+
+
+def test_zero_and_colors():
+    assert not make_baseline("zero", IMAGE)[0].any()
+    assert torch.equal(make_baseline(0.5, IMAGE)[0], torch.full_like(IMAGE, 0.5))
+    by_name, _ = make_baseline("color:0,0.5,1", IMAGE)
+    by_value, _ = make_baseline([0, 0.5, 1], IMAGE)
+    assert torch.equal(by_name, by_value)
+    assert by_name[2].eq(1).all()
+
+
+def test_the_mean_is_a_color_or_an_image():
+    mean_image = torch.rand_like(IMAGE)
+    assert torch.equal(make_baseline("mean", IMAGE, value=mean_image)[0], mean_image)
+    assert make_baseline("mean", IMAGE, value=(1, 2, 3))[0][1].eq(2).all()
+    with pytest.raises(ProtoPFaithError, match="needs the data set's mean"):
+        make_baseline("mean", IMAGE)
+
+
+def test_blur_smooths_and_keeps_constants():
+    gentle, strong = make_baseline("blur:1", IMAGE)[0], make_baseline("blur:4", IMAGE)[0]
+    assert strong.std() < gentle.std() < IMAGE.std()
+    assert torch.allclose(make_baseline("blur", torch.ones(1, 5, 9))[0], torch.ones(1, 5, 9))
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("blurr", "did you mean 'blur'"),
+        ("blur:much", "cannot be read"),
+        ("blur:0", "above zero"),
+        ([1.0, 2.0], "one per channel"),
+        (torch.zeros(3, 4, 4), "equal shape"),
+    ],
+)
+def test_bad_baselines_are_refused_in_one_sentence(spec, complaint):
+    with pytest.raises(ProtoPFaithError, match=complaint):
+        make_baseline(spec, IMAGE)

@@ -1,0 +1,116 @@
+import math
+
+import pytest
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley import ESTIMATORS, estimate
+
+from .games import network_game, random_table, table_game
+
+SAMPLING = sorted({"permutation", "kernel", "owen"} & set(ESTIMATORS))
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_the_same_seed_gives_the_same_result(method):
+    first, second = (estimate(network_game(), method, budget=300, seed=7) for _ in range(2))
+    assert torch.equal(first.values, second.values)
+    assert not torch.equal(first.values, estimate(network_game(), method, budget=300, seed=8).values)
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_the_budget_is_kept_and_counted(method):
+    game = network_game(check=False)
+    before = game.evaluations
+    result = estimate(game, method, budget=500)
+    assert 400 <= result.evaluations <= 500
+    assert game.evaluations - before == result.evaluations - 2  # the two ends are the game's
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_a_run_can_be_continued(method):
+    game = network_game()
+    truth = estimate(game, "exact").values
+    short = estimate(game, method, budget=300, seed=1)
+    before = game.evaluations
+    long = estimate(game, method, budget=6000, resume=short)
+    assert game.evaluations - before == long.evaluations - short.evaluations
+    assert long.evaluations > 5900
+    assert long.precision < short.precision / 2
+    assert (long.values - truth).square().mean() < (short.values - truth).square().mean()
+    again = estimate(game, method, budget=6000, resume=short)
+    assert torch.equal(long.values, again.values)
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_a_precision_is_reached_and_then_it_stops(method):
+    result = estimate(network_game(), method, precision=0.15)
+    assert result.reached
+    assert result.precision <= 0.15
+    tighter = estimate(network_game(), method, precision=0.01)
+    assert tighter.reached
+    assert tighter.evaluations > result.evaluations
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_a_precision_that_the_budget_cannot_reach_is_said(method):
+    result = estimate(network_game(), method, budget=300, precision=1e-6)
+    assert not result.reached
+    assert result.precision > 1e-6
+    assert result.evaluations <= 300
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_the_result_carries_what_is_needed_to_judge_it(method):
+    game = network_game(baseline="blur")
+    result = estimate(game, method, budget=300, seed=5)
+    assert (result.method, result.seed, result.baseline) == (method, 5, "blur")
+    assert torch.allclose(result.total, game.total)
+    assert result.completeness_gap.shape == (3,)
+    assert result.standard_errors.shape == result.values.shape == (3, 9)
+    assert (result.standard_errors > 0).all()
+
+
+def test_one_player_takes_the_total():
+    game = table_game(random_table(1))
+    for method in [*SAMPLING, "exact", "default"]:
+        result = estimate(game, method, budget=50)
+        assert torch.allclose(result.values[:, 0], game.total)
+
+
+def test_progress_is_reported():
+    seen = []
+    estimate(network_game(), "owen", budget=2000, precision=1e-3, progress=lambda done, most: seen.append((done, most)))
+    assert seen[-1] == (2000, 2000)
+    assert len(seen) > 2
+    estimate(network_game(), "owen", budget=200, progress=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"method": "owenn"}, "did you mean 'owen'"),
+        ({"budget": 0}, "at least one"),
+        ({"precision": 0.0}, "above zero"),
+        ({"precision": math.nan}, "above zero"),
+        ({"method": "owen", "notes": 3}, "did you mean 'nodes'"),
+        ({"method": "owen", "nodes": 0}, "at least one"),
+        ({"method": "permutation", "budget": 10}, "too small"),
+        ({"method": "kernel", "budget": 10}, "too small"),
+    ],
+)
+def test_bad_plans_are_refused_in_one_sentence(arguments, complaint):
+    with pytest.raises(ProtoPFaithError, match=complaint):
+        estimate(network_game(), **arguments)
+
+
+def test_only_the_same_game_can_be_continued():
+    first = estimate(network_game(), "owen", budget=100)
+    with pytest.raises(ProtoPFaithError, match="another game"):
+        estimate(network_game(seed=5), "owen", resume=first)
+    with pytest.raises(ProtoPFaithError, match="another game"):
+        estimate(network_game(windows=6), "owen", resume=first)
+    with pytest.raises(ProtoPFaithError, match="cannot be continued"):
+        estimate(network_game(), "permutation", resume=first)
+    with pytest.raises(ProtoPFaithError, match="without its state"):
+        estimate(network_game(), "owen", resume=first.without_state())
