@@ -20,9 +20,9 @@ def atomic(path: Path | str) -> Iterator[Path]:
     Whatever happens inside, ``path`` holds either what it held before or the new content, whole.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         partial.replace(path)
     except OSError as error:
@@ -37,8 +37,8 @@ def atomic(path: Path | str) -> Iterator[Path]:
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    elif path.exists():
+        path.unlink()
 
 
 def sha256(path: Path | str) -> str:

@@ -1,6 +1,6 @@
 """Images with labels: the embedded birds, image folders, the paper's data sets; splits and transforms."""
 
-from protopfaith.data import birds
+from protopfaith.data import birds, folder
 from protopfaith.data.birds import defining_parts
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
@@ -15,6 +15,7 @@ __all__ = [
     "Record",
     "birds",
     "defining_parts",
+    "folder",
     "load_data",
     "options_of",
     "read_image",

@@ -119,7 +119,8 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 class ImageData:
     """Training, validation and test images that share classes and preprocessing.
 
-    ``validation`` is empty when everything is trained on (``fold="none"``).
+    ``validation`` is empty when everything is trained on (``fold="none"``). ``notes`` are sentences about
+    what was decided while loading (skipped images, how splits were made), for people.
     """
 
     train: ImageSet
@@ -128,9 +129,14 @@ class ImageData:
     classes: tuple[str, ...]
     fingerprint: str
     preprocessing: Preprocessing
+    notes: tuple[str, ...] = ()
 
     def sets(self) -> dict[str, ImageSet]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def splits(self) -> dict[str, list[str]]:
+        """The paths in each split, to be kept with a run."""
+        return {name: list(images.paths) for name, images in self.sets().items()}
 
 
 def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:

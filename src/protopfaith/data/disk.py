@@ -1,0 +1,125 @@
+"""From a listing of files to training, validation and test sets: the same way for every data set on disk."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
+from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, check_no_overlap, fingerprint
+from protopfaith.data.listing import Entry, Listing
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.errors import ProtoPFaithError
+
+logger = logging.getLogger("protopfaith")
+
+
+@dataclass(frozen=True)
+class Known:
+    """One readable image: where it is, what it shows, what it contains."""
+
+    entry: Entry
+    sha256: str
+
+
+# Decides the split ("train", "validation", "test", or "" to leave it out) of every image.
+Splitter = Callable[[Sequence[Known]], Sequence[str]]
+
+
+def load_listing(
+    listing: Listing, split: Splitter, preprocessing: Preprocessing, *, skip_unreadable: bool, split_name: str
+) -> ImageData:
+    """Decodes (or finds in the cache) the listed images, splits them and checks the splits."""
+    hashes = content_hashes(listing)
+    cached = cached_images(listing, hashes, preprocessing)
+    notes = [*listing.notes, *_about_unreadable(cached, skip_unreadable)]
+    by_path = {entry.path: entry for entry in listing.entries}
+    known = [Known(by_path[path], hashes[path]) for path in cached.paths]
+    records = [
+        _record(item, size, listing.classes, preprocessing)
+        for item, size in zip(known, cached.sizes, strict=True)
+    ]
+    pool = ImageSet(cached.pixels, records, listing.classes, root=listing.root)
+    split_of = split(known)
+    left_out = sum(not name for name in split_of)
+    if left_out:
+        notes.append(f"{left_out} training images are also test images and are left out of training.")
+    sets = pool.split(split_of)
+    check_no_overlap(sets)
+    check_classes(sets)
+    used = [record for images in sets.values() for record in images.records]
+    data = ImageData(
+        sets["train"],
+        sets["validation"],
+        sets["test"],
+        classes=listing.classes,
+        fingerprint=fingerprint(used, listing.classes),
+        preprocessing=preprocessing,
+        notes=tuple(notes),
+    )
+    for note in notes:
+        logger.warning(note)
+    write_json(
+        cache_folder() / "splits" / f"{listing.name}-{data.fingerprint[:16]}-{split_name}.json", data.splits()
+    )
+    return data
+
+
+def check_classes(sets: dict[str, ImageSet]) -> None:
+    """Every class must be trained on."""
+    train = Counter(sets["train"].labels.tolist())
+    classes = sets["train"].classes
+    for name in ("validation", "test"):
+        for label in sorted(set(sets[name].labels.tolist())):
+            if not train[label]:
+                raise ProtoPFaithError(
+                    f"The class {classes[label]!r} is in {name} but not in training; add training images "
+                    f"of it or remove it from {name}."
+                )
+    for label, name in enumerate(classes):
+        if train[label] < 1:
+            raise ProtoPFaithError(f"The class {name!r} has no training image; add some or remove the class.")
+
+
+def leave_out_test_copies(known: Sequence[Known], split_of: Sequence[str]) -> list[str]:
+    """Official splits may share a picture: its copies leave training, the test set stays."""
+    test = {item.sha256 for item, split in zip(known, split_of, strict=True) if split == "test"}
+    return [
+        "" if split != "test" and item.sha256 in test else split
+        for item, split in zip(known, split_of, strict=True)
+    ]
+
+
+def _about_unreadable(cached: CachedImages, skip: bool) -> list[str]:
+    if not cached.unreadable:
+        return []
+    message = next(iter(cached.unreadable.values()))
+    others = len(cached.unreadable) - 1
+    if not skip:
+        more = f" ({others} more images have the same trouble.)" if others else ""
+        raise ProtoPFaithError(message + more)
+    names = ", ".join(list(cached.unreadable)[:5]) + (", ..." if others > 4 else "")
+    return [f"{others + 1} unreadable images are skipped: {names}."]
+
+
+def _record(
+    item: Known, size: tuple[int, int], classes: Sequence[str], preprocessing: Preprocessing
+) -> Record:
+    """Boxes and points move with the resize."""
+    height, width = preprocessing.size
+    down, across = height / size[0], width / size[1]
+
+    def resize(box: Box) -> Box:
+        left, top, right, bottom = box
+        return left * across, top * down, right * across, bottom * down
+
+    entry = item.entry
+    return Record(
+        entry.path,
+        classes.index(entry.label),
+        item.sha256,
+        tuple(resize(box) for box in entry.boxes),
+        {name: (x * across, y * down) for name, (x, y) in entry.points.items()},
+    )

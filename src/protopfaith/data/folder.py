@@ -1,0 +1,113 @@
+"""Plain image folders: one folder per class, already split or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from protopfaith.data.disk import Known, load_listing
+from protopfaith.data.imageset import ImageData
+from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
+from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
+from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.splits import connected, deal, with_fold
+from protopfaith.errors import ProtoPFaithError
+
+SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "valid": "validation",
+                 "test": "test"}  # fmt: skip
+
+
+@DATASETS.register("folder")
+def load_folder(
+    *,
+    root: Path | None,
+    size: Size,
+    seed: int,
+    fold: Fold,
+    skip_unreadable: bool,
+    channels: int = 3,
+) -> ImageData:
+    """Your own images: train/<class>/*.jpg with validation/ and test/, or <class>/*.jpg, split for you."""
+    listing = list_folder(existing_folder(root, "folder"))
+    return load_listing(
+        listing,
+        lambda known: split_folder(known, fold, seed),
+        default_preprocessing(as_size(size, 224), channels),
+        skip_unreadable=skip_unreadable,
+        split_name=f"seed{seed}-fold{fold}",
+    )
+
+
+def list_folder(root: Path, name: str = "folder") -> Listing:
+    """All images by class; the split is set where the folders say it."""
+    folders = {SPLIT_FOLDERS[path.name]: path for path in _folders(root) if path.name in SPLIT_FOLDERS}
+    notes = [
+        f"The images directly in {place} have no class folder and are left out."
+        for place in (folders.values() if "train" in folders else [root])
+        if any(path.parent == place for path in image_files(place))
+    ]
+    if "train" in folders:
+        entries = [entry for split, folder in folders.items() for entry in _entries(root, folder, split)]
+    else:
+        entries = _entries(root, root, None)
+    _check_counts(root, entries)
+    return Listing(
+        name, root, tuple(entries), tuple(sorted({entry.label for entry in entries})), tuple(notes)
+    )
+
+
+def split_folder(known: Sequence[Known], fold: Fold, seed: int) -> list[str]:
+    """Keeps the splits that are there. Without a test set one image in five is held out, stratified by class;
+    without a validation set it is a fold of the rest. Copies of one picture are never parted."""
+    paths = [item.entry.path for item in known]
+    labels = [item.entry.label for item in known]
+    split_of = [item.entry.split or "train" for item in known]
+    groups = connected([item.sha256 for item in known])
+    if "test" not in split_of:
+        pool = [i for i, split in enumerate(split_of) if split == "train"]
+        shares = deal([paths[i] for i in pool], [labels[i] for i in pool], [groups[i] for i in pool], 5, seed)
+        for i, share in zip(pool, shares, strict=True):
+            split_of[i] = "test" if share == 0 else "train"
+    return with_fold(split_of, paths, labels, groups, fold=fold, seed=seed)
+
+
+def default_preprocessing(size: tuple[int, int], channels: int) -> Preprocessing:
+    """ImageNet's statistics for color, 0..1 for one channel."""
+    return (
+        Preprocessing(size, 3, IMAGENET_MEAN, IMAGENET_STD)
+        if channels == 3
+        else Preprocessing(size, channels, (0.0,), (1.0,))
+    )
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
+    entries = []
+    for class_folder in _folders(folder):
+        images = image_files(class_folder)
+        if not images:
+            raise ProtoPFaithError(f"The class folder {class_folder} holds no images; fill it or remove it.")
+        entries += [Entry(path.relative_to(root).as_posix(), class_folder.name, split) for path in images]
+    return entries
+
+
+def _check_counts(root: Path, entries: Sequence[Entry]) -> None:
+    if not entries:
+        raise ProtoPFaithError(
+            f"There are no class folders with images in {root}; expected <class>/*.jpg or "
+            "train/<class>/*.jpg."
+        )
+    trained = Counter(entry.label for entry in entries if entry.split in (None, "train"))
+    if len(trained) < 2:
+        raise ProtoPFaithError(
+            f"There is only one class ({next(iter(trained))!r}) in {root}; training needs two."
+        )
+    for label, count in sorted(trained.items()):
+        if count == 1:
+            raise ProtoPFaithError(
+                f"The class {label!r} has only one training image; add some or remove the class."
+            )

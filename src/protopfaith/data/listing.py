@@ -1,0 +1,97 @@
+"""What lies on disk: which files belong to a data set and what is known of each, before any is decoded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PIL import Image
+
+from protopfaith.data.images import SUFFIXES, read_image
+from protopfaith.data.imageset import Box
+from protopfaith.errors import ProtoPFaithError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image file. ``path`` is relative to the root, with forward slashes; boxes and points are in pixels
+    of the file; ``split`` is the official one, if there is any."""
+
+    path: str
+    label: str
+    split: str | None = None
+    boxes: tuple[Box, ...] = ()
+    points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a data set. ``notes`` are sentences about what was found or decided, for people."""
+
+    name: str
+    root: Path
+    entries: tuple[Entry, ...]
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    read: Callable[[Path], Image.Image] = read_image
+
+    def stamp(self) -> str:
+        """Changes when a file is added, removed or written to; cheap, since no file is opened."""
+        digest = hashlib.sha256(f"{self.root.resolve()}\n".encode())
+        for entry in self.entries:
+            status = (self.root / entry.path).stat()
+            digest.update(f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
+
+def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+    """All image files below ``folder``, sorted; hidden files are not looked at."""
+    wanted = frozenset(suffixes)
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in wanted and path.is_file())
+    return sorted(
+        (path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)),
+        key=lambda path: path.as_posix(),
+    )
+
+
+def existing_folder(root: Path | None, name: str) -> Path:
+    """The root as a folder that is there and holds something."""
+    if root is None:
+        raise ProtoPFaithError(
+            f"The data set {name!r} needs the folder where it lies; give it as the data root."
+        )
+    if not root.is_dir():
+        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")
+    if not any(not path.name.startswith(".") for path in root.iterdir()):
+        raise ProtoPFaithError(
+            f"The folder {root} is empty; put the {name!r} data there or give another folder."
+        )
+    return root
+
+
+def check_all_there(root: Path, paths: Sequence[str], listed_in: str, where: str) -> None:
+    """Every listed image must be a file; names the first ones that are not."""
+    missing = [path for path in paths if not (root / path).is_file()]
+    if missing:
+        raise ProtoPFaithError(
+            f"{len(missing)} of {len(paths)} images that {listed_in} lists are not in {root} "
+            f"({_some(missing)}); unpack the archive again ({where})."
+        )
+
+
+def unlisted_note(
+    root: Path, folder: Path, paths: Iterable[str], suffixes: Iterable[str] = SUFFIXES
+) -> list[str]:
+    """A sentence about images that are there but have no label, if there are any; they are left out."""
+    listed = set(paths)
+    found = (path.relative_to(root).as_posix() for path in image_files(folder, suffixes))
+    extra = [path for path in found if path not in listed]
+    if not extra:
+        return []
+    return [f"{len(extra)} images in {folder.name}/ have no label and are left out ({_some(extra)})."]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

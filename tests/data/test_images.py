@@ -1,0 +1,87 @@
+"""Any image file becomes plain RGB or grayscale, or one clear sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from protopfaith.data import read_image
+from protopfaith.errors import ProtoPFaithError
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_plain_images_stay_as_they_are(
+    tmp_path: Path, picture: Callable[..., Image.Image], mode: str
+) -> None:
+    image = picture(0, mode=mode)
+    image.save(tmp_path / "a.png")
+    assert np.array_equal(np.asarray(read_image(tmp_path / "a.png")), np.asarray(image))
+
+
+def test_webp_under_a_jpg_name_is_read_by_content(
+    tmp_path: Path, picture: Callable[..., Image.Image]
+) -> None:
+    picture(0).save(tmp_path / "a.jpg", format="WEBP")
+    assert read_image(tmp_path / "a.jpg").mode == "RGB"
+
+
+def test_transparency_is_laid_on_white_and_said_once(
+    tmp_path: Path, picture: Callable[..., Image.Image], caplog: pytest.LogCaptureFixture
+) -> None:
+    image = picture(0, (4, 4)).convert("RGBA")
+    image.putalpha(Image.fromarray(np.array([[0, 255, 0, 255]] * 4, np.uint8)))
+    image.save(tmp_path / "a.png")
+    with caplog.at_level(logging.WARNING, logger="protopfaith"):
+        flat = np.asarray(read_image(tmp_path / "a.png"))
+        read_image(tmp_path / "a.png")
+    assert (flat[:, 0] == 255).all()
+    assert np.array_equal(flat[:, 1], np.asarray(image)[:, 1, :3])
+    assert [record.message for record in caplog.records] == [
+        "Images with an alpha channel are laid on a white background."
+    ]
+
+
+def test_16_bits_are_scaled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    values = np.array([[0, 257, 65535, 32896]], np.uint16)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    image = read_image(tmp_path / "a.png")
+    assert image.mode == "L"
+    assert np.asarray(image).tolist() == [[0, 1, 255, 128]]
+    assert "16 bits" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("mode", "suffix", "result"),
+    [("P", "png", "RGB"), ("1", "png", "L"), ("LA", "png", "L"), ("CMYK", "jpg", "RGB")],
+)
+def test_other_modes(
+    tmp_path: Path, picture: Callable[..., Image.Image], mode: str, suffix: str, result: str
+) -> None:
+    picture(0).convert("L" if mode == "LA" else "RGB").convert(mode).save(tmp_path / f"a.{suffix}")
+    assert read_image(tmp_path / f"a.{suffix}").mode == result
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_a_truncated_file_is_named(tmp_path: Path, picture: Callable[..., Image.Image], suffix: str) -> None:
+    path = tmp_path / f"broken.{suffix}"
+    picture(0, (64, 64)).save(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ProtoPFaithError, match=rf"broken\.{suffix} cannot be read"):
+        read_image(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not an image"])
+def test_what_is_no_image_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "note.jpg").write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match=r"note\.jpg cannot be read"):
+        read_image(tmp_path / "note.jpg")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"There is no image at .*nothing\.png"):
+        read_image(tmp_path / "nothing.png")
