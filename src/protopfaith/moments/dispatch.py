@@ -1,0 +1,103 @@
+"""The table from torch function to moment rule, and what happens where it has no line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from protopfaith.errors import ProtoPFaithError
+
+Rule = Callable[..., Any]
+RULES: dict[Callable, Rule] = {}
+"""Every torch function that random variables can pass through, with its rule."""
+
+_NAMESPACES = (torch, torch.Tensor, torch.nn.functional, torch.special)
+
+
+def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
+    """Registers a rule for torch functions, or for all forms of a name.
+
+    A name stands for the function in ``torch``, ``torch.nn.functional`` and ``torch.special``, the method, and the
+    in-place forms. The rule receives the torch function that was called, then its arguments, of which at
+    least one is a :class:`Gaussian`, and returns a Gaussian; in-place forms take care of themselves.
+
+    >>> from protopfaith.moments import Gaussian
+    >>> @rule(torch.deg2rad)
+    ... def deg2rad(function, x):
+    ...     "mean = m pi / 180; variance = v (pi / 180)^2"
+    ...     return Gaussian(function(x.mean), x.variance * (torch.pi / 180) ** 2)
+    >>> Gaussian(torch.tensor([180.0]), torch.tensor([0.0])).deg2rad().mean
+    tensor([3.1416])
+    >>> del RULES[torch.deg2rad]
+    """
+
+    def register(function: Rule) -> Rule:
+        for entry in functions:
+            for form in forms(entry) if isinstance(entry, str) else (entry,):
+                RULES[form] = function
+        return function
+
+    return register
+
+
+def forms(name: str) -> Iterator[Callable]:
+    """All torch functions and methods that ``name`` stands for."""
+    names = [name] if name.startswith("__") else [name, f"{name}_", f"__{name}__", f"__i{name}__"]
+    found = [vars_of for space in _NAMESPACES for n in names if (vars_of := getattr(space, n, None))]
+    if not found:
+        raise ValueError(f"torch has no function or method named {name!r}")
+    yield from (function for function in found if callable(function))
+
+
+def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:
+    """Calls the rule of ``function``; an in-place form also changes its first argument."""
+    kwargs = dict(kwargs or {})
+    found = RULES.get(function)
+    if found is None:
+        raise missing_rule(function)
+    in_place = bool(kwargs.pop("inplace", False)) or _is_in_place(function)
+    result = found(function, *args, **kwargs)
+    return args[0].become(result, name_of(function)) if in_place else result
+
+
+def _is_in_place(function: Callable) -> bool:
+    name = getattr(function, "__name__", "")
+    if name.startswith("__"):
+        return name.startswith("__i") and name not in ("__invert__", "__int__", "__index__")
+    return name.endswith("_")
+
+
+def name_of(function: Callable) -> str:
+    """As a user would write it: ``torch.nn.functional.softmax``."""
+    return torch.overrides.resolve_name(function) or getattr(function, "__qualname__", repr(function))
+
+
+def missing_rule(function: Callable) -> ProtoPFaithError:
+    name = name_of(function)
+    short = getattr(function, "__name__", "operation").strip("_")
+    return ProtoPFaithError(
+        f"There is no moment rule for {name}, called from {calling_module()}; write one and register it:\n\n"
+        f"    @protopfaith.moments.rule({name})\n"
+        f"    def {short}(function, x, *args, **kwargs):\n"
+        f"        return protopfaith.moments.Gaussian(mean, variance)  # both from x.mean and x.variance\n"
+    )
+
+
+def calling_module() -> str:
+    """The path of the module whose code is running, such as ``layer3.0.act``, found on the call stack."""
+    modules: list[nn.Module] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, nn.Module) and (not modules or modules[-1] is not owner):
+            modules.append(owner)
+        frame = frame.f_back  # type: ignore[assignment]
+    if not modules:
+        return "outside any module"
+    inner, outer = modules[0], modules[-1]
+    path = next((path for path, module in outer.named_modules() if module is inner), "")
+    return f"{path} ({type(inner).__name__})" if path else type(inner).__name__

@@ -1,0 +1,229 @@
+"""Gaussian: a tensor of random variables that runs through any network."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.moments.dispatch import missing_rule, run
+
+# Questions about form, which the mean answers.
+_FORM = (
+    *("shape", "size", "dim", "ndim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "layout"),
+    *("device", "get_device", "is_cuda", "is_cpu", "is_meta", "requires_grad", "dtype", "element_size"),
+    *("is_floating_point", "is_complex", "is_sparse", "is_quantized", "is_nested", "is_mkldnn"),
+)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    method = getattr(torch.Tensor, name)
+
+    def operator(self: Any, *args: Any) -> Any:
+        return run(method, (self, *args), None)
+
+    operator.__name__ = name
+    return operator
+
+
+class Mean(Tensor):
+    """The mean of a :class:`Gaussian`: a tensor which, when called, averages the random variables themselves.
+
+    Networks write ``x.mean([2, 3])``; readers of a result write ``x.mean``. This serves both.
+    """
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    owner: Gaussian
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Gaussian:
+        return run(torch.Tensor.mean, (self.owner, *args), kwargs)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return repr(self.as_subclass(Tensor))
+
+
+class Gaussian:
+    r"""Random variables with a mean and a variance each, of any shape.
+
+    Torch functions, modules and methods take it in a tensor's place and return a Gaussian, by the rule that
+    :data:`RULES` holds for them; a function without a rule raises an error that says how to add one.
+
+    Variables count as independent, unless ``factors`` (K, \*shape) say how they depend on K common, independent
+    standard normal variables: then the covariance of two of them is :math:`\sum_k F_{ku} F_{kw}`, and ``variance`` is
+    still the whole variance of each (so at least :math:`\sum_k F_{ku}^2`).
+
+    Variables made from one another are not known to belong together: ``x + x`` is 2 x, but ``y + x`` with ``y`` a copy of
+    ``x`` adds as independent variables do. The exception is what common factors account for.
+
+    >>> x = Gaussian(torch.zeros(1, 3, 8, 8), 1.0)
+    >>> y = torch.nn.Conv2d(3, 4, 3)(x).relu()
+    >>> y.mean.shape, y.variance.shape
+    (torch.Size([1, 4, 6, 6]), torch.Size([1, 4, 6, 6]))
+    """
+
+    def __init__(self, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None):
+        variance = torch.as_tensor(variance, dtype=mean.dtype, device=mean.device)
+        if variance.shape != mean.shape:
+            if variance.dim() > 0:
+                raise ProtoPFaithError(
+                    f"The mean has shape {tuple(mean.shape)} but the variance {tuple(variance.shape)}; give each random "
+                    "variable one of each, or one number for all variances."
+                )
+            variance = variance.expand_as(mean)
+        if factors is not None and factors.shape[1:] != mean.shape:
+            raise ProtoPFaithError(
+                f"The factors have shape {tuple(factors.shape)}; expected (K, ...) with {tuple(mean.shape)} at the end."
+            )
+        self._mean = mean.as_subclass(Tensor) if isinstance(mean, Mean) else mean
+        self._variance, self._factors = variance, factors
+        self._family: list[weakref.ref[Gaussian]] = [weakref.ref(self)]
+
+    @property
+    def mean(self) -> Mean:
+        mean = self._mean.as_subclass(Mean)
+        mean.owner = self
+        return mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self._variance
+
+    @property
+    def factors(self) -> Tensor | None:
+        return self._factors
+
+    @property
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance, as plain tensors."""
+        return self._mean, self._variance
+
+    @property
+    def own_variance(self) -> Tensor:
+        """The part of the variance that no common factor accounts for."""
+        if self._factors is None:
+            return self._variance
+        return (self._variance - self._factors.square().sum(0)).clamp_min(0)
+
+    def linear_map(
+        self,
+        affine: Callable[[Tensor], Tensor],
+        linear: Callable[[Tensor], Tensor],
+        squared: Callable[[Tensor], Tensor],
+    ) -> Gaussian:
+        """What a linear map makes of it: ``affine`` on the mean, ``squared`` (weights) on the independent variance, and
+        ``linear`` (the map without its constant) on the factors."""
+        if self._factors is None:
+            return Gaussian(affine(self._mean), squared(self._variance))
+        factors = vmap(linear)(self._factors)
+        return Gaussian(affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors)
+
+    def each(self, function: Callable[[Tensor], Any]) -> Any:
+        """``function``, which moves numbers without changing them, on mean, variance and factors alike."""
+        parts = [function(self._mean), function(self._variance)]
+        if self._factors is not None:
+            parts.append(vmap(function)(self._factors))
+        if isinstance(parts[0], Tensor):
+            return self._view(*parts)
+        return tuple(self._view(*part) for part in zip(*parts, strict=True))
+
+    def become(self, other: Gaussian, operation: str) -> Gaussian:
+        """Takes over another's moments: what an in-place operation does to its argument."""
+        relatives = [relative for reference in self._family if (relative := reference()) is not None]
+        if any(relative is not self for relative in relatives):
+            raise ProtoPFaithError(
+                f"{operation} would change random variables in place that other views share, which moment "
+                "propagation cannot follow; use the operation that is not in place there."
+            )
+        if other._mean.shape != self._mean.shape:
+            raise ProtoPFaithError(
+                f"{operation} cannot change random variables of shape {tuple(self.shape)} in place into "
+                f"{tuple(other.shape)}; use the operation that is not in place there."
+            )
+        self._mean, self._variance, self._factors = other._mean, other._variance, other._factors
+        return self
+
+    def _view(self, mean: Tensor, variance: Tensor, factors: Tensor | None = None) -> Gaussian:
+        if mean is self._mean:
+            return self
+        view = Gaussian(mean, variance, factors)
+        if mean.untyped_storage()._cdata == self._mean.untyped_storage()._cdata:
+            self._family = [relative for relative in self._family if relative() is not None]
+            self._family.append(weakref.ref(view))
+            view._family = self._family
+        return view
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return run(function, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FORM:
+            return getattr(self._mean, name)
+        if name.startswith("_") or not hasattr(torch.Tensor, name):
+            raise AttributeError(f"Gaussian has no attribute {name!r}")
+        method = getattr(torch.Tensor, name)
+        if not callable(method):
+            raise missing_rule(method)
+        return partial(self._call, method)
+
+    def _call(self, method: Callable, *args: Any, **kwargs: Any) -> Any:
+        return run(method, (self, *args), kwargs)
+
+    def __len__(self) -> int:
+        return len(self._mean)
+
+    def __iter__(self) -> Any:
+        return iter(self.unbind(0))
+
+    def __repr__(self) -> str:
+        return f"Gaussian(mean={self._mean!r}, variance={self._variance!r})"
+
+    # Python looks operators up on the class, past __getattr__. Those without a rule raise the error that says so: a
+    # comparison, or the truth of a random variable, has none.
+    __add__ = _operator("__add__")
+    __radd__ = _operator("__radd__")
+    __iadd__ = _operator("__iadd__")
+    __sub__ = _operator("__sub__")
+    __rsub__ = _operator("__rsub__")
+    __isub__ = _operator("__isub__")
+    __mul__ = _operator("__mul__")
+    __rmul__ = _operator("__rmul__")
+    __imul__ = _operator("__imul__")
+    __truediv__ = _operator("__truediv__")
+    __rtruediv__ = _operator("__rtruediv__")
+    __itruediv__ = _operator("__itruediv__")
+    __neg__ = _operator("__neg__")
+    __pow__ = _operator("__pow__")
+    __rpow__ = _operator("__rpow__")
+    __matmul__ = _operator("__matmul__")
+    __rmatmul__ = _operator("__rmatmul__")
+    __getitem__ = _operator("__getitem__")
+    __setitem__ = _operator("__setitem__")
+    __lt__ = _operator("__lt__")
+    __le__ = _operator("__le__")
+    __gt__ = _operator("__gt__")
+    __ge__ = _operator("__ge__")
+    __bool__ = _operator("__bool__")
+    __float__ = _operator("__float__")
+    __int__ = _operator("__int__")
+    __abs__ = _operator("__abs__")
+    __eq__ = _operator("__eq__")  # type: ignore[assignment]
+    __ne__ = _operator("__ne__")  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+
+def constant(value: Any, like: Gaussian) -> Gaussian:
+    """A number or tensor as random variables of zero variance."""
+    if isinstance(value, Gaussian):
+        return value
+    value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    factors = None if like.factors is None else value.new_zeros(len(like.factors), *value.shape)
+    return Gaussian(value, torch.zeros_like(value), factors)

@@ -1,0 +1,130 @@
+"""Activations: rectifiers in closed form, smooth ones by quadrature.
+
+Common factors pass through by the gain E g'(x): for jointly Gaussian variables Cov(g(x), e) = E g'(x) Cov(x, e), exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from protopfaith.moments import clipping, formulas
+from protopfaith.moments.dispatch import missing_rule, rule
+from protopfaith.moments.elementwise import closed_form
+from protopfaith.moments.gaussian import Gaussian
+from protopfaith.moments.normal import cdf, deviations, safe_deviation
+from protopfaith.moments.smooth import Asymptote, relu_moments, smooth, step, step_moments
+
+STEP = Asymptote(step, step_moments, reach=20.0)
+RELU = Asymptote(torch.relu, relu_moments, reach=20.0)
+RELU_CLOSE = Asymptote(torch.relu, relu_moments, reach=6.0)
+
+
+@rule("relu")
+def relu(function: Callable, input: Gaussian) -> Gaussian:
+    """mean = m Phi(a) + s phi(a); variance = s^2 (P + a^2 P Q + a phi (Q - P) - phi^2), a = m/s, P = Phi(a), Q = 1 - P."""
+    return _activate(input, formulas.relu, formulas.relu_slopes, _positive)
+
+
+@rule("leaky_relu")
+def leaky_relu(function: Callable, input: Gaussian, negative_slope: float = 0.01) -> Gaussian:
+    """y = c x + (1 - c) relu(x): variance = c^2 v + (1 - c)^2 Var relu + 2 c (1 - c) Phi(a) v."""
+    return _activate(
+        input,
+        formulas.leaky_relu,
+        formulas.leaky_relu_slopes,
+        lambda m, v: negative_slope + (1 - negative_slope) * _positive(m, v),
+        float(negative_slope),
+    )
+
+
+@rule("relu6")
+def relu6(function: Callable, input: Gaussian) -> Gaussian:
+    """clamp to [0, 6]."""
+    return clamp(function, input, 0.0, 6.0)
+
+
+@rule("hardtanh")
+def hardtanh(function: Callable, input: Gaussian, min_val: float = -1.0, max_val: float = 1.0) -> Gaussian:
+    """clamp to [min_val, max_val]; ReLU1 is hardtanh to [0, 1]."""
+    return clamp(function, input, min_val, max_val)
+
+
+@rule("clamp", "clip")
+def clamp(function: Callable, input: Gaussian, min: Any = None, max: Any = None) -> Gaussian:
+    """y = min(max(x, low), high): the paper's closed form (appendix A.1), measured from the nearer bound."""
+    if any(isinstance(bound, Tensor | Gaussian) and bound.numel() > 1 for bound in (min, max)):
+        raise missing_rule(function)
+    low, high = (None if bound is None else float(bound) for bound in (min, max))
+    if low is None and high is None:
+        return input
+    if high is None:
+        return relu(function, input - low) + low
+    if low is None:
+        return high - relu(function, high - input)
+    if low >= high:
+        return input * 0.0 + high
+    return _activate(
+        input, clipping.clip, clipping.clip_slopes, lambda m, v: _between(m, v, low, high), low, high
+    )
+
+
+@rule("sigmoid", "expit")
+def sigmoid(function: Callable, input: Gaussian) -> Gaussian:
+    """E g and Var g by quadrature, to 1e-5 of s and s^2."""
+    return _smooth(torch.sigmoid, STEP, input)
+
+
+@rule("tanh")
+def tanh(function: Callable, input: Gaussian) -> Gaussian:
+    """y = 2 sigmoid(2 x) - 1."""
+    return 2 * sigmoid(function, 2 * input) - 1
+
+
+@rule("silu")
+def silu(function: Callable, input: Gaussian) -> Gaussian:
+    """y = x sigmoid(x), by quadrature, to 1e-5 of s and s^2."""
+    return _smooth(F.silu, RELU, input)
+
+
+@rule("gelu")
+def gelu(function: Callable, input: Gaussian, approximate: str = "none") -> Gaussian:
+    """y = x Phi(x), by quadrature, to 1e-5 of s and s^2."""
+    return _smooth(lambda x: F.gelu(x, approximate=approximate), RELU_CLOSE, input)
+
+
+def _activate(
+    x: Gaussian,
+    moments: Callable,
+    slopes: Callable,
+    gain: Callable[[Tensor, Tensor], Tensor],
+    *numbers: float,
+) -> Gaussian:
+    mean, variance = closed_form(moments, slopes, *x.moments, numbers=numbers)
+    factors = None if x.factors is None else x.factors * gain(*x.moments)
+    return Gaussian(mean, variance, factors)
+
+
+def _smooth(g: Callable[[Tensor], Tensor], asymptote: Asymptote, x: Gaussian) -> Gaussian:
+    mean, variance = smooth(g, asymptote, *x.moments)
+    if x.factors is None:
+        return Gaussian(mean, variance)
+    with torch.enable_grad():  # the gain is the derivative of the mean rule
+        point = x.moments[0].detach().requires_grad_()
+        (gain,) = torch.autograd.grad(smooth(g, asymptote, point, x.variance.detach())[0].sum(), point)
+    return Gaussian(mean, variance, x.factors * gain)
+
+
+def _positive(mean: Tensor, variance: Tensor) -> Tensor:
+    """P(x > 0)"""
+    return cdf(deviations(mean, safe_deviation(variance)))
+
+
+def _between(mean: Tensor, variance: Tensor, low: float, high: float) -> Tensor:
+    """P(low < x < high)"""
+    deviation = safe_deviation(variance)
+    return cdf(deviations(mean - low, deviation)) - cdf(deviations(mean - high, deviation))

@@ -1,0 +1,144 @@
+"""Linear maps: the mean as usual, independent variance through squared weights, common factors like the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.moments.dispatch import calling_module, missing_rule, rule
+from protopfaith.moments.gaussian import Gaussian
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linear")
+def weighted_sum(
+    function: Callable, input: Any, weight: Any, bias: Tensor | None = None, *args: Any, **kwargs: Any
+) -> Gaussian:
+    """y = W x + b: mean = W m + b; variance = W^2 v (squares elementwise)."""
+    if not isinstance(input, Gaussian) or isinstance(weight, Gaussian):
+        raise missing_rule(function)
+    return input.linear_map(
+        lambda m: function(m, weight, bias, *args, **kwargs),
+        lambda f: function(f, weight, None, *args, **kwargs),
+        lambda v: function(v, weight.square(), None, *args, **kwargs),
+    )
+
+
+@rule("batch_norm")
+def batch_norm(
+    function: Callable,
+    input: Gaussian,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Gaussian:
+    """y = (x - r) w / sqrt(s + eps) + b with stored r, s: mean likewise; variance = v w^2 / (s + eps)."""
+    if training or running_mean is None or running_var is None:
+        raise ProtoPFaithError(
+            f"Batch norm in {calling_module()} takes its statistics from the batch, which has no moment rule; call "
+            "model.eval() first."
+        )
+    scale = (running_var + eps).rsqrt() if weight is None else weight * (running_var + eps).rsqrt()
+    scale = scale.reshape(-1, *(1,) * (input.dim() - 2))
+    return input.linear_map(
+        lambda m: F.batch_norm(m, running_mean, running_var, weight, bias, False, 0.0, eps),
+        lambda f: f * scale,
+        lambda v: v * scale.square(),
+    )
+
+
+@rule("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def average_pool(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Gaussian:
+    """y = sum(x) / n over a window: mean = sum(m) / n; variance = sum(v) / n^2."""
+
+    def pool(x: Tensor) -> Tensor:
+        return function(x, *args, **kwargs)
+
+    mean, _ = input.moments
+    count = _window_sizes(function, torch.ones_like(mean[:1, :1]), *args, **kwargs)
+    return input.linear_map(pool, pool, lambda v: pool(v) / count)
+
+
+@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+def adaptive_average_pool(function: Callable, input: Gaussian, output_size: Any) -> Gaussian:
+    """As average_pool, with the windows that lead to ``output_size``."""
+
+    def pool(x: Tensor) -> Tensor:
+        return function(x, output_size)
+
+    mean, _ = input.moments
+    pooled = pool(mean)
+    spatial = pooled.dim() - 2 if pooled.dim() > 2 else 1
+    count = torch.ones((), dtype=mean.dtype, device=mean.device)
+    for dimension in range(-spatial, 0):
+        sizes = _adaptive_sizes(mean.shape[dimension], pooled.shape[dimension])
+        count = count * torch.tensor(sizes, dtype=mean.dtype, device=mean.device).reshape(
+            -1, *(1,) * (-dimension - 1)
+        )
+    return input.linear_map(pool, pool, lambda v: pool(v) / count)
+
+
+@rule("sum")
+def total(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Gaussian:
+    """y = sum of x over dimensions: mean = sum(m); variance = sum(v)."""
+
+    def add(x: Tensor) -> Tensor:
+        return torch.sum(x, *args, **kwargs)
+
+    return input.linear_map(add, add, add)
+
+
+@rule("mean")
+def average(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Gaussian:
+    """y = mean of x over n variables: mean = mean(m); variance = sum(v) / n^2."""
+
+    def average(x: Tensor) -> Tensor:
+        return torch.mean(x, *args, **kwargs)
+
+    mean, _ = input.moments
+    result = average(mean)
+    count = mean.numel() / max(result.numel(), 1)
+    return input.linear_map(lambda _: result, average, lambda v: average(v) / count)
+
+
+def _window_sizes(
+    function: Callable,
+    ones: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """What an average pool divides by at every position: the sum of ones over their average."""
+    if function is torch.avg_pool1d:
+        wide = _window_sizes(
+            F.avg_pool2d,
+            ones.unsqueeze(-2),
+            (1, *_one(kernel_size)),
+            None if stride is None else (1, *_one(stride)),
+            (0, *_one(padding)),
+            ceil_mode,
+            count_include_pad,
+        )
+        return wide.squeeze(-2)
+    plan = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return function(ones, *plan, 1) / function(ones, *plan, divisor_override)
+
+
+def _one(value: Any) -> tuple[int]:
+    return (int(value),) if isinstance(value, int) else (int(value[0]),)
+
+
+def _adaptive_sizes(inside: int, outside: int) -> list[int]:
+    return [-(-(i + 1) * inside // outside) - i * inside // outside for i in range(outside)]

@@ -1,0 +1,85 @@
+"""Operations that move random variables without changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+from torch.nn import functional as F
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.moments.dispatch import calling_module, missing_rule, rule
+from protopfaith.moments.gaussian import Gaussian, constant
+
+_MOVES = (
+    "reshape view flatten unflatten permute transpose swapaxes movedim moveaxis unsqueeze squeeze select narrow expand "
+    "expand_as broadcast_to __getitem__ index_select chunk split tensor_split unbind t flip roll repeat tile contiguous clone "
+    "detach to type_as float double half bfloat16 cpu cuda channel_shuffle pixel_shuffle pixel_unshuffle reshape_as view_as"
+)
+
+
+@rule(*_MOVES.split())
+def rearrange(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Any:
+    """Mean and variance move alike."""
+    if not isinstance(input, Gaussian):
+        raise missing_rule(function)
+    return input.each(lambda x: function(x, *args, **kwargs))
+
+
+@rule("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+def concatenate(function: Callable, tensors: Sequence[Any], *args: Any, **kwargs: Any) -> Gaussian:
+    """Means and variances are joined; constants join with variance zero."""
+    like = max((x for x in tensors if isinstance(x, Gaussian)), key=lambda x: x.factors is not None)
+    parts = [_with_factors(constant(x, like), like) for x in tensors]
+
+    def join(pieces: list[Tensor]) -> Tensor:
+        return function(pieces, *args, **kwargs)
+
+    factors = None if like.factors is None else vmap(lambda *f: join(list(f)))(*(p.factors for p in parts))
+    return Gaussian(join([p.moments[0] for p in parts]), join([p.variance for p in parts]), factors)
+
+
+@rule("pad")
+def pad(
+    function: Callable, input: Gaussian, pad: Any, mode: str = "constant", value: float | None = None
+) -> Any:
+    """The mean is padded by the value, variance and factors by zero; other modes move them alike."""
+    if mode != "constant":
+        return input.each(lambda x: F.pad(x, pad, mode))
+    mean, variance = input.moments
+    factors = None if input.factors is None else F.pad(input.factors, pad)
+    return Gaussian(F.pad(mean, pad, "constant", value), F.pad(variance, pad), factors)
+
+
+@rule(
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "feature_dropout",
+)
+def dropout(function: Callable, input: Gaussian, p: float = 0.5, training: bool = False, *_: Any) -> Gaussian:
+    """The identity, as dropout is in eval mode."""
+    if training and p > 0:
+        raise ProtoPFaithError(
+            f"Dropout in {calling_module()} is active and has no moment rule; call model.eval() first."
+        )
+    return input
+
+
+@rule(torch.Tensor.dim, torch.Tensor.size, torch.numel, torch.is_floating_point, torch.is_complex)
+def form(function: Callable, input: Gaussian, *args: Any) -> Any:
+    """Questions about form are answered by the mean."""
+    return function(input.moments[0], *args)
+
+
+def _with_factors(x: Gaussian, like: Gaussian) -> Gaussian:
+    if like.factors is None or x.factors is not None:
+        return x
+    mean, variance = x.moments
+    return Gaussian(mean, variance, mean.new_zeros(len(like.factors), *mean.shape))
