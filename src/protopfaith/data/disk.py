@@ -11,6 +11,7 @@ from protopfaith.data.cache import CachedImages, cache_folder, cached_images, co
 from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, check_no_overlap, fingerprint
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError
 
 logger = logging.getLogger("protopfaith")
@@ -90,6 +91,25 @@ def leave_out_test_copies(known: Sequence[Known], split_of: Sequence[str]) -> li
         "" if split != "test" and item.sha256 in test else split
         for item, split in zip(known, split_of, strict=True)
     ]
+
+
+def official_split(known: Sequence[Known], fold: int | str | None, seed: int) -> list[str]:
+    """The official test set is held out; the official training set is dealt into five folds, stratified by
+    class, of which one validates."""
+    official = leave_out_test_copies(known, [item.entry.split or "train" for item in known])
+    kept = [i for i, split in enumerate(official) if split]
+    chosen = with_fold(
+        [official[i] for i in kept],
+        [known[i].entry.path for i in kept],
+        [known[i].entry.label for i in kept],
+        [known[i].sha256 for i in kept],
+        fold=fold,
+        seed=seed,
+    )
+    result = [""] * len(known)
+    for index, split in zip(kept, chosen, strict=True):
+        result[index] = split
+    return result
 
 
 def _about_unreadable(cached: CachedImages, skip: bool) -> list[str]:

@@ -1,0 +1,91 @@
+"""One DICOM file as an 8-bit picture, the way a radiologist's screen would show it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from protopfaith.errors import ProtoPFaithError
+
+
+def read_dicom(path: Path) -> Image.Image:
+    """Decodes any transfer syntax pydicom has a decoder for, applies the modality and window (or lookup table),
+    and inverts MONOCHROME1. Values that are not 8 bits afterwards are scaled from their range to 0..255."""
+    dataset = _read(path)
+    try:
+        return _to_image(dataset)
+    # Decoders of broken pixel data raise anything; the message has to name the file.
+    except Exception as error:
+        message = " ".join(str(error).split()).rstrip(".")[:200]
+        raise ProtoPFaithError(
+            f"The pixels of the DICOM file {path} cannot be read ({message}); replace it, remove it, or ask for "
+            "unreadable images to be skipped."
+        ) from error
+
+
+def patient(path: Path) -> dict[str, Any]:
+    """Who is on the picture: ``id``, ``age`` in years and ``sex``, each None when the header does not say."""
+    dataset = _read(path, header_only=True)
+    return {
+        "id": str(dataset.get("PatientID") or "") or None,
+        "age": age_in_years(str(dataset.get("PatientAge") or "")),
+        "sex": str(dataset.get("PatientSex") or "").strip().upper() or None,
+    }
+
+
+def age_in_years(text: str) -> int | None:
+    """DICOM ages are three digits and a unit; RSNA leaves out the unit.
+
+    >>> age_in_years("051Y"), age_in_years("58"), age_in_years("018M"), age_in_years("")
+    (51, 58, 1, None)
+    """
+    found = re.fullmatch(r"\s*(\d{1,3})([DWMY]?)\s*", text.upper())
+    if not found:
+        return None
+    per_year = {"D": 365, "W": 52, "M": 12, "Y": 1, "": 1}
+    return int(found[1]) // per_year[found[2]]
+
+
+def _read(path: Path, header_only: bool = False) -> Any:
+    try:
+        import pydicom
+    except ImportError as error:
+        raise ProtoPFaithError(
+            "Reading DICOM files needs pydicom; install it with: pip install 'protopfaith[rsna]'."
+        ) from error
+    try:
+        return pydicom.dcmread(path, stop_before_pixels=header_only)
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"{path} cannot be read as a DICOM file ({' '.join(str(error).split())[:200]}); replace it, remove it, or "
+            "ask for unreadable images to be skipped."
+        ) from error
+
+
+def _to_image(dataset: Any) -> Image.Image:
+    from pydicom.pixels import apply_modality_lut, apply_voi_lut
+
+    pixels = dataset.pixel_array
+    if dataset.get("SamplesPerPixel", 1) == 3:
+        return Image.fromarray(_to_8_bits(pixels))
+    if pixels.ndim != 2:
+        raise ValueError(f"one frame is expected, not an array of shape {pixels.shape}")
+    has_window = "WindowWidth" in dataset or "VOILUTSequence" in dataset
+    pixels = apply_modality_lut(pixels, dataset)
+    if has_window:
+        pixels = apply_voi_lut(pixels, dataset)
+    gray = _to_8_bits(pixels)
+    if dataset.get("PhotometricInterpretation") == "MONOCHROME1":
+        gray = 255 - gray
+    return Image.fromarray(gray)
+
+
+def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
+    if pixels.dtype == np.uint8:
+        return pixels
+    low, high = float(pixels.min()), float(pixels.max())
+    return np.rint((pixels - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)

@@ -1,0 +1,93 @@
+"""Stanford Dogs as its three official archives unpack: images, annotation and lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from protopfaith.data.disk import load_listing, official_split
+from protopfaith.data.imageset import Box, ImageData
+from protopfaith.data.listing import Entry, Listing, check_all_there, existing_folder, unlisted_note
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.errors import ProtoPFaithError
+
+WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page, vision.stanford.edu/aditya86/ImageNetDogs"
+LISTS = {"train": "train_list.mat", "test": "test_list.mat"}
+
+
+@DATASETS.register("dogs")
+def load_dogs(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unreadable: bool) -> ImageData:
+    """Stanford Dogs: 120 breeds, official test set, five folds for validation, boxes."""
+    return load_listing(
+        list_dogs(existing_folder(root, "dogs")),
+        lambda known: official_split(known, fold, seed),
+        Preprocessing(as_size(size, 224)),
+        skip_unreadable=skip_unreadable,
+        split_name=f"seed{seed}-fold{fold}",
+    )
+
+
+def list_dogs(root: Path) -> Listing:
+    """Reads the official lists; ``root`` holds Images/, Annotation/ and the lists (there or in lists/)."""
+    lists = root / "lists" if (root / "lists").is_dir() else root
+    missing = [name for name in LISTS.values() if not (lists / name).is_file()]
+    missing += [] if (root / "Images").is_dir() else ["Images/"]
+    if missing:
+        raise ProtoPFaithError(
+            f"{root} is not Stanford Dogs: {', '.join(missing)} missing; unpack {WHERE} there."
+        )
+    listed = {split: _file_list(lists / name) for split, name in LISTS.items()}
+    paths = [f"Images/{path}" for files in listed.values() for path in files]
+    check_all_there(root, paths, "train_list.mat and test_list.mat", WHERE)
+    notes = unlisted_note(root, root / "Images", paths)
+    if not (root / "Annotation").is_dir():
+        notes.append("Annotation/ is missing: the images have no boxes.")
+    entries = [
+        Entry(f"Images/{path}", _breed(path), split, _boxes(root / "Annotation", path))
+        for split, files in listed.items()
+        for path in files
+    ]
+    folders = sorted({path.partition("/")[0] for files in listed.values() for path in files})
+    return Listing("dogs", root, tuple(entries), tuple(_breed(f"{name}/") for name in folders), tuple(notes))
+
+
+def _file_list(path: Path) -> list[str]:
+    """``file_list`` is a column of cells that hold one string each."""
+    from scipy.io import loadmat
+
+    try:
+        cells: Any = loadmat(path)["file_list"]
+    # A cut-off .mat file raises anything from zlib.error to TypeError, depending on where it ends.
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"{path} cannot be read as a Stanford Dogs list ({type(error).__name__}); unpack {WHERE} again."
+        ) from error
+    return [str(np.asarray(cell).item()) for cell in cells.ravel()]
+
+
+def _breed(path: str) -> str:
+    """``n02085620-Chihuahua/...`` is ``Chihuahua``."""
+    return path.partition("/")[0].partition("-")[2].replace("_", " ")
+
+
+def _boxes(folder: Path, path: str) -> tuple[Box, ...]:
+    """The annotation is XML in a file named like the image, without suffix."""
+    file = folder / Path(path).with_suffix("")
+    if not file.is_file():
+        return ()
+    try:
+        found = ElementTree.parse(file).getroot().iter("bndbox")
+        return tuple(_box(element) for element in found)
+    except (ElementTree.ParseError, TypeError, ValueError) as error:
+        raise ProtoPFaithError(f"The annotation {file} is broken ({error}); unpack {WHERE} again.") from error
+
+
+def _box(element: ElementTree.Element) -> Box:
+    left, top, right, bottom = (
+        float(element.findtext(key) or "") for key in ("xmin", "ymin", "xmax", "ymax")
+    )
+    return left, top, right, bottom

@@ -1,0 +1,198 @@
+"""RSNA pneumonia: chest X-rays, pneumonia and healthy only, as official DICOM files or as a folder of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from protopfaith.data.cache import in_threads, remember
+from protopfaith.data.dicom import patient
+from protopfaith.data.disk import Known, load_listing
+from protopfaith.data.folder import default_preprocessing, list_folder
+from protopfaith.data.imageset import Box, ImageData
+from protopfaith.data.listing import (
+    Entry,
+    Listing,
+    check_all_there,
+    existing_folder,
+    image_files,
+    unlisted_note,
+)
+from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.splits import connected, deal, with_fold
+from protopfaith.errors import ProtoPFaithError
+
+WHERE = (
+    "rsna-pneumonia-detection-challenge.zip from the Kaggle competition RSNA Pneumonia Detection Challenge"
+)
+IMAGES, BOXES, DETAILS = "stage_2_train_images", "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"
+CLASSES = ("healthy", "pneumonia")
+LABELS = {"normal": "healthy", "healthy": "healthy", "lung opacity": "pneumonia", "pneumonia": "pneumonia"}
+# The third official class is neither; the paper leaves it out.
+IGNORED = "no lung opacity / not normal"
+
+Patient = Mapping[str, Any]
+
+
+@DATASETS.register("rsna")
+def load_rsna(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unreadable: bool) -> ImageData:
+    """RSNA pneumonia: healthy against pneumonia, one channel, official DICOM files or a folder of pictures."""
+    listing, patients = list_rsna(existing_folder(root, "rsna"))
+    return load_listing(
+        listing,
+        partial(split_rsna, patients=patients, fold=fold, seed=seed),
+        default_preprocessing(as_size(size, 224), 1),
+        skip_unreadable=skip_unreadable,
+        split_name=f"seed{seed}-fold{fold}",
+    )
+
+
+def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
+    """The listing, and what is known of the patient of each path (nothing, for most folders of pictures)."""
+    if any((root / name).exists() for name in (IMAGES, BOXES, DETAILS)):
+        listing = _list_official(root)
+        patients = remember("patients", listing.stamp(), lambda: _patients(listing))
+    elif (root / "labels.csv").is_file():
+        listing, patients = _list_labels(root)
+    elif image_files(root):
+        found = list_folder(root, "rsna")
+        entries = tuple(Entry(e.path, _label(e.label, root), e.split) for e in found.entries)
+        listing, patients = Listing("rsna", root, entries, CLASSES, found.notes), {}
+    else:
+        raise ProtoPFaithError(
+            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv with pictures, or the "
+            f"folders normal/ and lung_opacity/; unpack {WHERE} there."
+        )
+    return _with_split_note(listing, patients), patients
+
+
+def split_rsna(known: Sequence[Known], patients: Mapping[str, Patient], fold: Fold, seed: int) -> list[str]:
+    """20% test, stratified by class and, where known, sex and age (in decades); five folds of the rest, stratified
+    alike. Pictures of one patient, or copies of one picture, are never parted."""
+    paths = [item.entry.path for item in known]
+    strata = [(item.entry.label, *_stratum(patients.get(item.entry.path, {}))) for item in known]
+    who = [str(patients.get(path, {}).get("id") or path) for path in paths]
+    groups = connected(who, [item.sha256 for item in known])
+    given = [item.entry.split for item in known]
+    if "test" in given:
+        split_of = [split or "train" for split in given]
+    else:
+        split_of = ["test" if share == 0 else "train" for share in deal(paths, strata, groups, 5, seed)]
+    return with_fold(split_of, paths, strata, groups, fold=fold, seed=seed)
+
+
+def _stratum(person: Patient) -> tuple[str, int]:
+    age = person.get("age")
+    return str(person.get("sex") or "?"), -1 if age is None else int(age) // 10
+
+
+def _with_split_note(listing: Listing, patients: Mapping[str, Patient]) -> Listing:
+    if any(person.get("age") is not None or person.get("sex") for person in patients.values()):
+        return listing
+    note = "No patient data came with these images: splits are stratified by class only."
+    return Listing(
+        listing.name, listing.root, listing.entries, listing.classes, (*listing.notes, note), listing.read
+    )
+
+
+def _label(text: str, where: Path) -> str:
+    label = LABELS.get(str(text).strip().lower().replace("_", " "))
+    if label is None:
+        raise ProtoPFaithError(
+            f"{where} has the class {text!r}; expected normal (or healthy) and lung_opacity (or pneumonia)."
+        )
+    return label
+
+
+# --- the official files ---------------------------------------------------------------------------------------
+
+
+def _list_official(root: Path) -> Listing:
+    missing = [name for name in (IMAGES, BOXES, DETAILS) if not (root / name).exists()]
+    if missing:
+        raise ProtoPFaithError(f"{', '.join(missing)} missing in {root}; unpack {WHERE} there.")
+    labels = _official_labels(root)
+    wanted = {name: LABELS[label] for name, label in labels.items() if label != IGNORED}
+    paths = {name: f"{IMAGES}/{name}.dcm" for name in labels}
+    check_all_there(root, [paths[name] for name in wanted], DETAILS, WHERE)
+    boxes = _official_boxes(root)
+    entries = [Entry(paths[name], label, None, boxes.get(name, ())) for name, label in sorted(wanted.items())]
+    notes = unlisted_note(root, root / IMAGES, paths.values(), {".dcm"})
+    return Listing("rsna", root, tuple(entries), CLASSES, tuple(notes))
+
+
+def _official_labels(root: Path) -> dict[str, str]:
+    table = _csv(root / DETAILS, ("patientId", "class"))
+    labels = dict(zip(table["patientId"], table["class"].str.strip().str.lower(), strict=True))
+    unknown = sorted(set(labels.values()) - set(LABELS) - {IGNORED})
+    if unknown:
+        raise ProtoPFaithError(f"{root / DETAILS} has the class {unknown[0]!r}; expected Normal, Lung Opacity and "
+                               f"No Lung Opacity / Not Normal; unpack {WHERE} again.")  # fmt: skip
+    return labels
+
+
+def _official_boxes(root: Path) -> dict[str, tuple[Box, ...]]:
+    table = _csv(root / BOXES, ("patientId", "x", "y", "width", "height", "Target"))
+    found: dict[str, tuple[Box, ...]] = {}
+    for name, *numbers in table.loc[
+        table["Target"] == "1", ["patientId", "x", "y", "width", "height"]
+    ].values:
+        x, y, width, height = (float(number) for number in numbers)
+        found[name] = (*found.get(name, ()), (x, y, x + width, y + height))
+    return found
+
+
+def _patients(listing: Listing) -> dict[str, Patient]:
+    def read(entry: Entry) -> Patient:
+        try:
+            return patient(listing.root / entry.path)
+        # A broken file is reported when its pixels are read, or skipped there.
+        except ProtoPFaithError:
+            return {}
+
+    people = in_threads(read, listing.entries, "Reading patients")
+    return {entry.path: person for entry, person in zip(listing.entries, people, strict=True)}
+
+
+# --- a folder of pictures with labels.csv ---------------------------------------------------------------------
+
+
+def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
+    """Columns ``file`` and ``label``; ``patient``, ``age`` and ``sex`` are used when they are there."""
+    from protopfaith.data.dicom import age_in_years
+
+    table = _csv(root / "labels.csv", ("file", "label"))
+    rows = table.to_dict("records")
+    rows = [row for row in rows if str(row["label"]).strip().lower().replace("_", " ") != IGNORED]
+    paths = [str(row["file"]).replace("\\", "/") for row in rows]
+    check_all_there(root, paths, "labels.csv", "or correct labels.csv")
+    labels = [_label(row["label"], root / "labels.csv") for row in rows]
+    entries = tuple(Entry(path, label) for path, label in sorted(zip(paths, labels, strict=True)))
+    patients = {
+        path: {
+            "id": row.get("patient") or None,
+            "age": age_in_years(str(row.get("age") or "")),
+            "sex": row.get("sex") or None,
+        }
+        for path, row in zip(paths, rows, strict=True)
+    }
+    everything = [str(name).replace("\\", "/") for name in table["file"]]
+    notes = unlisted_note(root, root, everything)
+    return Listing("rsna", root, entries, CLASSES, tuple(notes)), patients
+
+
+def _csv(path: Path, columns: tuple[str, ...]) -> Any:
+    """All values as text, empty where there is none."""
+    import pandas
+
+    try:
+        table = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    except (ValueError, OSError) as error:
+        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); get it again.") from error
+    missing = [column for column in columns if column not in table.columns]
+    if missing or not len(table):
+        what = f"no column {missing[0]!r}" if missing else "no rows"
+        raise ProtoPFaithError(f"{path} has {what}; expected the columns {', '.join(columns)}.")
+    return table
