@@ -1,0 +1,105 @@
+"""Where training images come from: one uint8 tensor on the device when it fits, loading processes otherwise.
+
+Both give batches of plain uint8 images on the device; augmentation and normalization happen there, a batch at a
+time. Nothing here draws random numbers, so both give the same images in the same order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from protopfaith.data import ImageSet
+
+
+class Batches(Protocol):
+    """Images by index."""
+
+    labels: Tensor
+
+    def __len__(self) -> int: ...
+
+    def batches(self, order: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """For every tensor of indices: images (uint8, B x C x H x W) and labels (B), on the device."""
+        ...
+
+
+class ResidentImages:
+    """The whole set as one uint8 tensor on the device."""
+
+    def __init__(self, images: ImageSet, device: torch.device):
+        self.pixels = images.uint8().to(device)
+        self.labels = images.labels.to(device)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batches(self, order: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        for indices in order:
+            indices = indices.to(self.pixels.device)
+            yield self.pixels[indices], self.labels[indices]
+
+
+class StreamedImages:
+    """Images read by ``workers`` processes while the device computes."""
+
+    def __init__(self, images: ImageSet, device: torch.device, workers: int):
+        self.images, self.device, self.workers = images, device, workers
+        self.labels = images.labels.to(device)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batches(self, order: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        loader: DataLoader[tuple[Tensor, int]] = DataLoader(
+            self.images,
+            batch_sampler=[indices.tolist() for indices in order],
+            num_workers=self.workers,
+            pin_memory=self.device.type == "cuda",
+        )
+        for pixels, labels in loader:
+            yield pixels.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
+
+
+def open_images(images: ImageSet, device: torch.device, resident: str = "auto", workers: int = 0) -> Batches:
+    """The set on the device if it may be (``resident``: "always", "never", "auto": if it takes at most a third of
+    the free memory), loading processes otherwise."""
+    if resident == "always" or (resident == "auto" and _bytes(images) <= free_memory(device) / 3):
+        return ResidentImages(images, device)
+    return StreamedImages(images, device, workers)
+
+
+def free_memory(device: torch.device) -> int:
+    """Free bytes on the device."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _bytes(images: ImageSet) -> int:
+    return len(images) * images.image(0).numel() if len(images) else 0
+
+
+def shuffled_order(
+    count: int, batch_size: int, generator: torch.Generator, rank: int = 0, ranks: int = 1
+) -> list[Tensor]:
+    """This rank's share of every batch of a shuffled epoch.
+
+    Batches are equally large: what is left over sits out this epoch (a last batch of one image would upset batch
+    norm). With fewer images than ``batch_size`` there is one batch of all.
+    """
+    batch_size = min(batch_size, count)
+    order = torch.randperm(count, generator=generator)[: count - count % batch_size]
+    return [batch[rank::ranks] for batch in order.split(batch_size)]
+
+
+def sequential_order(count: int, batch_size: int, rank: int = 0, ranks: int = 1) -> list[Tensor]:
+    """This rank's share of ``count`` images, in order, in batches."""
+    mine = torch.arange(count)[rank::ranks]
+    return list(mine.split(batch_size)) if len(mine) else []

@@ -1,0 +1,121 @@
+"""The state of an unfinished run in one safetensors file with a JSON header: loading it executes no code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+
+FORMAT = 1
+
+
+@dataclass
+class Position:
+    """What comes next, and the best so far."""
+
+    stage: int = 0  # index into the plan
+    epoch: int = 0  # within the stage; 0 also means that the stage's preparation is still to be done
+    best: float | None = None  # validation balanced accuracy of model.safetensors
+    stale_cycles: int = 0  # since the best
+    improved: bool = False  # within the present cycle
+    finished: bool = False
+
+
+@dataclass
+class Checkpoint:
+    """Everything that continuing needs besides recipe and data. Random numbers need no state: every epoch draws
+    from generators seeded by (seed, stage, epoch)."""
+
+    position: Position
+    tensors: dict[str, Tensor]
+    sources: list[dict[str, Any] | None] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)  # of the optimizer, without its parameters
+    scheduler: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path | str) -> None:
+        """Whole or not at all."""
+        header = {
+            "format": FORMAT,
+            "position": asdict(self.position),
+            "sources": self.sources,
+            "groups": self.groups,
+            "scheduler": self.scheduler,
+        }
+        tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
+        content = to_bytes(tensors, metadata={"protopfaith": json.dumps(header)})
+        with atomic(path) as partial:
+            partial.write_bytes(content)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Checkpoint:
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = json.loads(file.metadata()["protopfaith"])
+                # clone: memory of torch's own alignment, so that resuming computes the same bits
+                tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        except FileNotFoundError as error:
+            raise ProtoPFaithError(
+                f"There is no checkpoint {path} to resume from; start the run without resuming."
+            ) from error
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise ProtoPFaithError(
+                f"{path} is not a checkpoint of an unfinished run ({error}); start a new run."
+            ) from error
+        if header["format"] != FORMAT:
+            raise ProtoPFaithError(
+                f"{path} has format {header['format']}, but this version reads format {FORMAT}; "
+                "continue with the version that wrote it."
+            )
+        position = Position(**header["position"])
+        return cls(position, tensors, header["sources"], header["groups"], header["scheduler"])
+
+
+def pack_module(prefix: str, module: nn.Module) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in module.state_dict().items()}
+
+
+def unpack_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    start = f"{prefix}."
+    module.load_state_dict({name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)})
+
+
+def pack_optimizer(optimizer: Optimizer) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """Its tensors by name, and its groups as plain values."""
+    state = optimizer.state_dict()
+    tensors = {
+        f"optimizer.{index}.{name}": torch.as_tensor(value)
+        for index, entries in state["state"].items()
+        for name, value in entries.items()
+    }
+    groups = [{key: value for key, value in group.items() if key != "params"} for group in state["param_groups"]]
+    return tensors, groups
+
+
+def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in checkpoint.tensors.items():
+        if key.startswith("optimizer."):
+            _, index, name = key.split(".", 2)
+            state.setdefault(int(index), {})[name] = tensor
+    groups = [
+        {**saved, "params": group["params"]}
+        for saved, group in zip(checkpoint.groups, optimizer.state_dict()["param_groups"], strict=True)
+    ]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def pack_scheduler(scheduler: LRScheduler) -> dict[str, Any]:
+    """The plain values of its state."""
+    kept = (bool, int, float, str, list, type(None))
+    return {key: value for key, value in scheduler.state_dict().items() if isinstance(value, kept)}

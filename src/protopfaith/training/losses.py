@@ -1,0 +1,81 @@
+"""The costs of a prototype network: cross-entropy + cluster - separation.
+
+For an image with label y and the distances s_j = min over positions of ||p_j - z||^2:
+
+    cluster    = min over prototypes of class y    of s_j    (some prototype of its class lies close: smaller is better)
+    separation = min over prototypes of the others of s_j    (every other one lies far away: larger is better)
+    loss       = cross-entropy + lambda_1 * cluster - lambda_2 * separation
+
+all averaged over the batch. The paper prints a plus before the separation: a slip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class CostWeights:
+    """How much each cost counts; the defaults are the paper's."""
+
+    cluster: float = 0.5  # lambda_1
+    separation: float = 0.5  # lambda_2, subtracted
+    # The authors' code divides cluster and separation by the number of prototypes P; the paper does not.
+    # True follows the code: with P = 1,000 both costs then hardly count.
+    per_prototype: bool = False
+    diversity: float = 0.0  # against collapse: prototypes of one class repel each other (not in the paper)
+    l1: float = 0.0  # on F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper)
+    label_smoothing: float = 0.0
+
+
+def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:
+    """Distance of each image to the nearest prototype of its own class, averaged over the batch.
+
+    ``distances`` is B x P, ``labels`` B, ``prototype_classes`` P; the result a scalar.
+    """
+    own = prototype_classes == labels[:, None]
+    return distances.masked_fill(~own, torch.inf).amin(dim=1).mean()
+
+
+def separation_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:
+    """Distance of each image to the nearest prototype of any other class, averaged over the batch."""
+    own = prototype_classes == labels[:, None]
+    return distances.masked_fill(own, torch.inf).amin(dim=1).mean()
+
+
+def diversity_cost(prototypes: Tensor, prototype_classes: Tensor) -> Tensor:
+    """Mean of exp(-||p_i - p_j||^2) over pairs of prototypes of one class: 1 when all coincide, 0 far apart."""
+    pairs = (prototype_classes[:, None] == prototype_classes).triu(diagonal=1)
+    first, second = pairs.nonzero(as_tuple=True)
+    if len(first) == 0:
+        return prototypes.sum() * 0
+    return (prototypes[first] - prototypes[second]).square().sum(dim=1).neg().exp().mean()
+
+
+def l1_cost(weight: Tensor, prototype_classes: Tensor) -> Tensor:
+    """Sum of the absolute weights (C x P) that lead from a prototype to a class that is not its own."""
+    own = torch.arange(len(weight), device=weight.device)[:, None] == prototype_classes
+    return weight.masked_fill(own, 0).abs().sum()
+
+
+def costs(
+    logits: Tensor,
+    distances: Tensor,
+    labels: Tensor,
+    prototypes: Tensor,
+    prototype_classes: Tensor,
+    weights: CostWeights,
+) -> dict[str, Tensor]:
+    """Every cost by name, and their weighted sum as ``loss``."""
+    cluster = cluster_cost(distances, labels, prototype_classes)
+    separation = separation_cost(distances, labels, prototype_classes)
+    share = 1 / len(prototype_classes) if weights.per_prototype else 1.0
+    cross_entropy = functional.cross_entropy(logits, labels, label_smoothing=weights.label_smoothing)
+    loss = cross_entropy + share * (weights.cluster * cluster - weights.separation * separation)
+    if weights.diversity:
+        loss = loss + weights.diversity * diversity_cost(prototypes, prototype_classes)
+    return {"loss": loss, "cross_entropy": cross_entropy, "cluster": cluster, "separation": separation}

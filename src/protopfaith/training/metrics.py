@@ -1,0 +1,99 @@
+"""Balanced accuracy, and the table of epochs (``metrics.csv``) that pandas reads."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+
+
+def add_to_confusion(confusion: Tensor, logits: Tensor, labels: Tensor) -> None:
+    """Counts predictions in place: ``confusion[label, prediction]``. Never waits for the device."""
+    ones = torch.ones(len(labels), dtype=confusion.dtype, device=confusion.device)
+    confusion.index_put_((labels, logits.argmax(dim=1)), ones, accumulate=True)
+
+
+def balanced_accuracy(confusion: Tensor) -> float:
+    """Mean over the classes that occur of the share of their images that is recognized.
+
+    >>> balanced_accuracy(torch.tensor([[3, 1], [0, 2]]))
+    0.875
+    """
+    totals = confusion.sum(dim=1)
+    occurs = totals > 0
+    if not occurs.any():
+        return float("nan")
+    return float((confusion.diagonal()[occurs].double() / totals[occurs]).mean())
+
+
+@dataclass(frozen=True)
+class EpochMetrics:
+    """One row of ``metrics.csv``; empty where something was not measured."""
+
+    epoch: int  # from 0, over the whole run
+    stage: str
+    cycle: int
+    stage_epoch: int
+    learning_rate: float  # of the last iteration; the highest of all parts
+    loss: float
+    cross_entropy: float
+    cluster: float | None
+    separation: float | None
+    train_balanced_accuracy: float
+    validation_balanced_accuracy: float | None
+    projected: bool  # whether prototypes were latent vectors of training images: only these epochs compete
+    distinct_prototypes: int | None
+    prototypes: int
+    seconds: float
+
+
+class MetricsFile:
+    """Appends rows; on resume, drops those of epochs that will be run again."""
+
+    def __init__(self, path: Path, first_epoch: int = 0):
+        self.path = path
+        rows = self._complete_rows(first_epoch) if path.exists() else []
+        with atomic(path) as partial, partial.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(EpochMetrics)])
+            writer.writerows(rows)
+
+    def _complete_rows(self, first_epoch: int) -> list[list[str]]:
+        with self.path.open(newline="") as file:
+            rows = list(csv.reader(file))[1:]
+        complete = [row for row in rows if len(row) == len(fields(EpochMetrics)) and row[0].isdigit()]
+        return [row for row in complete if int(row[0]) < first_epoch]
+
+    def append(self, metrics: EpochMetrics) -> None:
+        try:
+            with self.path.open("a", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerow(asdict(metrics).values())
+        except OSError as error:
+            raise ProtoPFaithError(
+                f"Could not write {self.path} ({error.strerror or error}); free some space, then resume the run."
+            ) from error
+
+
+class EpochLog:
+    """``metrics.csv`` and TensorBoard."""
+
+    def __init__(self, folder: Path, first_epoch: int):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.file = MetricsFile(folder / "metrics.csv", first_epoch)
+        self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_epoch)
+
+    def write(self, metrics: EpochMetrics) -> None:
+        self.file.append(metrics)
+        for name, value in asdict(metrics).items():
+            if isinstance(value, float) or name == "distinct_prototypes" and value is not None:
+                self.writer.add_scalar(name, value, metrics.epoch)
+
+    def close(self) -> None:
+        self.writer.close()

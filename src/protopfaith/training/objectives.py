@@ -1,0 +1,67 @@
+"""What each stage minimizes, as modules whose ``forward`` gives the loss, so that Fabric can wrap them.
+
+Each returns a dict with ``loss``, its parts for the log, and ``logits``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from protopfaith.network import ProtoPNet
+from protopfaith.training.losses import CostWeights, costs, l1_cost
+
+
+class PlainObjective(nn.Module):
+    """Pre-training: encoder, average pooling, linear head."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Linear, label_smoothing: float = 0.0):
+        super().__init__()
+        self.encoder, self.head, self.label_smoothing = encoder, head, label_smoothing
+
+    def logits(self, images: Tensor) -> Tensor:
+        return self.head(self.encoder(images).mean(dim=(2, 3)))
+
+    def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = self.logits(images)
+        loss = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+        return {"loss": loss, "cross_entropy": loss.detach(), "logits": logits.detach()}
+
+
+class PrototypeObjective(nn.Module):
+    """Warm-up and joint stages: cross-entropy + cluster - separation."""
+
+    def __init__(self, model: ProtoPNet, weights: CostWeights):
+        super().__init__()
+        self.model, self.weights = model, weights
+
+    def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        distances = self.model.distances(images)
+        # Distances of dozens have two digits left in bfloat16: F stays in float32.
+        with torch.autocast(distances.device.type, enabled=False):
+            logits = self.model.logits(distances)
+            result = costs(
+                logits, distances, labels, self.model.prototypes, self.model.prototype_classes, self.weights
+            )
+        return {**result, "logits": logits.detach()}
+
+
+class ClassifierObjective(nn.Module):
+    """The stage of F, on distances: V, Z and Q are fixed, and with them cluster and separation."""
+
+    def __init__(self, model: ProtoPNet, weights: CostWeights):
+        super().__init__()
+        self.classifier = model.classifier
+        self._model = [model]  # in a list: not a submodule, its parameters are not trained here
+        self.weights = weights
+
+    def forward(self, distances: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        model = self._model[0]
+        with torch.autocast(distances.device.type, enabled=False):
+            logits = model.logits(distances)
+            result = costs(logits, distances, labels, model.prototypes, model.prototype_classes, self.weights)
+            loss = functional.cross_entropy(logits, labels, label_smoothing=self.weights.label_smoothing)
+            if self.weights.l1:
+                loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
+        return {**result, "loss": loss, "logits": logits.detach()}

@@ -1,0 +1,233 @@
+"""A training run as one file of typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from protopfaith.training._augmentation import Augmentation
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.registry import did_you_mean
+from protopfaith.training.losses import CostWeights
+from protopfaith.training.typed import from_dict, to_dict
+
+AT_LEAST_ZERO = {"at_least": 0}
+AT_LEAST_ONE = {"at_least": 1}
+POSITIVE = {"above": 0}
+
+
+@dataclass(frozen=True)
+class DataRecipe:
+    """Which images: a name from ``protopfaith.data.DATASETS`` and how it is split."""
+
+    name: str = "birds"
+    root: str | None = None
+    size: tuple[int, int] | None = None  # height, width; null: the data set's own
+    seed: int = 0  # of the split
+    fold: int | str | None = None  # null: the data set's default; "none": train on everything
+    skip_unreadable: bool = False
+    options: dict[str, Any] = field(default_factory=dict)  # whatever else the data set takes
+
+
+@dataclass(frozen=True)
+class ModelRecipe:
+    """V, Z, Q and F."""
+
+    encoder: str = "small"
+    weights: str | None = None  # "imagenet", or the path of a file
+    prototypes_per_class: int = field(default=5, metadata=AT_LEAST_ONE)  # K
+    prototype_channels: int = field(default=128, metadata=AT_LEAST_ONE)  # L
+    activation: str = "relu1"
+    similarity: str = "linear"
+    # "random" (the paper); "patches": on real latent vectors of the class's training images, far from each other;
+    # "evidence": the same among the patches that the pre-trained plain classifier finds most telling.
+    initialization: Literal["random", "patches", "evidence"] = "random"
+
+
+@dataclass(frozen=True)
+class PretrainingRecipe:
+    """The plain classifier (encoder, average pooling, linear) whose encoder the prototype network starts from."""
+
+    epochs: int = field(default=0, metadata=AT_LEAST_ZERO)  # 0: none
+    learning_rate: float = field(default=1e-3, metadata=POSITIVE)
+    weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)
+    rate: Literal["constant", "one_cycle"] = "constant"
+    label_smoothing: float = field(default=0.0, metadata=AT_LEAST_ZERO)
+
+
+@dataclass(frozen=True)
+class WarmupRecipe:
+    """Z and Q alone, the rate rising linearly with every iteration."""
+
+    epochs: int = field(default=10, metadata=AT_LEAST_ZERO)
+    start: float = field(default=0.1, metadata=POSITIVE)  # of the learning rate
+    end: float = field(default=0.2, metadata=POSITIVE)
+    # "train": V's batch norm uses and updates batch statistics though V is frozen (Chen et al.); "eval": it is fixed.
+    batch_norm: Literal["train", "eval"] = "train"
+
+
+@dataclass(frozen=True)
+class CyclicRecipe:
+    """A stage with triangular learning rates between ``base`` (a fraction) and 1 times the learning rate."""
+
+    epochs: int = field(default=5, metadata=AT_LEAST_ONE)
+    rate_cycles: int = field(default=2, metadata=AT_LEAST_ONE)
+    base: float = field(default=0.2, metadata=POSITIVE)
+
+
+@dataclass(frozen=True)
+class ClassifierRecipe(CyclicRecipe):
+    """The stage of F. Without augmentation its inputs never change, so distances are computed once a stage."""
+
+    epochs: int = field(default=10, metadata=AT_LEAST_ONE)
+    augment: bool = True
+
+
+@dataclass(frozen=True)
+class ScheduleRecipe:
+    """Pre-training, warm-up, then ``cycles`` times: joint (V, Z, Q), projection, classifier (F)."""
+
+    cycles: int = field(default=6, metadata=AT_LEAST_ONE)
+    # Stop after so many cycles without a better validation balanced accuracy; null: never. (The paper stops
+    # early but does not say when.)
+    patience: int | None = field(default=None, metadata=AT_LEAST_ONE)
+    pretraining: PretrainingRecipe = PretrainingRecipe()
+    warmup: WarmupRecipe = WarmupRecipe()
+    joint: CyclicRecipe = CyclicRecipe()
+    classifier: ClassifierRecipe = ClassifierRecipe()
+
+
+@dataclass(frozen=True)
+class RateMultipliers:
+    """Each part's share of the learning rate."""
+
+    encoder: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # V
+    features: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # Z
+    prototypes: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # Q
+    classifier: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # F
+
+
+@dataclass(frozen=True)
+class OptimizationRecipe:
+    """AdamW."""
+
+    batch_size: int = field(default=80, metadata=AT_LEAST_ONE)  # of all devices together
+    learning_rate: float = field(default=1e-4, metadata=POSITIVE)
+    weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only
+    multipliers: RateMultipliers = RateMultipliers()
+    clip: float | None = field(default=None, metadata=POSITIVE)  # largest norm of the gradient; null: unbounded
+
+
+@dataclass(frozen=True)
+class ProjectionRecipe:
+    """Prototypes become latent vectors of training images at the start of each classifier stage."""
+
+    distinct: bool = False  # true: no two prototypes of a class on the same image
+
+
+@dataclass(frozen=True)
+class ComputeRecipe:
+    """Where and how fast; these may change on resume. Names and values are those of ``lightning.fabric.Fabric``."""
+
+    accelerator: str = "auto"
+    devices: int | str = 1
+    num_nodes: int = field(default=1, metadata=AT_LEAST_ONE)
+    strategy: str = "auto"
+    precision: str = "32-true"
+    channels_last: bool = False
+    compile: bool = False  # the encoder, with torch.compile
+    # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
+    resident: Literal["auto", "always", "never"] = "auto"
+    workers: int = field(default=4, metadata=AT_LEAST_ZERO)  # loading processes when it is not resident
+    # Write last.safetensors after an epoch when this much time has passed since the last one.
+    checkpoint_seconds: float = field(default=0.0, metadata=AT_LEAST_ZERO)
+    validate: Literal["all", "projected"] = "all"  # in which epochs
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides how a model comes about."""
+
+    seed: int = 0
+    data: DataRecipe = DataRecipe()
+    augmentation: Augmentation = Augmentation()
+    model: ModelRecipe = ModelRecipe()
+    costs: CostWeights = CostWeights()
+    optimization: OptimizationRecipe = OptimizationRecipe()
+    schedule: ScheduleRecipe = ScheduleRecipe()
+    projection: ProjectionRecipe = ProjectionRecipe()
+    compute: ComputeRecipe = ComputeRecipe()
+
+    def to_dict(self) -> dict[str, Any]:
+        return to_dict(self)
+
+    def save(self, path: Path | str) -> None:
+        with atomic(path) as partial:
+            partial.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False))
+
+
+def recipe_names() -> list[str]:
+    """The recipes in the package."""
+    folder = resources.files("protopfaith.training") / "recipes"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe of the package by name, or any YAML file; ``overrides`` are texts like ``"data.root=images"``.
+
+    >>> load_recipe("cub", ["optimization.learning_rate=1e-3"]).optimization.learning_rate
+    0.001
+    """
+    return recipe_from_dict(_read(name_or_path), overrides)
+
+
+def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+    """Typed values from plain ones, with ``overrides`` applied first."""
+    for override in overrides:
+        values = _override(values, override)
+    return from_dict(Recipe, values)
+
+
+def _read(name_or_path: str | Path) -> dict[str, Any]:
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        if not path.is_file():
+            raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
+        text = path.read_text()
+    else:
+        name = str(name_or_path)
+        if name not in recipe_names():
+            raise ProtoPFaithError(f"There is no recipe named {name!r}; {did_you_mean(name, recipe_names())}")
+        text = (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ProtoPFaithError(
+            f"The recipe {name_or_path} is not valid YAML ({' '.join(str(error).split())}); mend it."
+        ) from error
+    return {} if values is None else values
+
+
+def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ProtoPFaithError(f"The override {override!r} must look like section.key=value.")
+    *sections, last = key.strip().split(".")
+    values = inner = dict(values)
+    for section in sections:
+        entry = inner.get(section, {})
+        if not isinstance(entry, dict):
+            raise ProtoPFaithError(f"The override {override!r} leads into {section!r}, which holds a single value.")
+        inner[section] = dict(entry)
+        inner = inner[section]
+    try:
+        inner[last] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        inner[last] = text
+    return values

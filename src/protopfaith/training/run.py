@@ -1,0 +1,180 @@
+"""A run folder: what was trained, how, on what, and with which result."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from protopfaith.data import ImageData, Preprocessing, load_data
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet, load
+from protopfaith.training.recipe import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGES = ("protopfaith", "torch", "torchvision", "lightning", "safetensors", "numpy", "pillow", "scikit-learn")
+
+
+class Run:
+    """The folder that :func:`protopfaith.training.train` leaves.
+
+    ``recipe.yaml`` (resolved), ``environment.json`` (versions, seed, data fingerprint), ``metrics.csv``,
+    ``tensorboard/``, ``last.safetensors`` (to resume), ``model.safetensors`` (the best epoch with projected
+    prototypes).
+    """
+
+    def __init__(self, folder: Path | str):
+        self.folder = Path(folder)
+        if not self.recipe_path.is_file():
+            raise ProtoPFaithError(
+                f"{self.folder} is no run folder: it holds no recipe.yaml; give the folder that training wrote."
+            )
+
+    @property
+    def recipe_path(self) -> Path:
+        return self.folder / "recipe.yaml"
+
+    @property
+    def model_path(self) -> Path:
+        return self.folder / "model.safetensors"
+
+    @property
+    def checkpoint_path(self) -> Path:
+        return self.folder / "last.safetensors"
+
+    @property
+    def metrics_path(self) -> Path:
+        return self.folder / "metrics.csv"
+
+    @property
+    def recipe(self) -> Recipe:
+        return load_recipe(self.recipe_path)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        return json.loads((self.folder / "environment.json").read_text())
+
+    def model(self, device: torch.device | str = "cpu") -> ProtoPNet:
+        """The best model, in evaluation mode."""
+        return self._load(device)[0]
+
+    def preprocessing(self) -> Preprocessing:
+        return Preprocessing.from_dict(self._load("cpu")[1]["preprocessing"])
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The best model's validation balanced accuracy, epoch and distinct prototypes."""
+        return self._load("cpu")[1]["result"]
+
+    def data(self) -> ImageData:
+        """The images it was trained on; an error when they have changed since."""
+        data = load_recipe_data(self.recipe)
+        if data.fingerprint != self.environment["data_fingerprint"]:
+            raise ProtoPFaithError(
+                f"The images of {self.folder} are no longer those it was trained on (their fingerprint differs); "
+                "restore them, or train anew."
+            )
+        return data
+
+    def metrics(self) -> pd.DataFrame:
+        """One row for each epoch."""
+        import pandas as pd
+
+        return pd.read_csv(self.metrics_path)
+
+    def _load(self, device: torch.device | str) -> tuple[ProtoPNet, dict[str, Any]]:
+        if not self.model_path.is_file():
+            raise ProtoPFaithError(
+                f"The run {self.folder} has no model yet: the first appears when prototypes have been projected; "
+                "resume the training."
+            )
+        return load(self.model_path, device=device)
+
+
+def load_recipe_data(recipe: Recipe) -> ImageData:
+    data = recipe.data
+    return load_data(
+        data.name,
+        root=data.root,
+        size=data.size,
+        seed=data.seed,
+        fold=data.fold,
+        skip_unreadable=data.skip_unreadable,
+        **data.options,
+    )
+
+
+def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Run:
+    """Writes recipe and environment into a new folder."""
+    refuse_existing(folder)
+    environment = {
+        "versions": versions(),
+        "seed": recipe.seed,
+        "data_fingerprint": data.fingerprint,
+        "classes": list(data.classes),
+        "images": {name: len(images) for name, images in data.sets().items()},
+        **more,
+    }
+    with atomic(folder) as partial:  # the folder appears with both files in it, or not at all
+        partial.mkdir()
+        (partial / "environment.json").write_text(json.dumps(environment, indent=2))
+        recipe.save(partial / "recipe.yaml")
+    return Run(folder)
+
+
+def refuse_existing(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProtoPFaithError(
+            f"{folder} is there already and is not overwritten; choose another folder, or resume the run in it."
+        )
+
+
+def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
+    """The same recipe (but for ``compute`` and where the data lies) and the same images."""
+    ours, theirs = _decisive(recipe), _decisive(run.recipe)
+    changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+    if changed:
+        key = changed[0]
+        raise ProtoPFaithError(
+            f"The run {run.folder} was started with another recipe ({key} was {theirs.get(key)!r}, now "
+            f"{ours.get(key)!r}); resume it with its own recipe, or start a new run."
+        )
+    if data.fingerprint != run.environment["data_fingerprint"]:
+        raise ProtoPFaithError(
+            f"The images have changed since the run {run.folder} was started (their fingerprint differs); "
+            "restore them, or start a new run."
+        )
+
+
+def _decisive(recipe: Recipe) -> dict[str, Any]:
+    flat = flatten(recipe.to_dict())
+    return {key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"}
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def versions() -> dict[str, str]:
+    found = {"python": sys.version.split()[0], "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

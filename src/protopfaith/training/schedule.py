@@ -1,0 +1,111 @@
+"""The stages of training as data, and the optimizer and learning rates of each.
+
+The paper (appendix A.2): a warm-up of Z and Q for ten epochs, then cycles of five epochs of V, Z and Q and ten
+epochs of F, each with two triangles of the learning rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import ConstantLR, CyclicLR, LinearLR, LRScheduler, OneCycleLR
+
+from protopfaith.training.recipe import Recipe, ScheduleRecipe
+
+StageName = Literal["pretraining", "warmup", "joint", "classifier"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some epochs that train the same parts."""
+
+    name: StageName
+    epochs: int
+    cycle: int = 0  # of joint and classifier stages, from 1
+    first_epoch: int = 0  # counted over the whole run
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        return TRAINED_PARTS[self.name]
+
+    @property
+    def projected(self) -> bool:
+        """Whether prototypes are latent vectors of training images throughout this stage."""
+        return self.name == "classifier"
+
+
+TRAINED_PARTS: dict[StageName, tuple[str, ...]] = {
+    "pretraining": ("encoder", "head"),
+    "warmup": ("features", "prototypes"),
+    "joint": ("encoder", "features", "prototypes"),
+    "classifier": ("classifier",),
+}
+DECAYED_PARTS = ("encoder", "features", "head")  # weight decay would pull prototypes away from real latent vectors
+
+
+def plan(schedule: ScheduleRecipe) -> list[Stage]:
+    """Every stage of a run, in order.
+
+    >>> [stage.name for stage in plan(ScheduleRecipe(cycles=1))]
+    ['warmup', 'joint', 'classifier']
+    """
+    wanted: list[tuple[StageName, int, int]] = [
+        ("pretraining", schedule.pretraining.epochs, 0),
+        ("warmup", schedule.warmup.epochs, 0),
+    ]
+    for cycle in range(1, schedule.cycles + 1):
+        wanted += [("joint", schedule.joint.epochs, cycle), ("classifier", schedule.classifier.epochs, cycle)]
+    stages, first_epoch = [], 0
+    for name, epochs, cycle in wanted:
+        if epochs:
+            stages.append(Stage(name, epochs, cycle, first_epoch))
+            first_epoch += epochs
+    return stages
+
+
+def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: Recipe) -> AdamW:
+    """AdamW with one group of parameters for each part that ``stage`` trains; weight decay on V and Z only."""
+    pretraining = recipe.schedule.pretraining
+    plain = stage.name == "pretraining"
+    rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate
+    decay = pretraining.weight_decay if plain else recipe.optimization.weight_decay
+    groups = []
+    for part in stage.trained:
+        factor = 1.0 if plain else getattr(recipe.optimization.multipliers, part)
+        groups.append(
+            {
+                "params": parts[part],
+                "lr": rate * factor,
+                "weight_decay": decay if part in DECAYED_PARTS else 0.0,
+                "part": part,
+            }
+        )
+    return AdamW(groups)
+
+
+def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:
+    """Learning rates over the ``iterations`` of a whole stage; step it after every one of them.
+
+    Each group's own rate (the learning rate times the part's multiplier) is the highest.
+    """
+    schedule = recipe.schedule
+    highest = [float(group["lr"]) for group in optimizer.param_groups]
+    if stage.name == "pretraining":
+        if schedule.pretraining.rate == "constant" or iterations < 4:  # OneCycleLR needs room to turn
+            return ConstantLR(optimizer, factor=1.0, total_iters=1)
+        return OneCycleLR(optimizer, max_lr=highest, total_steps=iterations + 1, cycle_momentum=False)
+    if stage.name == "warmup":
+        warmup = schedule.warmup
+        return LinearLR(optimizer, warmup.start, warmup.end, total_iters=max(iterations - 1, 1))
+    cyclic = schedule.joint if stage.name == "joint" else schedule.classifier
+    return CyclicLR(
+        optimizer,
+        base_lr=[cyclic.base * rate for rate in highest],
+        max_lr=highest,
+        # Up and down take the same time. torch's type says int; any positive number will do.
+        step_size_up=max(iterations / (2 * cyclic.rate_cycles), 1e-9),  # type: ignore[arg-type]
+        cycle_momentum=False,
+    )

@@ -1,0 +1,153 @@
+"""Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
+
+Supported field types: bool, int, float, str, None, ``X | None``, ``Literal``, ``tuple``, ``dict``, other dataclasses.
+A field may carry ``metadata={"at_least": 0}`` or ``metadata={"above": 0}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import did_you_mean
+
+T = TypeVar("T")
+
+
+def from_dict(kind: type[T], values: Any, where: str = "") -> T:
+    """An instance of the dataclass ``kind``; ``where`` is the dotted key that leads to it.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Point:
+    ...     x: float = 0.0
+    >>> from_dict(Point, {"x": 1})
+    Point(x=1.0)
+    """
+    if not isinstance(values, Mapping):
+        raise ProtoPFaithError(f"The recipe's {where or 'top level'!r} must hold keys and values, not {values!r}.")
+    hints, fields = _hints(kind), {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    arguments = {}
+    for key, value in values.items():
+        if key not in fields:
+            raise ProtoPFaithError(
+                f"The recipe has no key {_join(where, str(key))!r}; {did_you_mean(str(key), fields)}"
+            )
+        arguments[key] = convert(hints[key], value, _join(where, key))
+        _check_bounds(arguments[key], fields[key].metadata, _join(where, key))
+    return kind(**arguments)
+
+
+def to_dict(value: Any) -> Any:
+    """The plain mapping behind a dataclass: only dicts, lists, strings, numbers, booleans and None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_dict(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_dict(entry) for key, entry in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_dict(entry) for entry in value]
+    return value
+
+
+def convert(kind: Any, value: Any, where: str) -> Any:
+    """``value`` as the type ``kind``, or an error that names the key and what it expects."""
+    if dataclasses.is_dataclass(kind):
+        return from_dict(kind, value, where)  # type: ignore[arg-type]
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _convert_union(kind, value, where)
+    if origin is Literal:
+        if value in get_args(kind):
+            return value
+        hint = did_you_mean(str(value), [str(choice) for choice in get_args(kind)])
+        raise ProtoPFaithError(f"The recipe's {where!r} cannot be {value!r}; {hint}")
+    if origin is tuple:
+        return _convert_tuple(kind, value, where)
+    if origin is dict or kind is dict:
+        if isinstance(value, Mapping):
+            return dict(value)
+        raise _ill_typed(kind, value, where)
+    return _convert_scalar(kind, value, where)
+
+
+def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any or type(value) is kind:
+        return value
+    if kind is float and not isinstance(value, bool):
+        try:  # YAML reads 1e-4 as text (it wants 1.0e-4): people write the former
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise _ill_typed(kind, value, where)
+
+
+def _convert_union(kind: Any, value: Any, where: str) -> Any:
+    choices = get_args(kind)
+    if value is None and type(None) in choices:
+        return None
+    for choice in choices:
+        if choice is not type(None):
+            try:
+                return convert(choice, value, where)
+            except ProtoPFaithError:
+                continue
+    raise _ill_typed(kind, value, where)
+
+
+def _convert_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
+    entries = get_args(kind)
+    if not isinstance(value, (list, tuple)):
+        raise _ill_typed(kind, value, where)
+    if len(entries) == 2 and entries[1] is Ellipsis:
+        entries = (entries[0],) * len(value)
+    if len(entries) != len(value):
+        raise _ill_typed(kind, value, where)
+    return tuple(convert(entry, item, where) for entry, item in zip(entries, value, strict=True))
+
+
+def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
+    if value is None:
+        return
+    if "at_least" in bounds and not value >= bounds["at_least"]:
+        raise ProtoPFaithError(f"The recipe's {where!r} must be at least {bounds['at_least']}, not {value!r}.")
+    if "above" in bounds and not value > bounds["above"]:
+        raise ProtoPFaithError(f"The recipe's {where!r} must be more than {bounds['above']}, not {value!r}.")
+
+
+def _ill_typed(kind: Any, value: Any, where: str) -> ProtoPFaithError:
+    return ProtoPFaithError(f"The recipe's {where!r} must be {_describe(kind)}, not {value!r}.")
+
+
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    type(None): "null",
+    dict: "a mapping",
+}
+
+
+def _describe(kind: Any) -> str:
+    origin, entries = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe(entry) for entry in entries)
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, entries))
+    if origin is tuple:
+        if entries[-1] is Ellipsis:
+            return f"a list (each entry {_describe(entries[0])})"
+        return f"a list of {len(entries)} (" + ", ".join(_describe(entry) for entry in entries) + ")"
+    return _WORDS.get(origin or kind, str(kind))
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
