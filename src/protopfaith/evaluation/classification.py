@@ -24,7 +24,7 @@ MOST_NAMES = 60
 
 @dataclass(frozen=True)
 class Classification:
-    """What came out for a set of labeled images. A class without images is not-a-number, and no part of means."""
+    """What came out for labeled images. A class without images is not-a-number and no part of means."""
 
     class_names: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
@@ -175,8 +175,8 @@ def _check(logits: Tensor, labels: Tensor, names: tuple[str, ...]) -> None:
         )
     if not logits.isfinite().all():
         raise ProtoPFaithError(
-            f"The logits of {int((~logits.isfinite().all(1)).sum())} of {len(logits)} images are not finite, so they "
-            " cannot be judged: protopfaith.network.first_non_finite tells where that begins."
+            f"The logits of {int((~logits.isfinite().all(1)).sum())} of {len(logits)} images are not finite and "
+            "cannot be judged: protopfaith.network.first_non_finite tells where that begins."
         )
 
 

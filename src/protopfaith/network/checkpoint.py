@@ -57,7 +57,7 @@ def load(
     """
     header, tensors = _read(path)
     config = dict(header["architecture"])
-    name = config.pop("encoder")
+    name = config.pop("encoder", None)
     if encoder is None and name is None:
         raise ProtoPFaithError(
             f"The encoder of {path} was a module of its author's ({header.get('encoder_class')}), and "
@@ -65,7 +65,7 @@ def load(
         )
     try:
         model = ProtoPNet(name if encoder is None else encoder, **config)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ProtoPFaithError(f"The header of {path} describes no known network: {error}.") from error
     _fill(model, path, header, tensors)
     return model.to(device).eval(), header["metadata"]
@@ -121,10 +121,15 @@ def _header(path: Path | str, text: str | None) -> dict[str, Any]:
             f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our "
             "description; as weights of an encoder it may be passed as weights=path."
         )
-    if header["format"] > FORMAT:
+    if not isinstance(header["format"], int) or header["format"] > FORMAT:
         raise ProtoPFaithError(
             f"{path} has format {header['format']}, but this version of protopfaith reads up to {FORMAT}: "
             "install a newer protopfaith."
+        )
+    parts = {"architecture": dict, "sources": list, "metadata": dict}
+    if not all(isinstance(header.get(key), kind) for key, kind in parts.items()):
+        raise ProtoPFaithError(
+            f"The header of {path} describes no known network: it should have {', '.join(parts)}."
         )
     return header
 

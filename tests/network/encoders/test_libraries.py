@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import importlib.util
+import urllib.request
+
+import pytest
+import torch
+import torchvision
+from torch.nn.functional import adaptive_avg_pool2d
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet, build_encoder, output_channels
+from protopfaith.network.encoders.libraries import feature_map_part
+
+# Networks of different build, and how each gets from its feature map to its logits.
+HEADS = {
+    "resnet18": lambda net, z: net.fc(adaptive_avg_pool2d(z, 1).flatten(1)),
+    "densenet121": lambda net, z: net.classifier(adaptive_avg_pool2d(z, 1).flatten(1)),
+    "mobilenet_v2": lambda net, z: net.classifier(adaptive_avg_pool2d(z, 1).flatten(1)),
+    "mnasnet0_5": lambda net, z: net.classifier(z.mean((2, 3))),
+    "shufflenet_v2_x0_5": lambda net, z: net.fc(z.mean((2, 3))),
+    "squeezenet1_1": lambda net, z: net.classifier(z).flatten(1),
+    "regnet_y_400mf": lambda net, z: net.fc(net.avgpool(z).flatten(1)),
+    "efficientnet_b0": lambda net, z: net.classifier(net.avgpool(z).flatten(1)),
+    "convnext_tiny": lambda net, z: net.classifier(net.avgpool(z)),
+    "swin_t": lambda net, z: net.head(net.avgpool(z).flatten(1)),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_the_part_before_the_head_is_complete(name):
+    """Putting torchvision's own head back on gives torchvision's own logits."""
+    network = torchvision.models.get_model(name).eval()
+    x = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(HEADS[name](network, feature_map_part(network)(x)), network(x))
+
+
+@pytest.mark.parametrize("name", ["googlenet", "alexnet"])
+def test_other_networks_by_name(name):
+    assert output_channels(build_encoder(name, 2), 2) > 100
+
+
+def test_networks_without_a_feature_map_are_refused():
+    with pytest.raises(ProtoPFaithError, match="vit_b_32 gives no feature map"):
+        ProtoPNet("vit_b_32", 2)
+
+
+def test_parameters_keep_torchvisions_names():
+    whole = torchvision.models.resnet18().state_dict()
+    part = build_encoder("resnet18").state_dict()
+    assert set(whole) - set(part) == {"fc.weight", "fc.bias"}
+
+
+def test_unknown_version_of_weights():
+    with pytest.raises(ProtoPFaithError, match="it has: IMAGENET1K_V1, IMAGENET1K_V2"):
+        build_encoder("resnet50", weights="IMAGENET1K_V7")
+
+
+def test_offline_without_a_cached_file_is_one_sentence(tmp_path, monkeypatch):
+    """The only way out is a proxy that does not exist, and the cache is empty."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it may remember other proxies
+    with pytest.raises(ProtoPFaithError, match=r"resnet18 are not cached.*resnet18\.pth") as caught:
+        build_encoder("resnet18", weights="imagenet")
+    assert "\n" not in str(caught.value)
+
+
+needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is an extra")
+
+
+@needs_timm
+@pytest.mark.parametrize("name", ["resnet10t", "swin_tiny_patch4_window7_224"])
+def test_timm(name):
+    model = ProtoPNet(f"timm:{name}", 2, 2, 8, in_channels=2).eval()
+    size = 224 if "224" in name else 64
+    with torch.no_grad():
+        assert model.distance_maps(torch.rand(1, 2, size, size)).shape == (1, 4, size // 32, size // 32)
+
+
+@needs_timm
+def test_timm_without_a_feature_map_and_unknown_names():
+    with pytest.raises(ProtoPFaithError, match="timm:vit_tiny_patch16_224 gives no feature map"):
+        ProtoPNet("timm:vit_tiny_patch16_224", 2)
+    with pytest.raises(ProtoPFaithError, match="no model named 'resnet5O'"):
+        build_encoder("timm:resnet5O")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from protopfaith.network import squared_distances
+from protopfaith.network.precision import full_precision
+
+SETTINGS = {
+    "untouched": "pass",
+    "legacy, medium": "torch.set_float32_matmul_precision('medium')",
+    "legacy, allow_tf32": "torch.backends.cuda.matmul.allow_tf32 = True",
+    "new, everywhere": "torch.backends.fp32_precision = 'tf32'",
+    "new, CUDA matrix products": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "new, CPU matrix products": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+}
+# These settings are global and torch remembers which kind was used, so each case has a process of its own.
+PROGRAM = """
+import json, os, sys
+import torch
+from protopfaith.network import squared_distances
+
+NEW = hasattr(torch.backends.cuda.matmul, "fp32_precision")
+
+def read(get):
+    try:
+        return get()
+    except RuntimeError:  # torch refuses to answer after legacy and new settings were mixed
+        return "refused"
+
+def settings():
+    matmuls = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul] if NEW else []
+    return [
+        read(torch.get_float32_matmul_precision),
+        read(lambda: torch.backends.cuda.matmul.allow_tf32),
+        *(matmul.fp32_precision for matmul in matmuls),
+        torch.backends.fp32_precision if NEW else None,
+        torch.is_autocast_enabled("cpu"),
+    ]
+
+def case(name, setting):
+    exec(setting)
+    before = settings()
+    squared_distances(torch.rand(1, 8, 2, 2), torch.rand(3, 8))
+    result = {"name": name, "before": before, "after": settings()}
+    if name == "new, everywhere":
+        torch.backends.fp32_precision = "ieee"
+        result["inherited"] = torch.backends.cuda.matmul.fp32_precision
+    print(json.dumps(result), flush=True)
+
+torch.set_num_threads(1)
+for name, setting in json.loads(sys.argv[1]).items():
+    if NEW or not name.startswith("new"):
+        child = os.fork()
+        if not child:
+            case(name, setting)
+            os._exit(0)
+        os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def around_a_call():
+    command = [sys.executable, "-c", PROGRAM, json.dumps(SETTINGS)]
+    run = subprocess.run(command, check=True, timeout=300, capture_output=True, text=True)
+    return {result["name"]: result for result in map(json.loads, run.stdout.splitlines())}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_callers_settings_are_back_afterwards(name, around_a_call):
+    if name.startswith("new") and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("this torch has the legacy settings only")
+    assert around_a_call[name]["after"] == around_a_call[name]["before"]
+    if name == "new, everywhere":  # a later change of the setting above still reaches the matrix products
+        assert around_a_call[name]["inherited"] == "ieee"
+
+
+def test_inside_products_are_exact_and_autocast_is_off():
+    a = torch.rand(64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16), full_precision("cpu"):
+        product = a @ a
+    assert product.dtype == torch.float32
+    torch.testing.assert_close(product.double(), a.double() @ a.double(), rtol=1e-6, atol=1e-6)
+
+
+def test_settings_come_back_after_an_error():
+    before = torch.get_float32_matmul_precision()
+    with pytest.raises(ZeroDivisionError), full_precision("cpu"):
+        _ = 1 / 0
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_tf32_does_not_reach_distances_on_a_gpu():
+    program = """
+import torch
+from protopfaith.network import squared_distances
+torch.set_float32_matmul_precision("medium")
+z, p = torch.rand(8, 128, 7, 7, device="cuda"), torch.rand(100, 128, device="cuda")
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    ours = squared_distances(z, p)
+exact = (z.double()[:, None] - p.double()[None, :, :, None, None]).square().sum(2)
+assert (ours - exact).abs().max() < 1e-4, (ours - exact).abs().max()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_works_while_compiling():
+    compiled = torch.compile(squared_distances, backend="eager")
+    z, p = torch.rand(1, 8, 2, 2), torch.rand(3, 8)
+    torch.testing.assert_close(compiled(z, p), squared_distances(z, p))

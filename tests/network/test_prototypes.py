@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, duplicate_groups, prune
+
+
+@pytest.fixture
+def model():
+    model = ProtoPNet("small", ["cat", "dog"], 3, 4).eval()
+    with torch.no_grad():
+        model.prototypes[2] = model.prototypes[0]  # within cat
+        model.prototypes[4] = model.prototypes[0]  # in dog: another class, no duplicate
+        model.prototypes[5] = model.prototypes[3] + 1e-3
+    model.sources = [PrototypeSource(f"{index}.png", 0, index, "") for index in range(6)]
+    return model
+
+
+def test_identical_vectors_of_a_class(model):
+    result = distinct_prototypes(model)
+    assert result.groups == ((0, 2), (1,), (3,), (4,), (5,))
+    assert result.per_class == (2, 3)
+    assert (result.distinct, result.total) == (5, 6)
+    assert result.fraction == pytest.approx(5 / 6)
+    assert result.duplicates == (2,)
+
+
+def test_tolerance_is_a_squared_distance(model):
+    assert distinct_prototypes(model, 4.1e-6).per_class == (2, 2)
+    assert distinct_prototypes(model, 3.9e-6).per_class == (2, 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12))
+def test_groups_are_the_equal_pairs(pairs):
+    classes, values = torch.tensor(pairs).t()
+    groups = duplicate_groups(values[:, None].float(), classes)
+    assert sorted(index for group in groups for index in group) == list(range(len(pairs)))
+    together = {(a, b) for group in groups for a in group for b in group}
+    assert together == {(a, b) for a in range(len(pairs)) for b in range(len(pairs)) if pairs[a] == pairs[b]}
+
+
+@pytest.mark.parametrize("keep", [[3, 0, 1], torch.tensor([True, True, False, True, False, False])])
+def test_pruning_drops_columns(model, keep):
+    pruned = prune(model, keep)
+    x = torch.rand(2, 3, 32, 32)
+    left = [0, 1, 3]
+    assert torch.equal(pruned.prototypes, model.prototypes[left])
+    assert pruned.prototypes.requires_grad
+    assert pruned.prototype_classes.tolist() == [0, 0, 1]
+    assert [source.column for source in pruned.sources] == left
+    torch.testing.assert_close(pruned.distances(x), model.distances(x)[:, left])
+    torch.testing.assert_close(pruned(x), -model.distances(x)[:, left] @ model.classifier.weight[:, left].t())
+    assert model.prototypes.shape == (6, 4)
+    assert pruned.config["prototypes_per_class"] == [2, 1]
+
+
+def test_pruning_duplicates_with_their_weights_added_changes_no_logit(model):
+    result = distinct_prototypes(model)
+    pruned = prune(model, [group[0] for group in result.groups])
+    with torch.no_grad():
+        weight = model.classifier.weight
+        pruned.classifier.weight.copy_(torch.stack([weight[:, list(g)].sum(1) for g in result.groups], 1))
+    x = torch.rand(2, 3, 32, 32)
+    torch.testing.assert_close(pruned(x), model(x))
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        ([0, 1], "no prototype for dog"),
+        ([], "no prototype for cat, dog"),
+        ([0, 6], "indices from 0 to 5, but got"),
+        ([-1], "indices from 0 to 5, but got"),
+        (torch.tensor([True]), "6 booleans or indices from 0 to 5, but got 1 booleans"),
+    ],
+)
+def test_bad_choices(model, keep, message):
+    with pytest.raises(ProtoPFaithError, match=message):
+        prune(model, keep)
