@@ -17,7 +17,8 @@ def contact_sheet(
     boxes: bool = False,
     seed: int | None = None,
 ) -> Image.Image:
-    """A sheet with one class per row, as many classes as rows allow, each named; ``boxes`` draws the annotation.
+    """A sheet with one class per row, as many classes as rows allow, each named; ``boxes`` draws the
+    annotation.
 
     ``seed`` picks classes and images at random; None takes the first of each.
     """

@@ -37,8 +37,10 @@ def list_cub(root: Path) -> Listing:
     training = _table_for(paths, root, "train_test_split.txt")
     unknown = sorted(set(labels.values()) - set(classes))
     if unknown:
-        raise ProtoPFaithError(f"image_class_labels.txt uses the class {unknown[0]}, which classes.txt does not list; "
-                               f"unpack the archive again ({WHERE}).")  # fmt: skip
+        raise ProtoPFaithError(
+            f"image_class_labels.txt uses the class {unknown[0]}, which classes.txt does not list; unpack the "
+            f"archive again ({WHERE})."
+        )
     check_all_there(root, list(paths.values()), "images.txt", WHERE)
     boxes, box_notes = _boxes(root)
     points, point_notes = _points(root)
@@ -65,8 +67,8 @@ def _find(root: Path) -> Path:
     if missing:
         older = " (this looks like the older CUB-200 of 2010)" if (root / "lists").is_dir() else ""
         raise ProtoPFaithError(
-            f"{root} is not CUB-200-2011{older}: {', '.join(missing)} missing; unpack {WHERE} and give the folder "
-            "CUB_200_2011."
+            f"{root} is not CUB-200-2011{older}: {', '.join(missing)} missing; unpack {WHERE} and give "
+            "the folder CUB_200_2011."
         )
     return root
 
@@ -92,8 +94,8 @@ def _table_for(paths: dict[str, str], root: Path, name: str) -> dict[str, str]:
     table = _table(root, name)
     if table.keys() != paths.keys():
         raise ProtoPFaithError(
-            f"{name} speaks of {len(table)} images and images.txt of {len(paths)}, not the same ones; unpack {WHERE} "
-            "again."
+            f"{name} speaks of {len(table)} images and images.txt of {len(paths)}, not the same ones; "
+            f"unpack {WHERE} again."
         )
     return table
 
@@ -106,7 +108,7 @@ def _readable(name: str) -> str:
 def _boxes(root: Path) -> tuple[dict[str, tuple[Box, ...]], list[str]]:
     if not (root / "bounding_boxes.txt").is_file():
         return {}, ["bounding_boxes.txt is missing: the images have no boxes."]
-    boxes = {}
+    boxes: dict[str, tuple[Box, ...]] = {}
     for image, line in _table(root, "bounding_boxes.txt").items():
         left, top, width, height = _numbers(root / "bounding_boxes.txt", line, 4)
         boxes[image] = ((left, top, left + width, top + height),)

@@ -15,7 +15,7 @@ from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.sources import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
 
-WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page, vision.stanford.edu/aditya86/ImageNetDogs"
+WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page of vision.stanford.edu"
 LISTS = {"train": "train_list.mat", "test": "test_list.mat"}
 
 

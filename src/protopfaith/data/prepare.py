@@ -14,7 +14,7 @@ from protopfaith.data.sources import Size, load_data
 
 @dataclass(frozen=True)
 class Preparation:
-    """What was found; ``str()`` of it is the report for people."""
+    """What was found; ``str()`` of it is the report for people. (``data.notes`` were logged already.)"""
 
     name: str
     data: ImageData
@@ -30,14 +30,13 @@ class Preparation:
             f"({min(per_class.values())} to {max(per_class.values())} each), all readable",
             f"at {height}x{width}: {sizes}",
             f"fingerprint {self.data.fingerprint[:16]}, ready in {self.seconds:.1f} s",
-            *self.data.notes,
         ]
         return "\n".join(lines)
 
 
 def prepare(name: str, root: Path | str | None = None, size: Size = None, **options: Any) -> Preparation:
-    """Checks that every file of the data set is there and readable and builds the cache that training maps into
-    memory. What is missing is one :class:`ProtoPFaithError` that says where to get it."""
+    """Checks that every file of the data set is there and readable and builds the cache that training maps
+    into memory. What is missing is one :class:`ProtoPFaithError` that says where to get it."""
     start = perf_counter()
     data = load_data(name, root=root, size=size, **options)
     return Preparation(name, data, perf_counter() - start)

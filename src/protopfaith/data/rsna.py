@@ -1,4 +1,4 @@
-"""RSNA pneumonia: chest X-rays, pneumonia and healthy only, as official DICOM files or as a folder of pictures."""
+"""RSNA pneumonia: chest X-rays, pneumonia and healthy only, as official DICOM files or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Patient = Mapping[str, Any]
 
 @DATASETS.register("rsna")
 def load_rsna(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unreadable: bool) -> ImageData:
-    """RSNA pneumonia: healthy against pneumonia, one channel, official DICOM files or a folder of pictures."""
+    """RSNA: healthy against pneumonia, one channel; official DICOM files, or a folder of pictures."""
     listing, patients = list_rsna(existing_folder(root, "rsna"))
     return load_listing(
         listing,
@@ -62,15 +62,15 @@ def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
         listing, patients = Listing("rsna", root, entries, CLASSES, found.notes), {}
     else:
         raise ProtoPFaithError(
-            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv with pictures, or the "
-            f"folders normal/ and lung_opacity/; unpack {WHERE} there."
+            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv with pictures, or "
+            f"the folders normal/ and lung_opacity/; unpack {WHERE} there."
         )
     return _with_split_note(listing, patients), patients
 
 
 def split_rsna(known: Sequence[Known], patients: Mapping[str, Patient], fold: Fold, seed: int) -> list[str]:
-    """20% test, stratified by class and, where known, sex and age (in decades); five folds of the rest, stratified
-    alike. Pictures of one patient, or copies of one picture, are never parted."""
+    """20% test, stratified by class and, where known, sex and age (in decades); five folds of the rest,
+    stratified alike. Pictures of one patient, or copies of one picture, are never parted."""
     paths = [item.entry.path for item in known]
     strata = [(item.entry.label, *_stratum(patients.get(item.entry.path, {}))) for item in known]
     who = [str(patients.get(path, {}).get("id") or path) for path in paths]
@@ -106,7 +106,8 @@ def _label(text: str, where: Path) -> str:
     return label
 
 
-# --- the official files ---------------------------------------------------------------------------------------
+# --- the official files
+# ---------------------------------------------------------------------------------------
 
 
 def _list_official(root: Path) -> Listing:
@@ -128,8 +129,10 @@ def _official_labels(root: Path) -> dict[str, str]:
     labels = dict(zip(table["patientId"], table["class"].str.strip().str.lower(), strict=True))
     unknown = sorted(set(labels.values()) - set(LABELS) - {IGNORED})
     if unknown:
-        raise ProtoPFaithError(f"{root / DETAILS} has the class {unknown[0]!r}; expected Normal, Lung Opacity and "
-                               f"No Lung Opacity / Not Normal; unpack {WHERE} again.")  # fmt: skip
+        raise ProtoPFaithError(
+            f"{root / DETAILS} has the class {unknown[0]!r}; expected Normal, Lung Opacity and No Lung Opacity / "
+            f"Not Normal; unpack {WHERE} again."
+        )
     return labels
 
 
@@ -156,7 +159,8 @@ def _patients(listing: Listing) -> dict[str, Patient]:
     return {entry.path: person for entry, person in zip(listing.entries, people, strict=True)}
 
 
-# --- a folder of pictures with labels.csv ---------------------------------------------------------------------
+# --- a folder of pictures with labels.csv
+# ---------------------------------------------------------------------
 
 
 def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
@@ -170,7 +174,7 @@ def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
     check_all_there(root, paths, "labels.csv", "or correct labels.csv")
     labels = [_label(row["label"], root / "labels.csv") for row in rows]
     entries = tuple(Entry(path, label) for path, label in sorted(zip(paths, labels, strict=True)))
-    patients = {
+    patients: dict[str, Patient] = {
         path: {
             "id": row.get("patient") or None,
             "age": age_in_years(str(row.get("age") or "")),

@@ -1,0 +1,143 @@
+"""Random affine transforms and flips: image by image on the CPU, or a whole batch at once on any device.
+
+Both draw from the same distribution, that of torchvision's ``RandomAffine`` followed by
+``RandomHorizontalFlip``: angle, horizontal shear, scale and translation (in whole pixels) are uniform and
+independent for each image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torchvision.transforms import v2
+
+from protopfaith.registry import Registry
+
+Padding = Literal["zeros", "border", "reflection"]
+# What torchvision calls the padding that grid_sample calls so.
+PAD_MODES = {"border": "edge", "reflection": "symmetric"}
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What may happen to a training image; the default is nothing.
+
+    ``rotation`` and ``shear`` are the largest angles in degrees, ``translation`` is the largest shift as a
+    fraction of the image, ``scale`` the range of factors, ``flip`` the probability of a mirror image,
+    ``padding`` what fills the corners.
+    """
+
+    rotation: float = field(default=0.0, metadata={"at_least": 0})
+    shear: float = field(default=0.0, metadata={"at_least": 0})
+    translation: float = field(default=0.0, metadata={"at_least": 0})
+    scale: tuple[float, float] = (1.0, 1.0)
+    flip: float = field(default=0.0, metadata={"at_least": 0})
+    padding: Padding = "zeros"
+
+
+AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")
+AUGMENTATIONS["none"] = Augmentation()
+# Appendix A.2 of the paper.
+AUGMENTATIONS["cub"] = Augmentation(rotation=25, shear=15, flip=0.5)
+AUGMENTATIONS["dogs"] = AUGMENTATIONS["cub"]
+AUGMENTATIONS["rsna"] = Augmentation(rotation=45, translation=0.15, scale=(0.85, 1.15))
+# Birds are drawn in many poses already.
+AUGMENTATIONS["birds"] = Augmentation(10, 0.0, 0.05, (0.9, 1.1), 0.5, "reflection")
+AUGMENTATIONS["folder"] = Augmentation(15, 0.0, 0.05, (0.9, 1.1), 0.5, "reflection")
+
+
+def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:
+    """The augmentation as a torchvision transform for single images of ``size`` (height, width).
+
+    With ``padding="zeros"`` it also moves ``tv_tensors.BoundingBoxes``; for the rest, and for points, there
+    are :func:`warp_boxes` and :func:`warp_points`. Random numbers come from torch's global generator.
+    """
+    height, width = size
+    padded = augmentation.padding in PAD_MODES
+    # On an image padded to twice its size a fraction covers twice the pixels.
+    translation = augmentation.translation / (2 if padded else 1)
+    affine = v2.RandomAffine(
+        augmentation.rotation,
+        translate=(translation, translation),
+        scale=augmentation.scale,
+        shear=augmentation.shear,
+        interpolation=v2.InterpolationMode.BILINEAR,
+    )
+    steps: list[torch.nn.Module] = [affine]
+    if padded:
+        pad = v2.Pad([width // 2, height // 2], padding_mode=PAD_MODES[augmentation.padding])
+        steps = [pad, affine, v2.CenterCrop([height, width])]
+    return v2.Compose([*steps, v2.RandomHorizontalFlip(augmentation.flip)])
+
+
+def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+    """A batch (N x C x H x W, uint8 or float) with its own random transform for each image, as float32 in the
+    same range. On a GPU this takes no loop and no copy to the CPU; the generator may be on either."""
+    if augmentation == Augmentation(padding=augmentation.padding):
+        return pixels.to(torch.float32)
+    height, width = pixels.shape[-2:]
+    matrices = random_matrices(augmentation, len(pixels), (height, width), generator)
+    return warp(pixels, matrices.to(pixels.device, non_blocking=True), augmentation.padding)
+
+
+def random_matrices(
+    augmentation: Augmentation, count: int, size: tuple[int, int], generator: torch.Generator
+) -> Tensor:
+    """``count`` x 2 x 3: where the point (x, y), in pixels from the upper left corner, goes.
+
+    With R the rotation, K the shear and s the scale: q = F(s R K (p - c) + t) + c, c the image's center, t
+    the translation, F the flip.
+    """
+    height, width = size
+
+    def uniform(low: float, high: float) -> Tensor:
+        values = torch.rand(count, generator=generator, device=generator.device, dtype=torch.float64)
+        return low + (high - low) * values
+
+    angle = torch.deg2rad(uniform(-augmentation.rotation, augmentation.rotation))
+    slope = torch.tan(torch.deg2rad(uniform(-augmentation.shear, augmentation.shear)))
+    scale = uniform(*augmentation.scale)
+    right = torch.round(uniform(-1, 1) * augmentation.translation * width)
+    down = torch.round(uniform(-1, 1) * augmentation.translation * height)
+    mirror = torch.where(uniform(0, 1) < augmentation.flip, -1.0, 1.0)
+    cosine, sine = scale * torch.cos(angle), scale * torch.sin(angle)
+    linear = torch.stack(
+        [
+            torch.stack([mirror * cosine, mirror * (-sine - cosine * slope)], 1),
+            torch.stack([sine, cosine - sine * slope], 1),
+        ],
+        1,
+    )
+    center = torch.tensor([width / 2, height / 2], dtype=torch.float64, device=generator.device)
+    shift = torch.stack([mirror * right, down], 1) + center - linear @ center
+    return torch.cat([linear, shift[..., None]], 2).to(torch.float32)
+
+
+def warp(images: Tensor, matrices: Tensor, padding: Padding = "zeros", mode: str = "bilinear") -> Tensor:
+    """Moves the content of each image (N x C x H x W) by its matrix; ``mode="nearest"`` suits masks."""
+    height, width = images.shape[-2:]
+    half = torch.tensor([width / 2, height / 2], device=matrices.device)
+    inverse = torch.linalg.inv(matrices[:, :, :2])
+    # affine_grid asks where an output point comes from, in coordinates that run from -1 to 1.
+    origin = torch.einsum("nij,nj->ni", inverse, half - matrices[:, :, 2]) - half
+    theta = torch.cat([inverse * (half[None, None, :] / half[None, :, None]), (origin / half)[..., None]], 2)
+    grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
+    return functional.grid_sample(
+        images.to(torch.float32), grid, mode=mode, padding_mode=padding, align_corners=False
+    )
+
+
+def warp_points(points: Tensor, matrices: Tensor) -> Tensor:
+    """Part locations (N x n x 2, (x, y) pixels) after the same transform."""
+    return points @ matrices[:, :, :2].transpose(1, 2) + matrices[:, None, :, 2]
+
+
+def warp_boxes(boxes: Tensor, matrices: Tensor) -> Tensor:
+    """The upright boxes (N x n x 4: left, top, right, bottom) around the transformed boxes."""
+    corners = boxes[..., [0, 1, 2, 1, 2, 3, 0, 3]].reshape(len(boxes), -1, 2)
+    moved = warp_points(corners, matrices).reshape(*boxes.shape[:2], 4, 2)
+    return torch.cat([moved.amin(2), moved.amax(2)], -1)

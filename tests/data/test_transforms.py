@@ -1,0 +1,194 @@
+"""The batched transform against torchvision's, first exactly for given parameters, then in distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as reference
+
+from protopfaith.data.transforms import (
+    AUGMENTATIONS,
+    Augmentation,
+    augment,
+    cpu_transform,
+    random_matrices,
+    warp,
+    warp_boxes,
+    warp_points,
+)
+
+SIZE = (30, 40)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def matrix(
+    angle: float, shear: float, scale: float, shift: tuple[float, float], mirror: bool
+) -> torch.Tensor:
+    """The slow, obvious way: one 3 x 3 matrix after the other."""
+    t, k = math.radians(angle), math.tan(math.radians(shear))
+    height, width = SIZE
+    to_center = torch.tensor([[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1]])
+    shearing = torch.tensor([[1, -k, 0], [0, 1, 0], [0, 0, 1]])
+    rotating = torch.tensor([[math.cos(t), -math.sin(t), 0], [math.sin(t), math.cos(t), 0], [0, 0, 1]])
+    scaling = torch.diag(torch.tensor([scale, scale, 1.0]))
+    moving = torch.tensor([[1, 0, shift[0]], [0, 1, shift[1]], [0, 0, 1.0]])
+    mirroring = torch.diag(torch.tensor([-1.0 if mirror else 1.0, 1, 1]))
+    steps = [to_center, shearing, rotating, scaling, moving, mirroring, torch.linalg.inv(to_center)]
+    total = torch.eye(3)
+    for step in steps:
+        total = step @ total
+    return total[None, :2]
+
+
+def smooth_images(count: int) -> torch.Tensor:
+    noise = torch.rand(count, 3, 6, 8, generator=generator(9))
+    return (torch.nn.functional.interpolate(noise, SIZE, mode="bicubic").clamp(0, 1) * 255).round()
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.parametrize(
+    ("angle", "shear", "scale", "shift"),
+    [
+        (0, 0, 1, (0, 0)),
+        (25, 0, 1, (0, 0)),
+        (-20, 15, 1, (0, 0)),
+        (10, -10, 1.1, (3, -5)),
+        (45, 0, 0.85, (-6, 2)),
+    ],
+)
+def test_given_parameters_move_pixels_as_torchvision_does(
+    angle: float, shear: float, scale: float, shift: tuple[int, int], mirror: bool
+) -> None:
+    images = smooth_images(2)
+    expected = reference.affine(
+        images, angle, list(shift), scale, [shear, 0.0], interpolation=v2.InterpolationMode.BILINEAR
+    )
+    expected = reference.horizontal_flip(expected) if mirror else expected
+    moved = warp(images, matrix(angle, shear, scale, shift, mirror).expand(2, -1, -1))
+    # At the rim of the content the two fill differently; everywhere else they must agree.
+    rim = functional_erode(
+        warp(torch.ones_like(images), matrix(angle, shear, scale, shift, mirror).expand(2, -1, -1))
+    )
+    assert rim.float().mean() > 0.3
+    assert (moved - expected).abs()[rim].max() < 0.05
+
+
+def functional_erode(content: torch.Tensor) -> torch.Tensor:
+    return -torch.nn.functional.max_pool2d(-content, 3, 1, 1) > 0.999
+
+
+def test_random_matrices_are_products_of_the_single_steps() -> None:
+    """Every drawn matrix, taken apart again, has parameters inside the asked range."""
+    augmentation = Augmentation(25, 15, 0.1, (0.8, 1.2), 0.5)
+    for drawn in random_matrices(augmentation, 50, SIZE, generator()):
+        linear = drawn[:, :2].clone()
+        mirror = bool(torch.det(linear) < 0)
+        if mirror:
+            linear[0] *= -1
+        scale = math.hypot(linear[0, 0], linear[1, 0])
+        angle = math.degrees(math.atan2(linear[1, 0], linear[0, 0]))
+        turned = (
+            torch.tensor([[linear[0, 0], linear[1, 0]], [-linear[1, 0], linear[0, 0]]]) / scale**2 @ linear
+        )
+        shear = -math.degrees(math.atan(turned[0, 1]))
+        half = torch.tensor([SIZE[1] / 2, SIZE[0] / 2])
+        right, down = (drawn[:, :2] @ half + drawn[:, 2] - half).tolist()
+        right = -right if mirror else right
+        assert abs(angle) <= 25
+        assert abs(shear) <= 15
+        assert 0.8 <= scale <= 1.2
+        assert abs(right) <= 4 + 1e-4
+        assert abs(down) <= 3 + 1e-4
+        assert abs(right - round(right)) < 1e-4
+        assert torch.allclose(matrix(angle, shear, scale, (right, down), mirror)[0], drawn, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["cub", "rsna", "birds"])
+def test_both_ways_have_the_same_distribution(name: str) -> None:
+    """Where marked points go: mean and covariance over many draws, torchvision against ours.
+
+    torchvision moves boxes (where nothing is reflected), so each marked point is a box without extent.
+    """
+    augmentation = replace(AUGMENTATIONS[name], padding="zeros")
+    size, draws = (400, 400), 1000
+    marked = torch.tensor([[190.0, 170.0], [230.0, 210.0], [200.0, 245.0]])
+    boxes = tv_tensors.BoundingBoxes(torch.cat([marked, marked], 1), format="XYXY", canvas_size=size)
+    transform = cpu_transform(augmentation, size)
+    torch.manual_seed(0)
+    theirs = torch.stack([transform(boxes)[:, :2] for _ in range(draws)])
+    ours = warp_points(marked.expand(draws, -1, -1), random_matrices(augmentation, draws, size, generator()))
+    a, b = theirs.reshape(draws, -1).double(), ours.reshape(draws, -1).double()
+    error = ((a.var(0) + b.var(0)) / draws).sqrt()
+    assert ((a.mean(0) - b.mean(0)).abs() < 4.5 * error + 0.05).all()
+    assert torch.allclose(a.std(0), b.std(0), rtol=0.12)
+    assert torch.allclose(torch.corrcoef(a.T), torch.corrcoef(b.T), atol=0.13)
+    for share in (0.05, 0.25, 0.75, 0.95):
+        spread = a.std(0)
+        assert ((a.quantile(share, 0) - b.quantile(share, 0)).abs() < 0.25 * spread).all()
+
+
+@pytest.mark.parametrize("name", ["cub", "rsna", "birds"])
+def test_both_ways_have_the_same_pixel_statistics(name: str) -> None:
+    augmentation = AUGMENTATIONS[name]
+    image = smooth_images(1)[0]
+    if augmentation.padding == "zeros":
+        # torchvision blends the rim of the content into the fill twice; a black frame leaves it nothing to
+        # blend.
+        image = torch.nn.functional.pad(image[:, 2:-2, 2:-2], (2, 2, 2, 2))
+    transform = cpu_transform(augmentation, SIZE)
+    torch.manual_seed(1)
+    theirs = torch.stack([transform(image) for _ in range(600)])
+    ours = augment(image.expand(600, -1, -1, -1), augmentation, generator(1))
+    error = ((theirs.var(0) + ours.var(0)) / 600).sqrt()
+    deviation = (theirs.mean(0) - ours.mean(0)).abs() / (error + 0.3)
+    assert deviation.max() < 6
+    assert abs(theirs.mean() - ours.mean()) < 2
+    assert torch.allclose(theirs.std(0).mean(), ours.std(0).mean(), rtol=0.05)
+
+
+def test_nothing_asked_nothing_done() -> None:
+    images = smooth_images(2).to(torch.uint8)
+    assert torch.equal(augment(images, AUGMENTATIONS["none"], generator()), images.float())
+
+
+def test_the_generator_decides() -> None:
+    images = smooth_images(4)
+    first, again = (augment(images, AUGMENTATIONS["birds"], generator(3)) for _ in range(2))
+    other = augment(images, AUGMENTATIONS["birds"], generator(4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(
+        augment(images[:1].expand(2, -1, -1, -1), AUGMENTATIONS["birds"], generator(3))[0], first[1]
+    )
+
+
+def test_points_and_boxes_stay_on_what_they_mark() -> None:
+    """A bright square is found again inside its moved box, and its center at the moved point."""
+    images = torch.zeros(20, 1, 60, 60)
+    images[:, :, 24:32, 30:40] = 1
+    matrices = random_matrices(Augmentation(25, 15, 0.1, (0.9, 1.1), 0.5), 20, (60, 60), generator())
+    moved = warp(images, matrices)[:, 0]
+    rows, columns = torch.meshgrid(torch.arange(60) + 0.5, torch.arange(60) + 0.5, indexing="ij")
+    centers = torch.stack([(moved * axis).sum((1, 2)) / moved.sum((1, 2)) for axis in (columns, rows)], 1)
+    points = warp_points(torch.tensor([[[35.0, 28.0]]]).expand(20, -1, -1), matrices)[:, 0]
+    assert (centers - points).abs().max() < 0.3
+    boxes = warp_boxes(torch.tensor([[[30.0, 24.0, 40.0, 32.0]]]).expand(20, -1, -1), matrices)[:, 0]
+    for image, (left, top, right, bottom) in zip(moved, boxes.tolist(), strict=True):
+        inside = (columns > left - 1) & (columns < right + 1) & (rows > top - 1) & (rows < bottom + 1)
+        assert image[~inside].sum() == 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_gpu_does_the_same() -> None:
+    images = smooth_images(8)
+    on_cpu = augment(images, AUGMENTATIONS["cub"], generator())
+    on_gpu = augment(images.cuda(), AUGMENTATIONS["cub"], generator())
+    assert (on_gpu.cpu() - on_cpu).abs().max() < 0.1
