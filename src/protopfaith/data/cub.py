@@ -38,8 +38,8 @@ def list_cub(root: Path) -> Listing:
     unknown = sorted(set(labels.values()) - set(classes))
     if unknown:
         raise ProtoPFaithError(
-            f"image_class_labels.txt uses the class {unknown[0]}, which classes.txt does not list; unpack the "
-            f"archive again ({WHERE})."
+            f"image_class_labels.txt uses the class {unknown[0]}, which classes.txt does not list; unpack "
+            f"the archive again ({WHERE})."
         )
     check_all_there(root, list(paths.values()), "images.txt", WHERE)
     boxes, box_notes = _boxes(root)

@@ -15,7 +15,8 @@ from protopfaith.errors import ProtoPFaithError
 def read_dicom(path: Path) -> Image.Image:
     """Decodes any transfer syntax pydicom has a decoder for, applies the modality and window (or lookup
     table), and inverts MONOCHROME1. Values that are not 8 bits afterwards are scaled from their range to
-    0..255.""" dataset = _read(path)
+    0..255."""
+    dataset = _read(path)
     try:
         return _to_image(dataset)
     # Decoders of broken pixel data raise anything; the message has to name the file.
@@ -62,8 +63,8 @@ def _read(path: Path, header_only: bool = False) -> Any:
     except Exception as error:
         message = " ".join(str(error).split()).rstrip(".")[:200]
         raise ProtoPFaithError(
-            f"{path} cannot be read as a DICOM file ({message}); replace it, remove it, or ask for unreadable "
-            "images to be skipped."
+            f"{path} cannot be read as a DICOM file ({message}); replace it, remove it, or ask for "
+            "unreadable images to be skipped."
         ) from error
 
 

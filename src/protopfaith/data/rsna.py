@@ -1,4 +1,4 @@
-"""RSNA pneumonia: chest X-rays, pneumonia and healthy only, as official DICOM files or a folder of pictures."""
+"""RSNA pneumonia: chest X-rays, pneumonia and healthy only, as official DICOM files or as pictures."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
         listing, patients = Listing("rsna", root, entries, CLASSES, found.notes), {}
     else:
         raise ProtoPFaithError(
-            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv with pictures, or "
-            f"the folders normal/ and lung_opacity/; unpack {WHERE} there."
+            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv and pictures, "
+            f"or the folders normal/ and lung_opacity/; unpack {WHERE} there."
         )
     return _with_split_note(listing, patients), patients
 
@@ -130,8 +130,8 @@ def _official_labels(root: Path) -> dict[str, str]:
     unknown = sorted(set(labels.values()) - set(LABELS) - {IGNORED})
     if unknown:
         raise ProtoPFaithError(
-            f"{root / DETAILS} has the class {unknown[0]!r}; expected Normal, Lung Opacity and No Lung Opacity / "
-            f"Not Normal; unpack {WHERE} again."
+            f"{root / DETAILS} has the class {unknown[0]!r}; expected Normal, Lung Opacity and No Lung "
+            f"Opacity / Not Normal; unpack {WHERE} again."
         )
     return labels
 
