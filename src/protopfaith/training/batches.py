@@ -1,7 +1,7 @@
 """Where training images come from: one uint8 tensor on the device when it fits, loading processes otherwise.
 
-Both give batches of plain uint8 images on the device; augmentation and normalization happen there, a batch at a
-time. Nothing here draws random numbers, so both give the same images in the same order.
+Both give batches of plain uint8 images on the device; augmentation and normalization happen there, a batch
+at a time. Nothing here draws random numbers, so both give the same images in the same order.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class StreamedImages:
 
 
 def open_images(images: ImageSet, device: torch.device, resident: str = "auto", workers: int = 0) -> Batches:
-    """The set on the device if it may be (``resident``: "always", "never", "auto": if it takes at most a third of
-    the free memory), loading processes otherwise."""
+    """The set on the device if it may be (``resident``: "always", "never", "auto": if it takes at most a
+    third of the free memory), loading processes otherwise."""
     if resident == "always" or (resident == "auto" and _bytes(images) <= free_memory(device) / 3):
         return ResidentImages(images, device)
     return StreamedImages(images, device, workers)
@@ -91,8 +91,8 @@ def shuffled_order(
 ) -> list[Tensor]:
     """This rank's share of every batch of a shuffled epoch.
 
-    Batches are equally large: what is left over sits out this epoch (a last batch of one image would upset batch
-    norm). With fewer images than ``batch_size`` there is one batch of all.
+    Batches are equally large: what is left over sits out this epoch (a last batch of one image would upset
+    batch norm). With fewer images than ``batch_size`` there is one batch of all.
     """
     batch_size = min(batch_size, count)
     order = torch.randperm(count, generator=generator)[: count - count % batch_size]

@@ -34,8 +34,10 @@ class Position:
 
 @dataclass
 class Checkpoint:
-    """Everything that continuing needs besides recipe and data. Random numbers need no state: every epoch draws
-    from generators seeded by (seed, stage, epoch)."""
+    """Everything that continuing needs besides recipe and data.
+
+    Random numbers need no state: every epoch draws from generators seeded by (seed, stage, epoch).
+    """
 
     position: Position
     tensors: dict[str, Tensor]
@@ -98,7 +100,9 @@ def pack_optimizer(optimizer: Optimizer) -> tuple[dict[str, Tensor], list[dict[s
         for index, entries in state["state"].items()
         for name, value in entries.items()
     }
-    groups = [{key: value for key, value in group.items() if key != "params"} for group in state["param_groups"]]
+    groups = [
+        {key: value for key, value in group.items() if key != "params"} for group in state["param_groups"]
+    ]
     return tensors, groups
 
 

@@ -35,7 +35,7 @@ def patch_prototypes(
         if len(images) == 0 or len(members) == 0:
             continue
         images = images[torch.randperm(len(images), generator=generator)[:IMAGES_PER_CLASS]]
-        vectors = _class_vectors(model, batches, preprocessing, images, label, head)
+        vectors = _class_vectors(model, batches, preprocessing, images=images, label=label, head=head)
         seed = int(torch.randint(2**31, (), generator=generator))
         prototypes[members] = spread_out(vectors, len(members), seed)
     model.train(training)
@@ -46,6 +46,7 @@ def _class_vectors(
     model: ProtoPNet,
     batches: Batches,
     preprocessing: Preprocessing,
+    *,
     images: Tensor,
     label: int,
     head: nn.Linear | None,

@@ -2,8 +2,8 @@
 
 For an image with label y and the distances s_j = min over positions of ||p_j - z||^2:
 
-    cluster    = min over prototypes of class y    of s_j    (some prototype of its class lies close: smaller is better)
-    separation = min over prototypes of the others of s_j    (every other one lies far away: larger is better)
+    cluster    = min over prototypes of class y    of s_j    (one of its own lies close: smaller is better)
+    separation = min over prototypes of the others of s_j    (all others lie far away: larger is better)
     loss       = cross-entropy + lambda_1 * cluster - lambda_2 * separation
 
 all averaged over the batch. The paper prints a plus before the separation: a slip.
@@ -48,7 +48,7 @@ def separation_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor
 
 
 def diversity_cost(prototypes: Tensor, prototype_classes: Tensor) -> Tensor:
-    """Mean of exp(-||p_i - p_j||^2) over pairs of prototypes of one class: 1 when all coincide, 0 far apart."""
+    """Mean of exp(-||p_i - p_j||^2) over pairs of prototypes of a class: 1 when all coincide, 0 far apart."""
     pairs = (prototype_classes[:, None] == prototype_classes).triu(diagonal=1)
     first, second = pairs.nonzero(as_tuple=True)
     if len(first) == 0:
@@ -66,6 +66,7 @@ def costs(
     logits: Tensor,
     distances: Tensor,
     labels: Tensor,
+    *,
     prototypes: Tensor,
     prototype_classes: Tensor,
     weights: CostWeights,

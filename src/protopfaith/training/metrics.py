@@ -76,7 +76,8 @@ class MetricsFile:
                 csv.writer(file, lineterminator="\n").writerow(asdict(metrics).values())
         except OSError as error:
             raise ProtoPFaithError(
-                f"Could not write {self.path} ({error.strerror or error}); free some space, then resume the run."
+                f"Could not write {self.path} ({error.strerror or error}); free some space, then resume the "
+                "run."
             ) from error
 
 
@@ -92,7 +93,7 @@ class EpochLog:
     def write(self, metrics: EpochMetrics) -> None:
         self.file.append(metrics)
         for name, value in asdict(metrics).items():
-            if isinstance(value, float) or name == "distinct_prototypes" and value is not None:
+            if isinstance(value, float) or (name == "distinct_prototypes" and value is not None):
                 self.writer.add_scalar(name, value, metrics.epoch)
 
     def close(self) -> None:

@@ -41,9 +41,7 @@ class PrototypeObjective(nn.Module):
         # Distances of dozens have two digits left in bfloat16: F stays in float32.
         with torch.autocast(distances.device.type, enabled=False):
             logits = self.model.logits(distances)
-            result = costs(
-                logits, distances, labels, self.model.prototypes, self.model.prototype_classes, self.weights
-            )
+            result = _costs(self.model, logits, distances, labels, self.weights)
         return {**result, "logits": logits.detach()}
 
 
@@ -60,8 +58,21 @@ class ClassifierObjective(nn.Module):
         model = self._model[0]
         with torch.autocast(distances.device.type, enabled=False):
             logits = model.logits(distances)
-            result = costs(logits, distances, labels, model.prototypes, model.prototype_classes, self.weights)
+            result = _costs(model, logits, distances, labels, self.weights)
             loss = functional.cross_entropy(logits, labels, label_smoothing=self.weights.label_smoothing)
             if self.weights.l1:
                 loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
         return {**result, "loss": loss, "logits": logits.detach()}
+
+
+def _costs(
+    model: ProtoPNet, logits: Tensor, distances: Tensor, labels: Tensor, weights: CostWeights
+) -> dict[str, Tensor]:
+    return costs(
+        logits,
+        distances,
+        labels,
+        prototypes=model.prototypes,
+        prototype_classes=model.prototype_classes,
+        weights=weights,
+    )

@@ -19,7 +19,8 @@ TITLES = {
 
 
 class TrainingProgress:
-    """A bar over all iterations with stage, losses, balanced accuracy and distinct prototypes; a line per stage."""
+    """A bar over all iterations with stage, losses, balanced accuracy and distinct prototypes, and a line for
+    every finished stage."""
 
     def __init__(self, enabled: bool, iterations: int, done: int = 0, console: Console | None = None):
         self.console = console or Console(stderr=True)
@@ -53,7 +54,8 @@ class TrainingProgress:
     def epoch(self, stage: Stage, metrics: EpochMetrics) -> None:
         self.progress.update(self.task, numbers=describe(metrics))
         if self.enabled and metrics.stage_epoch + 1 == stage.epochs:
-            self.console.print(f"{title(stage):<28} epoch {metrics.epoch + 1:>4}  {describe(metrics)}", highlight=False)
+            line = f"{title(stage):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}"
+            self.console.print(line, highlight=False, soft_wrap=True)
 
 
 def title(stage: Stage) -> str:

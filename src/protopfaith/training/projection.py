@@ -1,4 +1,5 @@
-"""Projection: every prototype becomes the nearest latent vector of an un-augmented training image of its class.
+"""Projection: every prototype becomes the nearest latent vector of an un-augmented training image of its
+class.
 
 Its source (image, row, column) is kept with it, so that a person can look at what the prototype is.
 """
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import PrototypeSource, ProtoPNet, distinct_prototypes
+from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes
 from protopfaith.training.batches import Batches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
@@ -41,7 +42,7 @@ def project(
     order = sequential_order(len(batches), batch_size, rank, ranks)
     distances = sum_over_ranks(_own_distances(model, batches, preprocessing, table, order))
     chosen = choose_images(distances, batches.labels, table, distinct)
-    _move_prototypes(model, batches, images, preprocessing, chosen, batch_size)
+    _move_prototypes(model, batches, images, preprocessing, chosen=chosen, batch_size=batch_size)
     model.train(training)
 
 
@@ -69,9 +70,9 @@ def _own_distances(
 def choose_images(distances: Tensor, labels: Tensor, table: Tensor, distinct: bool) -> Tensor:
     """The image (index) for every prototype: P.
 
-    ``distances`` is N x K, to the K prototypes of the image's own class, ``table`` from :func:`class_table`. With
-    ``distinct`` no two prototypes of a class share an image and their distances sum to the least possible; should
-    a class have fewer images than prototypes, the rest fall back to their nearest image.
+    ``distances`` is N x K, to the K prototypes of the image's own class, ``table`` from :func:`class_table`.
+    With ``distinct`` no two prototypes of a class share an image and their distances sum to the least
+    possible; should a class have fewer images than prototypes, the rest fall back to their nearest image.
     """
     chosen = torch.full((int(table.max()) + 1,), -1, dtype=torch.long)
     distances, labels, table = distances.cpu(), labels.cpu(), table.cpu()
@@ -96,6 +97,7 @@ def _move_prototypes(
     batches: Batches,
     images: ImageSet,
     preprocessing: Preprocessing,
+    *,
     chosen: Tensor,
     batch_size: int,
 ) -> None:
@@ -112,11 +114,13 @@ def _move_prototypes(
                 place = int(offsets.square().sum(dim=0).argmin())
                 row, column = divmod(place, z.shape[-1])
                 moved[prototype] = z[position, :, row, column]
-                model.sources[prototype] = PrototypeSource(images.paths[image], row, column, images.sha256(image))
+                model.sources[prototype] = PrototypeSource(
+                    images.paths[image], row, column, images.sha256(image)
+                )
     model.prototypes.copy_(moved)
 
 
 def count_distinct(model: ProtoPNet) -> int:
-    """How many different prototypes there are; two of a class are the same when their squared distance is below
-    1e-6 * L, what rounding leaves of zero."""
+    """How many different prototypes there are; two of a class are the same when their squared distance is
+    below 1e-6 * L, what rounding leaves of zero."""
     return distinct_prototypes(model, tolerance=1e-6 * model.prototypes.shape[1]).distinct

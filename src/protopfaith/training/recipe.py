@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
-from protopfaith.training._augmentation import Augmentation
+from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
@@ -20,6 +20,7 @@ from protopfaith.training.typed import from_dict, to_dict
 AT_LEAST_ZERO = {"at_least": 0}
 AT_LEAST_ONE = {"at_least": 1}
 POSITIVE = {"above": 0}
+SHARE = {"above": 0, "at_most": 1}
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class ModelRecipe:
     prototype_channels: int = field(default=128, metadata=AT_LEAST_ONE)  # L
     activation: str = "relu1"
     similarity: str = "linear"
-    # "random" (the paper); "patches": on real latent vectors of the class's training images, far from each other;
+    # "random" (the paper); "patches": on real latent vectors of the class's training images, far apart;
     # "evidence": the same among the patches that the pre-trained plain classifier finds most telling.
     initialization: Literal["random", "patches", "evidence"] = "random"
 
 
 @dataclass(frozen=True)
 class PretrainingRecipe:
-    """The plain classifier (encoder, average pooling, linear) whose encoder the prototype network starts from."""
+    """The plain classifier (encoder, average pooling, linear) that V is trained in before."""
 
     epochs: int = field(default=0, metadata=AT_LEAST_ZERO)  # 0: none
     learning_rate: float = field(default=1e-3, metadata=POSITIVE)
@@ -66,9 +67,9 @@ class WarmupRecipe:
     """Z and Q alone, the rate rising linearly with every iteration."""
 
     epochs: int = field(default=10, metadata=AT_LEAST_ZERO)
-    start: float = field(default=0.1, metadata=POSITIVE)  # of the learning rate
-    end: float = field(default=0.2, metadata=POSITIVE)
-    # "train": V's batch norm uses and updates batch statistics though V is frozen (Chen et al.); "eval": it is fixed.
+    start: float = field(default=0.1, metadata=SHARE)  # of the learning rate
+    end: float = field(default=0.2, metadata=SHARE)
+    # "train": V's batch norm follows the batches though V is frozen (Chen et al.); "eval": it is fixed.
     batch_norm: Literal["train", "eval"] = "train"
 
 
@@ -78,12 +79,12 @@ class CyclicRecipe:
 
     epochs: int = field(default=5, metadata=AT_LEAST_ONE)
     rate_cycles: int = field(default=2, metadata=AT_LEAST_ONE)
-    base: float = field(default=0.2, metadata=POSITIVE)
+    base: float = field(default=0.2, metadata=SHARE)
 
 
 @dataclass(frozen=True)
 class ClassifierRecipe(CyclicRecipe):
-    """The stage of F. Without augmentation its inputs never change, so distances are computed once a stage."""
+    """The stage of F. Without augmentation its inputs never change: distances are computed once a stage."""
 
     epochs: int = field(default=10, metadata=AT_LEAST_ONE)
     augment: bool = True
@@ -121,7 +122,7 @@ class OptimizationRecipe:
     learning_rate: float = field(default=1e-4, metadata=POSITIVE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only
     multipliers: RateMultipliers = RateMultipliers()
-    clip: float | None = field(default=None, metadata=POSITIVE)  # largest norm of the gradient; null: unbounded
+    clip: float | None = field(default=None, metadata=POSITIVE)  # largest gradient norm; null: unbounded
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,13 @@ class ProjectionRecipe:
 
 @dataclass(frozen=True)
 class ComputeRecipe:
-    """Where and how fast; these may change on resume. Names and values are those of ``lightning.fabric.Fabric``."""
+    """Where and how fast; these may change on resume. The first five are those of Lightning Fabric."""
 
     accelerator: str = "auto"
     devices: int | str = 1
     num_nodes: int = field(default=1, metadata=AT_LEAST_ONE)
     strategy: str = "auto"
-    precision: str = "32-true"
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     channels_last: bool = False
     compile: bool = False  # the encoder, with torch.compile
     # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
@@ -156,9 +157,9 @@ class Recipe:
 
     seed: int = 0
     data: DataRecipe = DataRecipe()
-    augmentation: Augmentation = Augmentation()
+    augmentation: Augmentation = field(default_factory=Augmentation)
     model: ModelRecipe = ModelRecipe()
-    costs: CostWeights = CostWeights()
+    costs: CostWeights = field(default_factory=CostWeights)
     optimization: OptimizationRecipe = OptimizationRecipe()
     schedule: ScheduleRecipe = ScheduleRecipe()
     projection: ProjectionRecipe = ProjectionRecipe()
@@ -175,7 +176,9 @@ class Recipe:
 def recipe_names() -> list[str]:
     """The recipes in the package."""
     folder = resources.files("protopfaith.training") / "recipes"
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -223,7 +226,9 @@ def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
     for section in sections:
         entry = inner.get(section, {})
         if not isinstance(entry, dict):
-            raise ProtoPFaithError(f"The override {override!r} leads into {section!r}, which holds a single value.")
+            raise ProtoPFaithError(
+                f"The override {override!r} leads into {section!r}, which holds one value."
+            )
         inner[section] = dict(entry)
         inner = inner[section]
     try:

@@ -20,7 +20,16 @@ from protopfaith.training.recipe import Recipe, load_recipe
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("protopfaith", "torch", "torchvision", "lightning", "safetensors", "numpy", "pillow", "scikit-learn")
+PACKAGES = (
+    "protopfaith",
+    "torch",
+    "torchvision",
+    "lightning",
+    "safetensors",
+    "numpy",
+    "pillow",
+    "scikit-learn",
+)
 
 
 class Run:
@@ -35,7 +44,7 @@ class Run:
         self.folder = Path(folder)
         if not self.recipe_path.is_file():
             raise ProtoPFaithError(
-                f"{self.folder} is no run folder: it holds no recipe.yaml; give the folder that training wrote."
+                f"{self.folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
             )
 
     @property
@@ -79,7 +88,7 @@ class Run:
         data = load_recipe_data(self.recipe)
         if data.fingerprint != self.environment["data_fingerprint"]:
             raise ProtoPFaithError(
-                f"The images of {self.folder} are no longer those it was trained on (their fingerprint differs); "
+                f"The images of {self.folder} are not those it was trained on (their fingerprint differs); "
                 "restore them, or train anew."
             )
         return data
@@ -93,8 +102,7 @@ class Run:
     def _load(self, device: torch.device | str) -> tuple[ProtoPNet, dict[str, Any]]:
         if not self.model_path.is_file():
             raise ProtoPFaithError(
-                f"The run {self.folder} has no model yet: the first appears when prototypes have been projected; "
-                "resume the training."
+                f"{self.folder} has no model yet, the first comes with the first projection; resume the run."
             )
         return load(self.model_path, device=device)
 
@@ -133,7 +141,7 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
 def refuse_existing(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProtoPFaithError(
-            f"{folder} is there already and is not overwritten; choose another folder, or resume the run in it."
+            f"{folder} is there already and is not overwritten; choose another folder, or resume its run."
         )
 
 
@@ -156,7 +164,9 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
 
 def _decisive(recipe: Recipe) -> dict[str, Any]:
     flat = flatten(recipe.to_dict())
-    return {key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"}
+    return {
+        key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"
+    }
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

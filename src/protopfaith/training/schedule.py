@@ -1,7 +1,7 @@
 """The stages of training as data, and the optimizer and learning rates of each.
 
-The paper (appendix A.2): a warm-up of Z and Q for ten epochs, then cycles of five epochs of V, Z and Q and ten
-epochs of F, each with two triangles of the learning rate.
+The paper (appendix A.2): a warm-up of Z and Q for ten epochs, then cycles of five epochs of V, Z and Q and
+ten epochs of F, each with two triangles of the learning rate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ TRAINED_PARTS: dict[StageName, tuple[str, ...]] = {
     "joint": ("encoder", "features", "prototypes"),
     "classifier": ("classifier",),
 }
-DECAYED_PARTS = ("encoder", "features", "head")  # weight decay would pull prototypes away from real latent vectors
+DECAYED_PARTS = (
+    "encoder",
+    "features",
+    "head",
+)  # weight decay would pull prototypes away from real latent vectors
 
 
 def plan(schedule: ScheduleRecipe) -> list[Stage]:
@@ -67,7 +71,7 @@ def plan(schedule: ScheduleRecipe) -> list[Stage]:
 
 
 def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: Recipe) -> AdamW:
-    """AdamW with one group of parameters for each part that ``stage`` trains; weight decay on V and Z only."""
+    """AdamW with a group of parameters for each part that ``stage`` trains; weight decay on V and Z only."""
     pretraining = recipe.schedule.pretraining
     plain = stage.name == "pretraining"
     rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate

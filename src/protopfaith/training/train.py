@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from lightning.fabric import Fabric
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 from protopfaith.training.checkpoint import Checkpoint
-from protopfaith.training.loop import Trainer, seed_for
+from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.supply import seed_for
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 
 def train(
@@ -27,9 +31,9 @@ def train(
 ) -> Run:
     """Trains as ``recipe`` says and leaves everything in ``folder``.
 
-    ``resume`` continues an interrupted run (``recipe`` may then be None: the folder holds it) and ends with the
-    weights that the uninterrupted run would have had. ``data`` and ``model`` replace those of the recipe, for images or
-    encoders that have no name.
+    ``resume`` continues an interrupted run (``recipe`` may then be None: the folder holds it) and ends with
+    the weights that the uninterrupted run would have had. ``data`` and ``model`` replace those of the recipe,
+    for images or encoders that have no name.
     """
     folder = Path(folder)
     if resume and recipe is None:
@@ -71,9 +75,11 @@ def make_fabric(compute: ComputeRecipe) -> Fabric:
     """Fabric as the recipe asks, or one sentence on why that cannot be."""
     if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
         raise ProtoPFaithError(
-            f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but there is none that torch can "
-            "use here; set compute.accelerator=auto or cpu."
+            f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "
+            "set compute.accelerator=auto or cpu."
         )
+    from lightning.fabric import Fabric
+
     try:
         return Fabric(
             accelerator=compute.accelerator,
@@ -96,12 +102,12 @@ def _gpu_available(accelerator: str) -> bool:
 def check_batch(recipe: Recipe, data: ImageData, ranks: int) -> None:
     if min(recipe.optimization.batch_size, len(data.train)) < ranks:
         raise ProtoPFaithError(
-            f"A batch of {recipe.optimization.batch_size} out of {len(data.train)} images cannot be shared by {ranks} "
-            "devices; raise optimization.batch_size or use fewer devices."
+            f"A batch of {recipe.optimization.batch_size} out of {len(data.train)} images cannot be "
+            f"shared by {ranks} devices; raise optimization.batch_size or use fewer devices."
         )
     if recipe.model.initialization == "evidence" and not recipe.schedule.pretraining.epochs:
         raise ProtoPFaithError(
-            "model.initialization=evidence needs a pre-trained plain classifier; set schedule.pretraining.epochs."
+            "model.initialization=evidence needs the plain classifier first; set schedule.pretraining.epochs."
         )
 
 

@@ -1,12 +1,13 @@
 """Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
 
-Supported field types: bool, int, float, str, None, ``X | None``, ``Literal``, ``tuple``, ``dict``, other dataclasses.
-A field may carry ``metadata={"at_least": 0}`` or ``metadata={"above": 0}``.
+Supported field types: bool, int, float, str, None, ``X | None``, ``Literal``, ``tuple``, ``dict``, other
+dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 from collections.abc import Mapping
 from functools import cache
@@ -16,6 +17,11 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 
 T = TypeVar("T")
+BOUNDS = {
+    "at_least": (operator.ge, "at least"),
+    "above": (operator.gt, "more than"),
+    "at_most": (operator.le, "at most"),
+}
 
 
 def from_dict(kind: type[T], values: Any, where: str = "") -> T:
@@ -28,7 +34,9 @@ def from_dict(kind: type[T], values: Any, where: str = "") -> T:
     Point(x=1.0)
     """
     if not isinstance(values, Mapping):
-        raise ProtoPFaithError(f"The recipe's {where or 'top level'!r} must hold keys and values, not {values!r}.")
+        raise ProtoPFaithError(
+            f"The recipe's {where or 'top level'!r} must hold keys and values, not {values!r}."
+        )
     hints, fields = _hints(kind), {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     arguments = {}
     for key, value in values.items():
@@ -111,10 +119,9 @@ def _convert_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
 def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
     if value is None:
         return
-    if "at_least" in bounds and not value >= bounds["at_least"]:
-        raise ProtoPFaithError(f"The recipe's {where!r} must be at least {bounds['at_least']}, not {value!r}.")
-    if "above" in bounds and not value > bounds["above"]:
-        raise ProtoPFaithError(f"The recipe's {where!r} must be more than {bounds['above']}, not {value!r}.")
+    for name, (holds, words) in BOUNDS.items():
+        if name in bounds and not holds(value, bounds[name]):
+            raise ProtoPFaithError(f"The recipe's {where!r} must be {words} {bounds[name]}, not {value!r}.")
 
 
 def _ill_typed(kind: Any, value: Any, where: str) -> ProtoPFaithError:
