@@ -85,11 +85,11 @@ def resnet(in_channels: int = 1, published: str | None = None) -> nn.Module:
 
 @ENCODERS.register("small")
 def small(in_channels: int = 3, published: str | None = None) -> nn.Module:
-    """Four convolutions, three of them with stride 2: 96 x 96 pixels become a 12 x 12 map in which a position
-    sees 33 x 33 pixels. Made for the embedded data and two CPU cores."""
+    """Five convolutions, three of them with stride 2: 96 x 96 pixels become a 12 x 12 map in which a position
+    sees 49 x 49 pixels. Made for the embedded data and two CPU cores."""
     _refuse("small", published)
     layers = nn.Sequential()
-    for channels, kernel, stride in ((32, 5, 2), (64, 3, 2), (128, 3, 2), (128, 3, 1)):
+    for channels, kernel, stride in ((24, 5, 2), (48, 3, 2), (96, 3, 2), (96, 3, 1), (96, 3, 1)):
         layers.extend(
             [
                 nn.Conv2d(in_channels, channels, kernel, stride, padding=kernel // 2, bias=False),
