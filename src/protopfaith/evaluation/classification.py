@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 from torchmetrics.functional.classification import binary_auroc, multiclass_confusion_matrix
@@ -77,9 +78,8 @@ class Classification:
             table.add_column(name, justify="right")
         columns = (self.sensitivity, self.specificity, self.auroc_per_class)
         for index, name in enumerate(self.class_names):
-            table.add_row(
-                name, str(sum(self.confusion[index])), *(_text(column[index]) for column in columns)
-            )
+            values = (_text(column[index]) for column in columns)
+            table.add_row(escape(name), str(sum(self.confusion[index])), *values)
         table.add_section()
         table.add_row("mean", str(self.images), *(_text(_mean(column)) for column in columns), style="bold")
         return table
@@ -111,16 +111,19 @@ def classification(logits: Tensor, labels: Tensor, classes: int | Sequence[str])
 def one_against_all_auroc(logits: Tensor, labels: Tensor) -> list[float]:
     """AUROC of every class's probability; not-a-number for a class that has all images or none.
 
-    Only the order of scores counts, and probabilities near one are all rounded to one: the ranks of their
-    logarithms keep the order.
+    Only the order of scores counts, and probabilities near one are all rounded to one: the ranks of log-odds,
+    logit minus logsumexp of the other logits, keep the order.
     """
-    scores = logits.log_softmax(1)
     values = []
     for index in range(logits.shape[1]):
         positive = (labels == index).long()
-        ranks = scores[:, index].unique(return_inverse=True)[1].double() / len(labels)
-        defined = 0 < int(positive.sum()) < len(labels)
-        values.append(float(binary_auroc(ranks, positive)) if defined else math.nan)
+        if not 0 < int(positive.sum()) < len(labels):
+            values.append(math.nan)
+            continue
+        others = torch.cat([logits[:, :index], logits[:, index + 1 :]], dim=1)
+        odds = logits[:, index] - others.logsumexp(1)
+        ranks = odds.unique(return_inverse=True)[1].double() / len(labels)
+        values.append(float(binary_auroc(ranks, positive)))
     return values
 
 
@@ -173,9 +176,10 @@ def _check(logits: Tensor, labels: Tensor, names: tuple[str, ...]) -> None:
             f"Labels go from 0 to {len(names) - 1} for {len(names)} classes, but got {int(labels.min())} to "
             f"{int(labels.max())}."
         )
-    if not logits.isfinite().all():
+    broken = int((~logits.isfinite().all(1)).sum())
+    if broken:
         raise ProtoPFaithError(
-            f"The logits of {int((~logits.isfinite().all(1)).sum())} of {len(logits)} images are not finite and "
+            f"The logits of {broken} of {len(logits)} images are not finite and "
             "cannot be judged: protopfaith.network.first_non_finite tells where that begins."
         )
 

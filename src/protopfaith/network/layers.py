@@ -37,8 +37,8 @@ def log_similarity(distances: Tensor, epsilon: float = 1e-4) -> Tensor:
 def feature_layers(in_channels: int, channels: int, activation: str) -> nn.Sequential:
     """Z: 1x1 convolution to L channels, ReLU, 1x1 convolution L to L, activation.
 
-    He initialization; before ReLU1 the values start around 0.5 at a quarter of that spread. Without it three of
-    four lie outside [0, 1], where there is no gradient, and training starts much more slowly.
+    He initialization; before ReLU1 the values start around 0.5 at a quarter of that spread. Without it three
+    of four lie outside [0, 1], where there is no gradient, and training starts much more slowly.
     """
     first = nn.Conv2d(in_channels, channels, kernel_size=1)
     second = nn.Conv2d(channels, channels, kernel_size=1)
