@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,7 @@ class Mean(Tensor):
     def __call__(self, *args: Any, **kwargs: Any) -> Gaussian:
         return run(torch.Tensor.mean, (self.owner, *args), kwargs)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return repr(self.as_subclass(Tensor))
 
 
@@ -115,13 +115,44 @@ class Gaussian:
         affine: Callable[[Tensor], Tensor],
         linear: Callable[[Tensor], Tensor],
         squared: Callable[[Tensor], Tensor],
+        reach: Sequence[int] | None = None,
+        key: tuple | None = None,
     ) -> Gaussian:
-        """What a linear map makes of it: ``affine`` on the mean, ``squared`` (weights) on the independent variance, and
-        ``linear`` (the map without its constant) on the factors."""
+        """What a linear map makes of it: ``affine`` on the mean, ``squared`` (weights) on the independent
+        variance, and ``linear`` (the map without its constant) on the factors.
+
+        ``reach``, where known: how many variables along each of the last dimensions one output sees. ``key``, where
+        there is one, tells this map from others. Both serve inputs that know more than mean and variance.
+        """
         if self._factors is None:
             return Gaussian(affine(self._mean), squared(self._variance))
         factors = vmap(linear)(self._factors)
         return Gaussian(affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors)
+
+    def scale(
+        self,
+        affine: Callable[[Tensor], Tensor],
+        linear: Callable[[Tensor], Tensor],
+        squared: Callable[[Tensor], Tensor],
+        move: Callable[[Tensor], Tensor] | None = None,
+    ) -> Gaussian:
+        """A linear map that does not mix variables, so that what is known about each stays known.
+
+        ``move``: where each goes, if not to its own place.
+        """
+        return self.linear_map(affine, linear, squared)
+
+    @staticmethod
+    def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
+        """Random variables put together, such as by concatenation."""
+        like = max(parts, key=lambda part: part.factors is not None)
+        parts = [constant(part, like) for part in parts]
+        factors = None
+        if like.factors is not None:
+            factors = vmap(lambda *f: join(list(f)))(*(part.factors for part in parts))
+        return Gaussian(
+            join([part.moments[0] for part in parts]), join([part.variance for part in parts]), factors
+        )
 
     def each(self, function: Callable[[Tensor], Any]) -> Any:
         """``function``, which moves numbers without changing them, on mean, variance and factors alike."""
@@ -215,15 +246,20 @@ class Gaussian:
     __float__ = _operator("__float__")
     __int__ = _operator("__int__")
     __abs__ = _operator("__abs__")
-    __eq__ = _operator("__eq__")  # type: ignore[assignment]
-    __ne__ = _operator("__ne__")  # type: ignore[assignment]
+    __eq__ = _operator("__eq__")
+    __ne__ = _operator("__ne__")
     __hash__ = object.__hash__
 
 
 def constant(value: Any, like: Gaussian) -> Gaussian:
-    """A number or tensor as random variables of zero variance."""
+    """A number or tensor as random variables of zero variance; random variables stay, but get zero factors where
+    ``like`` has factors and they have none."""
     if isinstance(value, Gaussian):
-        return value
-    value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
-    factors = None if like.factors is None else value.new_zeros(len(like.factors), *value.shape)
-    return Gaussian(value, torch.zeros_like(value), factors)
+        if like.factors is None or value.factors is not None:
+            return value
+        mean, variance = value.moments
+    else:
+        mean = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+        variance = torch.zeros_like(mean)
+    factors = None if like.factors is None else mean.new_zeros(len(like.factors), *mean.shape)
+    return Gaussian(mean, variance, factors)

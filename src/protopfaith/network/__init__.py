@@ -7,6 +7,7 @@ from protopfaith.network.finite import first_non_finite
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet, PrototypeSource
 from protopfaith.network.prototypes import DistinctPrototypes, distinct_prototypes, duplicate_groups, prune
+from protopfaith.network import moments as _moments  # isort: skip  (registers the moment rules of Q)
 
 __all__ = [
     "ACTIVATIONS",

@@ -93,6 +93,11 @@ class Game:
         return self.grand.double() - self.empty.double()
 
     @property
+    def memory(self) -> int:
+        """Bytes that one batch may take."""
+        return self._memory
+
+    @property
     def batch_size(self) -> int:
         """Images per call of the function; measured once, halved whenever memory runs out."""
         if self._batch_size is None:

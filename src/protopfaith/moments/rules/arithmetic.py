@@ -21,8 +21,7 @@ def add(function: Callable, a: Any, b: Any, *, alpha: float = 1) -> Gaussian:
     if isinstance(a, Gaussian) and isinstance(b, Gaussian):
         return _sum_of(a, b)
     random, fixed = (a, b) if isinstance(a, Gaussian) else (b, a)
-    mean, variance = random.moments
-    return _shaped(mean + fixed, variance, random.factors)
+    return random.scale(lambda m: m + fixed, lambda f: _like(f, fixed), lambda v: _like(v, fixed))
 
 
 @rule("sub", "subtract", "__isub__")
@@ -40,8 +39,7 @@ def subtract_from(function: Callable, b: Any, a: Any, *, alpha: float = 1) -> Ga
 @rule("neg", "negative")
 def negative(function: Callable, input: Gaussian) -> Gaussian:
     """y = -x: mean = -m; variance = v."""
-    mean, variance = input.moments
-    return Gaussian(-mean, variance, None if input.factors is None else -input.factors)
+    return input.scale(torch.neg, torch.neg, lambda v: v)
 
 
 @rule("mul", "multiply", "__rmul__")
@@ -54,9 +52,7 @@ def multiply(function: Callable, a: Any, b: Any) -> Any:
     if not isinstance(a, Gaussian) and not isinstance(b, Gaussian):
         return a * b
     random, c = (a, b) if isinstance(a, Gaussian) else (b, a)
-    mean, variance = random.moments
-    factors = None if random.factors is None else random.factors * c
-    return _shaped(mean * c, variance * (c * c), factors)
+    return random.scale(lambda m: m * c, lambda f: f * c, lambda v: v * (c * c))
 
 
 @rule("div", "divide", "true_divide", "__truediv__", "__itruediv__")
@@ -106,6 +102,11 @@ def _together(a: Tensor | None, b: Tensor | None) -> Tensor:
     if a is None or b is None:
         return a if b is None else b  # type: ignore[return-value]
     return a + b
+
+
+def _like(x: Tensor, fixed: Any) -> Tensor:
+    """In the shape that a sum with ``fixed`` has."""
+    return x if not isinstance(fixed, Tensor) else x.expand(torch.broadcast_shapes(x.shape, fixed.shape))
 
 
 def _shaped(mean: Tensor, variance: Tensor, factors: Tensor | None) -> Gaussian:

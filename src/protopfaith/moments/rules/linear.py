@@ -25,6 +25,8 @@ def weighted_sum(
         lambda m: function(m, weight, bias, *args, **kwargs),
         lambda f: function(f, weight, None, *args, **kwargs),
         lambda v: function(v, weight.square(), None, *args, **kwargs),
+        _reach(function, weight, *args, **kwargs),
+        (function, weight, weight._version, bias, args, kwargs),
     )
 
 
@@ -49,7 +51,7 @@ def batch_norm(
         )
     scale = (running_var + eps).rsqrt() if weight is None else weight * (running_var + eps).rsqrt()
     scale = scale.reshape(-1, *(1,) * (input.dim() - 2))
-    return input.linear_map(
+    return input.scale(
         lambda m: F.batch_norm(m, running_mean, running_var, weight, bias, False, 0.0, eps),
         lambda f: f * scale,
         lambda v: v * scale.square(),
@@ -108,6 +110,16 @@ def average(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> G
     result = average(mean)
     count = mean.numel() / max(result.numel(), 1)
     return input.linear_map(lambda _: result, average, lambda v: average(v) / count)
+
+
+def _reach(function: Callable, weight: Tensor, *args: Any, **kwargs: Any) -> tuple[int, ...] | None:
+    """How many inputs one output of a convolution sees, along each dimension."""
+    if function not in (torch.conv1d, torch.conv2d, torch.conv3d):
+        return None
+    dilation = args[2] if len(args) > 2 else kwargs.get("dilation", 1)
+    kernel = weight.shape[2:]
+    dilations = (dilation,) * len(kernel) if isinstance(dilation, int) else tuple(dilation)
+    return tuple(d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True))
 
 
 def _window_sizes(

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.func import vmap
 from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
@@ -33,13 +31,8 @@ def rearrange(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) ->
 def concatenate(function: Callable, tensors: Sequence[Any], *args: Any, **kwargs: Any) -> Gaussian:
     """Means and variances are joined; constants join with variance zero."""
     like = max((x for x in tensors if isinstance(x, Gaussian)), key=lambda x: x.factors is not None)
-    parts = [_with_factors(constant(x, like), like) for x in tensors]
-
-    def join(pieces: list[Tensor]) -> Tensor:
-        return function(pieces, *args, **kwargs)
-
-    factors = None if like.factors is None else vmap(lambda *f: join(list(f)))(*(p.factors for p in parts))
-    return Gaussian(join([p.moments[0] for p in parts]), join([p.variance for p in parts]), factors)
+    parts = [constant(x, like) for x in tensors]
+    return type(like).joined(parts, lambda pieces: function(pieces, *args, **kwargs))
 
 
 @rule("pad")
@@ -49,9 +42,11 @@ def pad(
     """The mean is padded by the value, variance and factors by zero; other modes move them alike."""
     if mode != "constant":
         return input.each(lambda x: F.pad(x, pad, mode))
-    mean, variance = input.moments
-    factors = None if input.factors is None else F.pad(input.factors, pad)
-    return Gaussian(F.pad(mean, pad, "constant", value), F.pad(variance, pad), factors)
+
+    def border(x: Any) -> Any:
+        return F.pad(x, pad)
+
+    return input.scale(lambda m: F.pad(m, pad, "constant", value), border, border, border)
 
 
 @rule(
@@ -76,10 +71,3 @@ def dropout(function: Callable, input: Gaussian, p: float = 0.5, training: bool 
 def form(function: Callable, input: Gaussian, *args: Any) -> Any:
     """Questions about form are answered by the mean."""
     return function(input.moments[0], *args)
-
-
-def _with_factors(x: Gaussian, like: Gaussian) -> Gaussian:
-    if like.factors is None or x.factors is not None:
-        return x
-    mean, variance = x.moments
-    return Gaussian(mean, variance, mean.new_zeros(len(like.factors), *mean.shape))

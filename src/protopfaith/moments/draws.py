@@ -1,0 +1,193 @@
+r"""Ways to draw who is present: coalitions of one size without replacement, or everybody independently.
+
+Both give mean and variance of a first-layer unit in closed form from the sums over players of its contributions c and c^2.
+With K directions in player space (orthonormal rows), they also give common factors: the covariance of two units is
+:math:`\sigma^2 \sum_i c_{ui} c_{wi}`, of which :math:`F_{ku} = \sigma \sum_i d_{ki} c_{ui}` keeps the part along these directions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from protopfaith.moments.gaussian import Gaussian
+from protopfaith.moments.presence import Contributions
+
+
+@dataclass
+class FixedSize:
+    r"""Coalitions of ``sizes`` (B,) out of the n = N - 1 players other than ``players`` (B,), drawn without replacement;
+    that player itself is present where ``inside`` (B,).
+
+    With sums over the others, mean = :math:`\frac{d}{n} \sum c` and variance =
+    :math:`\frac{d (n - d)}{n - 1} \left(\frac{1}{n} \sum c^2 - (\frac{1}{n} \sum c)^2\right)`. No count of pixels or units is divided
+    by, so a player may cover a whole receptive field. ``pixels``: as if every pixel and channel were a player of its own in the
+    first layer (what the authors' code in effect does).
+    """
+
+    players: Tensor
+    inside: Tensor
+    sizes: Tensor
+    count: int
+    pixels: bool = False
+    directions: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.players)
+
+    def moments(self, contributions: Contributions) -> Gaussian:
+        unique, place = self.players.unique(return_inverse=True)
+        own, others = contributions.of(unique), self.count - 1
+        column = (-1, *(1,) * (own.dim() - 1))
+        dtype = own.dtype
+        fraction = (self.sizes / max(others, 1)).to(dtype).reshape(column)
+        rest = contributions.total - own
+        if self.pixels:
+            entries = contributions.change.numel() - contributions.entries_of(unique)
+            squares = contributions.pixel_squares - contributions.pixel_squares_of(unique)
+        else:
+            entries = torch.full_like(unique, others)
+            squares = contributions.squares - own.square()
+        n = entries.to(dtype).reshape(column)
+        unit = ((squares - rest.square() / n.clamp_min(1)) * (n / (n - 1).clamp_min(1))).clamp_min(0)
+        mean = contributions.start + rest[place] * fraction + own[place] * self.inside.reshape(column)
+        spread = fraction * (1 - fraction)
+        variance = unit[place] * spread
+        factors = None
+        if self.directions is not None and others > 1:
+            along = contributions.along(self.directions)[:, None]
+            without = self.directions[:, unique].reshape(len(self.directions), *column) * own
+            factors = (along - without)[:, place] * (spread * (others / (others - 1))).sqrt()
+        return _gaussian(mean, variance, factors)
+
+
+class Tap(NamedTuple):
+    """Moments of a first layer as they entered the network, to differentiate by."""
+
+    contributions: Contributions
+    moments: Gaussian
+
+
+@dataclass
+class Independent:
+    r"""Every player present with ``probability`` q (B,), independently: mean = q sum(c), variance = q (1 - q) sum(c^2).
+
+    What the first layers made of it is kept in ``taps``, so that derivatives with respect to the presence of each player
+    follow from derivatives with respect to mean, variance and factors: see :meth:`derivatives`.
+    """
+
+    probability: Tensor
+    directions: Tensor | None = None
+    taps: list[Tap] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def moments(self, contributions: Contributions) -> Gaussian:
+        start = contributions.start
+        column = (-1, *(1,) * (start.dim() - 1))
+        q = self.probability.to(start.dtype).reshape(column)
+        mean = start + q * contributions.total
+        variance = q * (1 - q) * contributions.squares
+        factors = None
+        if self.directions is not None:
+            factors = contributions.along(self.directions)[:, None] * (q * (1 - q)).sqrt()
+        result = _gaussian(mean, variance, factors)
+        if torch.is_grad_enabled():
+            for leaf in (*result.moments, result.factors):
+                if leaf is not None:
+                    leaf.requires_grad_()
+            self.taps.append(Tap(contributions, result))
+        return result
+
+    def leaves(self) -> list[Tensor]:
+        """The tensors to differentiate by, in the order that :meth:`derivatives` takes."""
+        return [
+            leaf
+            for tap in self.taps
+            for leaf in (*tap.moments.moments, tap.moments.factors)
+            if leaf is not None
+        ]
+
+    def summed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """Gradients by the :meth:`leaves`, summed over the batch with what each probability makes of them."""
+        sums, rest = [], iter(gradients)
+        for tap in self.taps:
+            by_mean, by_variance = next(rest), next(rest)
+            q = self.probability.to(by_mean.dtype).reshape(-1, *(1,) * (by_mean.dim() - 1))
+            sums += [by_mean.sum(0), (by_variance * (1 - 2 * q)).sum(0)]
+            if tap.moments.factors is not None:
+                slope = (1 - 2 * q) / (2 * (q * (1 - q)).clamp_min(1e-12).sqrt())
+                sums.append((next(rest) * slope).sum(1))
+        return sums
+
+    def derivatives(self, summed: Sequence[Sequence[Tensor]]) -> Tensor:
+        r"""The derivative of m outputs by the presence of every player, (m, n), from their :meth:`summed` gradients:
+        :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\, \partial/\partial v_u`."""
+        total: Tensor | float = 0.0
+        columns = iter([torch.stack(column) for column in zip(*summed, strict=True)])
+        for tap in self.taps:
+            total = total + tap.contributions.pulled_back(next(columns))
+            total = total + tap.contributions.squares_pulled_back(next(columns))
+            if tap.moments.factors is not None:
+                factors = next(columns)  # (m, K, units)
+                pulled = tap.contributions.pulled_back(factors.flatten(0, 1))
+                total = total + (pulled.unflatten(0, factors.shape[:2]) * self.directions).sum(1)
+        return total  # type: ignore[return-value]
+
+
+def low_frequencies(centers: Tensor, count: int, *, centered: bool) -> Tensor:
+    """``count`` orthonormal directions in player space, (K, n): neighboring players vary together.
+
+    Low frequencies (a cosine transform) over the players' ``centers`` (n, dims), made orthonormal; with ``centered`` all are
+    orthogonal to the sum of all players, which does not vary at a fixed size. K is at most n (less one).
+    """
+    n = len(centers)
+    count = min(count, n - 1 if centered else n)
+    low, high = centers.amin(0), centers.amax(0)
+    places = (centers - low) / (high - low).clamp_min(1e-12)
+    waves = _waves(places[:, (high > low)], 4 * count + 16)
+    if centered:
+        waves = waves - waves.mean(1, keepdim=True)
+    if count >= (n - 1 if centered else n):
+        full = torch.eye(n, dtype=waves.dtype, device=waves.device)
+        waves = full - 1 / n if centered else full
+        if not centered:
+            return waves
+    # The left singular vectors would mix frequencies; Gram-Schmidt in order of frequency keeps the lowest.
+    chosen: list[Tensor] = []
+    for wave in waves:
+        for other in chosen:
+            wave = wave - (wave @ other) * other
+        norm = wave.norm()
+        if norm > 1e-6 * math.sqrt(n):
+            chosen.append(wave / norm)
+        if len(chosen) == count:
+            break
+    return torch.stack(chosen)
+
+
+def _waves(places: Tensor, count: int) -> Tensor:
+    """Products of cosines over the unit cube, lowest frequencies first."""
+    dims = places.shape[1]
+    side = int(count ** (1 / max(dims, 1))) + 2
+    grid = (
+        torch.cartesian_prod(*(torch.arange(side),) * dims).reshape(-1, max(dims, 1))
+        if dims
+        else torch.zeros(1, 1)
+    )
+    order = grid.double().square().sum(1).argsort(stable=True)[:count]
+    frequencies = grid[order].to(places)
+    return torch.cos(math.pi * places[None] * frequencies[:, None, :dims]).prod(-1)
+
+
+def _gaussian(mean: Tensor, variance: Tensor, factors: Tensor | None) -> Gaussian:
+    """Channels last on a GPU, where convolutions are fastest so; the layers that follow keep it."""
+    if mean.is_cuda and mean.dim() == 4:
+        mean, variance = (x.contiguous(memory_format=torch.channels_last) for x in (mean, variance))
+    return Gaussian(mean, variance, factors)
