@@ -181,6 +181,12 @@ def recipe_names() -> list[str]:
     )
 
 
+def recipe_summary(name: str) -> str:
+    """What a recipe of the package is for: its first line, which is a comment."""
+    text = (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
+    return text.splitlines()[0].removeprefix("#").strip()
+
+
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe of the package by name, or any YAML file; ``overrides`` are texts like ``"data.root=images"``.
 

@@ -1,0 +1,111 @@
+"""A trained model on images: sets with labels, or files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from protopfaith.data import ImageSet, Preprocessing, read_image
+from protopfaith.data.listing import image_files
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.classification import Classification, classification, confusion_figure
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One image's class, or why there is none."""
+
+    image: str
+    class_name: str | None
+    probabilities: tuple[float, ...] = ()
+    error: str | None = None
+
+    @property
+    def probability(self) -> float | None:
+        return max(self.probabilities, default=None)
+
+
+@torch.no_grad()
+def set_logits(
+    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+) -> Tensor:
+    """The logits of every image of a set (images x classes), on the CPU."""
+    device = model.prototypes.device
+    batches = torch.arange(len(images)).split(batch_size)
+    pixels = (torch.stack([images.image(i) for i in batch.tolist()]).to(device) for batch in batches)
+    return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
+
+
+def classify_set(
+    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+) -> Classification:
+    """How well ``model`` classifies a set with labels."""
+    if not len(images):
+        raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
+    logits = set_logits(model, images, preprocessing, batch_size)
+    return classification(logits, images.labels, model.class_names)
+
+
+def write_classification(folder: Path, name: str, result: Classification) -> None:
+    """``name``.json and the confusion matrix as ``name``-confusion.png."""
+    with atomic(folder / f"{name}.json") as partial:
+        partial.write_text(json.dumps(result.to_dict(), indent=2))
+    with atomic(folder / f"{name}-confusion.png") as partial:
+        confusion_figure(result).savefig(partial, format="png")
+
+
+def expand_folders(paths: Iterable[Path]) -> list[Path]:
+    """Files stay; a folder becomes the image files in it."""
+    return [file for path in paths for file in (image_files(path) if path.is_dir() else [path])]
+
+
+def predict_files(
+    model: ProtoPNet, preprocessing: Preprocessing, paths: Iterable[Path | str], batch_size: int = 64
+) -> Iterator[Prediction]:
+    """A prediction for each file, in their order; one that cannot be read carries the reason."""
+    remaining = iter(paths)
+    while chunk := list(islice(remaining, batch_size)):
+        yield from _predict_chunk(model, preprocessing, chunk)
+
+
+@torch.no_grad()
+def _predict_chunk(
+    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str]
+) -> Iterator[Prediction]:
+    inputs: list[Tensor | str] = []
+    for path in paths:
+        try:
+            inputs.append(preprocessing(read_image(path)))
+        except ProtoPFaithError as error:
+            inputs.append(str(error))
+    readable = [image for image in inputs if isinstance(image, Tensor)]
+    rows: Iterator[Tensor] = iter(())
+    if readable:
+        logits = model(torch.stack(readable).to(model.prototypes.device))
+        rows = iter(logits.softmax(1).cpu())
+    for path, image in zip(paths, inputs, strict=True):
+        if isinstance(image, str):
+            yield Prediction(str(path), None, error=image)
+        else:
+            probabilities = next(rows)
+            name = model.class_names[int(probabilities.argmax())]
+            yield Prediction(str(path), name, tuple(probabilities.tolist()))
+
+
+def write_predictions(path: Path, predictions: Sequence[Prediction], class_names: Sequence[str]) -> None:
+    """A CSV file: image, class, the probability of every class, and what went wrong, if anything."""
+    with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["image", "class", *class_names, "error"])
+        for item in predictions:
+            probabilities = item.probabilities or ("",) * len(class_names)
+            writer.writerow([item.image, item.class_name or "", *probabilities, item.error or ""])
