@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,13 @@ class Record:
     sha256: str
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """An array file that is mapped into memory where it is needed."""
+
+    path: str
 
 
 class ImageSet(Dataset[tuple[torch.Tensor, int]]):
@@ -55,6 +63,15 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         self.part_names = tuple(part_names)
         self.paths = [record.path for record in self.records]
         self.labels = torch.tensor([record.label for record in self.records], dtype=torch.long)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Loading processes get the name of a mapped file, not a copy of its content.
+        return {k: _Mapped(str(v.filename)) if isinstance(v, np.memmap) else v for k, v in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(
+            {k: np.load(v.path, mmap_mode="r") if isinstance(v, _Mapped) else v for k, v in state.items()}
+        )
 
     def __len__(self) -> int:
         return len(self.records)

@@ -1,0 +1,78 @@
+"""The cache: whole or absent, keyed by content, for any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protopfaith.data import Preprocessing, load_data, prepare
+from protopfaith.data.cache import build_once, cached_images, content_hashes
+from protopfaith.data.folder import list_folder
+from protopfaith.data.images import read_image
+
+Save = Callable[..., Path]
+
+
+@pytest.fixture
+def root(tmp_path: Path, save: Save) -> Path:
+    for label, name in enumerate(("cat", "dog")):
+        for i in range(12):
+            save(tmp_path / "pictures" / name / f"{i}.png", 100 * label + i)
+    return tmp_path / "pictures"
+
+
+def test_every_image_is_cached_as_it_would_be_read(root: Path) -> None:
+    listing = list_folder(root)
+    preprocessing = Preprocessing((9, 11))
+    cached = cached_images(listing, content_hashes(listing), preprocessing)
+    assert cached.paths == [entry.path for entry in listing.entries]
+    for row, path in enumerate(cached.paths):
+        image = read_image(root / path)
+        assert np.array_equal(cached.pixels[row], preprocessing.uint8(image).numpy())
+        assert cached.sizes[row] == (image.height, image.width)
+
+
+def test_sizes_and_channels_have_their_own_cache(root: Path, cache: Path) -> None:
+    load_data("folder", root=root, size=16)
+    load_data("folder", root=root, size=16)
+    assert len(list((cache / "images").iterdir())) == 1
+    load_data("folder", root=root, size=20)
+    load_data("folder", root=root, size=16, channels=1)
+    assert len(list((cache / "images").iterdir())) == 3
+
+
+def test_an_interrupted_build_leaves_nothing_and_starts_again(root: Path, cache: Path) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def stop(_: Path) -> None:
+        raise Interrupted
+
+    folder = cache / "images" / "something"
+    with pytest.raises(Interrupted):
+        build_once(folder, stop)
+    assert list((cache / "images").iterdir()) == []
+    build_once(folder, lambda place: (place / "file").touch())
+    assert (folder / "file").is_file()
+
+
+def test_two_processes_may_build_at_once(cache: Path) -> None:
+    """The second finds the folder there when it is done: the first one's content stays."""
+    folder = cache / "images" / "something"
+
+    def slow(place: Path) -> None:
+        build_once(folder, lambda other: (other / "first").touch())
+        (place / "second").touch()
+
+    build_once(folder, slow)
+    assert [path.name for path in folder.iterdir()] == ["first"]
+    assert [path.name for path in folder.parent.iterdir()] == ["something"]
+
+
+def test_preparing_again_is_the_same(root: Path) -> None:
+    first, second = prepare("folder", root, 16), prepare("folder", root, 16)
+    assert first.data.fingerprint == second.data.fingerprint
+    assert "24 images of 2 classes (12 to 12 each)" in str(second)
