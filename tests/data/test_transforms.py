@@ -118,7 +118,7 @@ def test_both_ways_have_the_same_distribution(name: str) -> None:
     torchvision moves boxes (where nothing is reflected), so each marked point is a box without extent.
     """
     augmentation = replace(AUGMENTATIONS[name], padding="zeros")
-    size, draws = (400, 400), 800
+    size, draws = (400, 400), 500
     marked = torch.tensor([[190.0, 170.0], [230.0, 210.0], [200.0, 245.0]])
     boxes = tv_tensors.BoundingBoxes(torch.cat([marked, marked], 1), format="XYXY", canvas_size=size)
     transform = cpu_transform(augmentation, size)
@@ -145,9 +145,9 @@ def test_both_ways_have_the_same_pixel_statistics(name: str) -> None:
         image = torch.nn.functional.pad(image[:, 2:-2, 2:-2], (2, 2, 2, 2))
     transform = cpu_transform(augmentation, SIZE)
     torch.manual_seed(1)
-    theirs = torch.stack([transform(image) for _ in range(400)])
-    ours = augment(image.expand(400, -1, -1, -1), augmentation, generator(1))
-    error = ((theirs.var(0) + ours.var(0)) / 400).sqrt()
+    theirs = torch.stack([transform(image) for _ in range(300)])
+    ours = augment(image.expand(300, -1, -1, -1), augmentation, generator(1))
+    error = ((theirs.var(0) + ours.var(0)) / 300).sqrt()
     deviation = (theirs.mean(0) - ours.mean(0)).abs() / (error + 0.3)
     assert deviation.max() < 6
     assert abs(theirs.mean() - ours.mean()) < 2
