@@ -141,7 +141,7 @@ def confusion_figure(result: Classification) -> Figure:
     picture = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(picture, ax=axes, label="fraction of the true class", shrink=0.8)
     axes.set(xlabel="predicted class", ylabel="true class")
-    axes.set_title(f"balanced accuracy {result.balanced_accuracy:.3f} on {result.images} images")
+    axes.set_title(f"balanced accuracy {result.balanced_accuracy:.3f}\n{result.images} images", fontsize=11)
     _label(axes, result.class_names)
     if n <= MOST_NUMBERS:
         for row, column in ((row, column) for row in range(n) for column in range(n)):
@@ -160,8 +160,9 @@ def _label(axes: Any, names: tuple[str, ...]) -> None:
     else:
         positions = range(0, n, math.ceil(n / 20))
         texts = [str(position) for position in positions]
-    size = 9 if n <= MOST_NUMBERS else 6
-    axes.set_xticks(list(positions), texts, rotation=90 if n > 3 else 0, fontsize=size)
+    size = 9 if n <= MOST_NUMBERS else 8 if n <= 30 else 6
+    fits = max(map(len, texts)) * len(texts) <= 24
+    axes.set_xticks(list(positions), texts, rotation=0 if fits else 90, fontsize=size)
     axes.set_yticks(list(positions), texts, fontsize=size)
 
 

@@ -33,8 +33,9 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
         prototypes = prototypes.to(dtype)
         center = prototypes.detach().mean(0)
         vectors, prototypes = vectors - center, prototypes - center
-        norms = vectors.square().sum(-1, keepdim=True) + prototypes.square().sum(-1)
-        distances = torch.add(norms, linear(vectors, prototypes), alpha=-2).clamp(min=0)
+        distances = linear(vectors, -2 * prototypes, prototypes.square().sum(-1))
+        # In place: one map of this size is enough, and with many prototypes it is the largest tensor of all.
+        distances = distances.add_(vectors.square().sum(-1, keepdim=True)).relu_()
     return distances.transpose(1, 2).unflatten(2, z.shape[2:])
 
 
@@ -42,7 +43,8 @@ def minimum_over_positions(maps: Tensor) -> Tensor:
     r"""The distance of each prototype to the image, :math:`s_j = \min_{hw} d_{jhw}`: (B, P, h, w) to (B, P).
 
     Dispatches ``__torch_function__``. Not-a-number anywhere in a map gives not-a-number, so it stays visible.
+    The gradient goes to one position, also where several have the same distance.
     """
     if has_torch_function_unary(maps):
         return handle_torch_function(minimum_over_positions, (maps,), maps)
-    return maps.amin(dim=(-2, -1))
+    return maps.flatten(2).min(dim=2).values  # not amin: its backward pass needs three more maps
