@@ -149,7 +149,8 @@ def main() -> None:
     table = Table(
         title=f"{options.encoder}, {options.batch} images of {options.size} x {options.size}, "
         f"L = {options.channels}, {options.device}",
-        caption="P prototypes; passes forward + backward; / none: relative to encoder and Z alone; / 1x1: relative to a 1x1 convolution",
+        caption="P: prototypes; passes: forward + backward; / none: against encoder and Z alone; "
+        "/ 1x1: against a 1x1 convolution",
     )
     columns = ["P", "passes"]
     for step in ("train", "infer"):
