@@ -1,17 +1,26 @@
 """Staged training of prototype networks: recipes, losses, schedule, projection, the loop, run folders."""
 
 from protopfaith.training.projection import count_distinct, project
-from protopfaith.training.recipe import Recipe, load_recipe, recipe_names
+from protopfaith.training.pruning import PruningReport, prune_run
+from protopfaith.training.recipe import Recipe, load_recipe, recipe_names, recipe_summary
 from protopfaith.training.run import Run
+from protopfaith.training.search import grid_names, load_grid, train_folds, train_grid
 from protopfaith.training.train import build_model, train
 
 __all__ = [
+    "PruningReport",
     "Recipe",
     "Run",
     "build_model",
     "count_distinct",
+    "grid_names",
+    "load_grid",
     "load_recipe",
     "project",
+    "prune_run",
     "recipe_names",
+    "recipe_summary",
     "train",
+    "train_folds",
+    "train_grid",
 ]

@@ -18,6 +18,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 
 FORMAT = 1
+HEADER = "protopfaith-training"
 
 
 @dataclass
@@ -55,32 +56,39 @@ class Checkpoint:
             "scheduler": self.scheduler,
         }
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
-        content = to_bytes(tensors, metadata={"protopfaith": json.dumps(header)})
+        content = to_bytes(tensors, metadata={HEADER: json.dumps(header)})
         with atomic(path) as partial:
             partial.write_bytes(content)
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
-        try:
-            with safe_open(path, framework="pt") as file:
-                header = json.loads(file.metadata()["protopfaith"])
-                # clone: memory of torch's own alignment, so that resuming computes the same bits
-                tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        except FileNotFoundError as error:
-            raise ProtoPFaithError(
-                f"There is no checkpoint {path} to resume from; start the run without resuming."
-            ) from error
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise ProtoPFaithError(
-                f"{path} is not a checkpoint of an unfinished run ({error}); start a new run."
-            ) from error
-        if header["format"] != FORMAT:
-            raise ProtoPFaithError(
-                f"{path} has format {header['format']}, but this version reads format {FORMAT}; "
-                "continue with the version that wrote it."
-            )
+        header = _header(path)
+        with safe_open(path, framework="pt") as file:
+            # clone: memory of torch's own alignment, so that resuming computes the same bits
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         position = Position(**header["position"])
         return cls(position, tensors, header["sources"], header["groups"], header["scheduler"])
+
+
+def read_position(path: Path | str) -> Position:
+    """Where the run stands, without reading its tensors."""
+    return Position(**_header(path)["position"])
+
+
+def _header(path: Path | str) -> dict[str, Any]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads(file.metadata()[HEADER])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"{path} is not the checkpoint of a training ({error}); start a new run."
+        ) from error
+    if header["format"] != FORMAT:
+        raise ProtoPFaithError(
+            f"{path} has format {header['format']}, but this version reads format {FORMAT}; "
+            "continue with the version that wrote it."
+        )
+    return header
 
 
 def pack_module(prefix: str, module: nn.Module) -> dict[str, Tensor]:

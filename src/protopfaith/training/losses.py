@@ -28,6 +28,9 @@ class CostWeights:
     # True follows the code: with P = 1,000 both costs then hardly count.
     per_prototype: bool = False
     diversity: float = 0.0  # against collapse: prototypes of one class repel each other (not in the paper)
+    # Against idle prototypes: the k-th prototypes of all classes must classify alone (not in the paper). A
+    # prototype on the background is near every image, which costs nothing as long as others do the work.
+    individual: float = 0.0
     l1: float = 0.0  # on F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper)
     label_smoothing: float = 0.0
 
@@ -56,6 +59,23 @@ def diversity_cost(prototypes: Tensor, prototype_classes: Tensor) -> Tensor:
     return (prototypes[first] - prototypes[second]).square().sum(dim=1).neg().exp().mean()
 
 
+def individual_cost(
+    distances: Tensor, labels: Tensor, prototype_classes: Tensor, label_smoothing: float = 0.0
+) -> Tensor:
+    """Mean over k of the cross-entropy when only the k-th prototype of each class is asked.
+
+    Its logits are -1.5 K s: what the first F (1 to the own class, -0.5 to others) makes of K such distances.
+    """
+    classes = int(prototype_classes.max()) + 1
+    per_class = len(prototype_classes) // classes
+    order = prototype_classes.argsort(stable=True)  # class by class
+    by_rank = distances[:, order].reshape(len(distances), classes, per_class)
+    logits = -1.5 * per_class * by_rank  # B x C x K, as cross_entropy wants classes second
+    return functional.cross_entropy(
+        logits, labels[:, None].expand(-1, per_class), label_smoothing=label_smoothing
+    )
+
+
 def l1_cost(weight: Tensor, prototype_classes: Tensor) -> Tensor:
     """Sum of the absolute weights (C x P) that lead from a prototype to a class that is not its own."""
     own = torch.arange(len(weight), device=weight.device)[:, None] == prototype_classes
@@ -79,4 +99,7 @@ def costs(
     loss = cross_entropy + share * (weights.cluster * cluster - weights.separation * separation)
     if weights.diversity:
         loss = loss + weights.diversity * diversity_cost(prototypes, prototype_classes)
+    if weights.individual:
+        individual = individual_cost(distances, labels, prototype_classes, weights.label_smoothing)
+        loss = loss + weights.individual * individual
     return {"loss": loss, "cross_entropy": cross_entropy, "cluster": cluster, "separation": separation}

@@ -7,6 +7,7 @@ Its source (image, row, column) is kept with it, so that a person can look at wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,6 +17,17 @@ from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes
 from protopfaith.training.batches import Batches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Latent vectors that prototypes may become, nearest first: each prototype's M best images."""
+
+    images: Tensor  # P x M: indices into the training set; -1 where a class has fewer images
+    distances: Tensor  # P x M
+    rows: Tensor  # P x M
+    columns: Tensor  # P x M
+    vectors: Tensor  # P x M x L
 
 
 @torch.no_grad()
@@ -34,15 +46,20 @@ def project(
     """Projects ``model``'s prototypes in place and records their sources.
 
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
-    ``model.distance_maps`` of the source image is 0 (up to rounding) at the source's position.
+    ``model.distance_maps`` of the source image is 0 (up to rounding) at the source's position. With
+    ``distinct`` no two prototypes of a class share an image or a vector, as far as the class's images allow.
     """
     training = model.training
     model.eval()
     table = class_table(model.prototype_classes, len(model.class_names))
     order = sequential_order(len(batches), batch_size, rank, ranks)
     distances = sum_over_ranks(_own_distances(model, batches, preprocessing, table, order))
-    chosen = choose_images(distances, batches.labels, table, distinct)
-    _move_prototypes(model, batches, images, preprocessing, chosen=chosen, batch_size=batch_size)
+    ranked = rank_images(distances, batches.labels, table, 4 * table.shape[1] + 16 if distinct else 1)
+    candidates = _compute_candidates(model, batches, preprocessing, ranked, batch_size)
+    chosen = torch.zeros(len(ranked), dtype=torch.long)
+    if distinct:
+        chosen = choose(candidates, model.prototype_classes.cpu())
+    _move(model, images, candidates, chosen)
     model.train(training)
 
 
@@ -67,60 +84,87 @@ def _own_distances(
     return distances
 
 
-def choose_images(distances: Tensor, labels: Tensor, table: Tensor, distinct: bool) -> Tensor:
-    """The image (index) for every prototype: P.
+def rank_images(distances: Tensor, labels: Tensor, table: Tensor, most: int) -> Tensor:
+    """The nearest images of each prototype's class, nearest first: P x ``most``, filled up with -1.
 
-    ``distances`` is N x K, to the K prototypes of the image's own class, ``table`` from :func:`class_table`.
-    With ``distinct`` no two prototypes of a class share an image and their distances sum to the least
-    possible; should a class have fewer images than prototypes, the rest fall back to their nearest image.
+    ``distances`` is N x K, to the K prototypes of the image's own class; ``table`` is :func:`class_table`'s.
     """
-    chosen = torch.full((int(table.max()) + 1,), -1, dtype=torch.long)
     distances, labels, table = distances.cpu(), labels.cpu(), table.cpu()
+    ranked = torch.full((int(table.max()) + 1, most), -1, dtype=torch.long)
     for label, members in enumerate(table):
-        members = members[members >= 0]
-        images = (labels == label).nonzero().flatten()
-        if len(images) == 0 or len(members) == 0:
-            continue
-        own = distances[images, : len(members)]
-        nearest = own.argmin(dim=0)
-        if distinct:
-            from scipy.optimize import linear_sum_assignment
+        own = (labels == label).nonzero().flatten()
+        for place, prototype in enumerate(members[members >= 0].tolist()):
+            nearest = own[distances[own, place].argsort(stable=True)[:most]]
+            ranked[prototype, : len(nearest)] = nearest
+    return ranked
 
-            columns, rows = linear_sum_assignment(own.T.numpy())
-            nearest[torch.from_numpy(columns)] = torch.from_numpy(rows)
-        chosen[members] = images[nearest]
+
+def _compute_candidates(
+    model: ProtoPNet, batches: Batches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
+) -> Candidates:
+    """The ranked images' nearest latent vectors, computed as at inference."""
+    shape = ranked.shape
+    vectors = torch.zeros(*shape, model.prototypes.shape[1])
+    distances = torch.full(shape, torch.inf)
+    rows, columns = torch.zeros(shape).long(), torch.zeros(shape).long()
+    order = list(ranked[ranked >= 0].unique().split(batch_size))
+    for indices, (pixels, _) in zip(order, batches.batches(order), strict=True):
+        z = model.latent(preprocessing.normalize(pixels)).float()
+        for latent, image in zip(z, indices.tolist(), strict=True):
+            prototypes, places = (ranked == image).nonzero(as_tuple=True)
+            # Plain differences, not the expanded square: near zero they keep their digits.
+            wanted = model.prototypes[prototypes.to(latent.device)]
+            maps = (latent.flatten(1).T - wanted[:, None]).square().sum(dim=2)
+            nearest, positions = maps.min(dim=1)
+            distances[prototypes, places] = nearest.cpu()
+            rows[prototypes, places] = positions.cpu() // latent.shape[2]
+            columns[prototypes, places] = positions.cpu() % latent.shape[2]
+            vectors[prototypes, places] = latent.flatten(1).T[positions].cpu()
+    return Candidates(ranked, distances, rows, columns, vectors)
+
+
+def choose(candidates: Candidates, prototype_classes: Tensor) -> Tensor:
+    """For each prototype one of its candidates, so that those of a class differ: P indices from 0 to M - 1.
+
+    Greedy: the nearest pair of prototype and candidate first; then no other prototype of the class may have
+    that image or that vector. A prototype that finds nothing left takes its nearest candidate.
+    """
+    chosen = torch.zeros(len(candidates.images), dtype=torch.long)
+    tolerance = equality_tolerance(candidates.vectors.shape[2])
+    for label in prototype_classes.unique():
+        members = (prototype_classes == label).nonzero().flatten()
+        vectors, images = candidates.vectors[members], candidates.images[members]
+        free = candidates.distances[members].clone()
+        for _ in members:
+            best = int(free.argmin())
+            member, place = divmod(best, free.shape[1])
+            if free[member, place] == torch.inf:
+                break
+            chosen[members[member]] = place
+            free[member] = torch.inf
+            same = (vectors - vectors[member, place]).square().sum(dim=2) < tolerance
+            free[same | (images == images[member, place])] = torch.inf
     return chosen
 
 
-def _move_prototypes(
-    model: ProtoPNet,
-    batches: Batches,
-    images: ImageSet,
-    preprocessing: Preprocessing,
-    *,
-    chosen: Tensor,
-    batch_size: int,
-) -> None:
-    """Computes the chosen images' latent vectors again, in float32, and takes the nearest of each image."""
+def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Tensor) -> None:
     moved = model.prototypes.detach().clone()
-    needed = chosen[chosen >= 0].unique()
-    order = list(needed.split(batch_size))
-    for indices, (pixels, _) in zip(order, batches.batches(order), strict=True):
-        z = model.latent(preprocessing.normalize(pixels))
-        for position, image in enumerate(indices.tolist()):
-            for prototype in (chosen == image).nonzero().flatten().tolist():
-                # Plain differences, not the expanded square: near zero they keep their digits.
-                offsets = z[position] - model.prototypes[prototype][:, None, None]
-                place = int(offsets.square().sum(dim=0).argmin())
-                row, column = divmod(place, z.shape[-1])
-                moved[prototype] = z[position, :, row, column]
-                model.sources[prototype] = PrototypeSource(
-                    images.paths[image], row, column, images.sha256(image)
-                )
+    for prototype, place in enumerate(chosen.tolist()):
+        image = int(candidates.images[prototype, place])
+        if image < 0:
+            continue  # a class without images: the prototype stays
+        row, column = int(candidates.rows[prototype, place]), int(candidates.columns[prototype, place])
+        moved[prototype] = candidates.vectors[prototype, place].to(moved)
+        source = PrototypeSource(images.paths[image], row, column, images.sha256(image))
+        model.sources[prototype] = source
     model.prototypes.copy_(moved)
 
 
+def equality_tolerance(channels: int) -> float:
+    """Squared distance below which two vectors of L channels are the same: what rounding leaves of zero."""
+    return 1e-6 * channels
+
+
 def count_distinct(model: ProtoPNet) -> int:
-    """How many different prototypes there are; two of a class are the same when their squared distance is
-    below 1e-6 * L, what rounding leaves of zero."""
-    return distinct_prototypes(model, tolerance=1e-6 * model.prototypes.shape[1]).distinct
+    """How many different prototypes there are, each class counted by itself."""
+    return distinct_prototypes(model, tolerance=equality_tolerance(model.prototypes.shape[1])).distinct

@@ -182,9 +182,8 @@ def recipe_names() -> list[str]:
 
 
 def recipe_summary(name: str) -> str:
-    """What a recipe of the package is for: its first line, which is a comment."""
-    text = (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
-    return text.splitlines()[0].removeprefix("#").strip()
+    """What a recipe is for: its first line, which is a comment."""
+    return _text(name).splitlines()[0].lstrip("# ")
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -204,23 +203,25 @@ def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> R
 
 
 def _read(name_or_path: str | Path) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if path.suffix in (".yaml", ".yml") or path.is_file():
-        if not path.is_file():
-            raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
-        text = path.read_text()
-    else:
-        name = str(name_or_path)
-        if name not in recipe_names():
-            raise ProtoPFaithError(f"There is no recipe named {name!r}; {did_you_mean(name, recipe_names())}")
-        text = (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
     try:
-        values = yaml.safe_load(text)
+        values = yaml.safe_load(_text(name_or_path))
     except yaml.YAMLError as error:
         raise ProtoPFaithError(
             f"The recipe {name_or_path} is not valid YAML ({' '.join(str(error).split())}); mend it."
         ) from error
     return {} if values is None else values
+
+
+def _text(name_or_path: str | Path) -> str:
+    path = Path(name_or_path)
+    if path.is_file():
+        return path.read_text()
+    if path.suffix in (".yaml", ".yml"):
+        raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
+    name = str(name_or_path)
+    if name not in recipe_names():
+        raise ProtoPFaithError(f"There is no recipe named {name!r}; {did_you_mean(name, recipe_names())}")
+    return (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
 
 
 def _override(values: dict[str, Any], override: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from protopfaith.data import ImageData, Preprocessing, load_data
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, load
+from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ class Run:
             )
         return data
 
+    @property
+    def finished(self) -> bool:
+        """Whether training came to its end."""
+        return self.checkpoint_path.is_file() and read_position(self.checkpoint_path).finished
+
     def metrics(self) -> pd.DataFrame:
         """One row for each epoch."""
         import pandas as pd
@@ -147,6 +153,8 @@ def refuse_existing(folder: Path) -> None:
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
     """The same recipe (but for ``compute`` and where the data lies) and the same images."""
+    if "pruned_from" in run.environment:
+        raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe)
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:

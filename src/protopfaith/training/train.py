@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,23 +28,26 @@ def train(
     *,
     data: ImageData | None = None,
     model: ProtoPNet | None = None,
+    fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
     """Trains as ``recipe`` says and leaves everything in ``folder``.
 
     ``resume`` continues an interrupted run (``recipe`` may then be None: the folder holds it) and ends with
     the weights that the uninterrupted run would have had. ``data`` and ``model`` replace those of the recipe,
-    for images or encoders that have no name.
+    for images or encoders that have no name. ``fabric`` is one that has been launched already, for
+    callers that train several times.
     """
     folder = Path(folder)
     if resume and recipe is None:
         recipe = Run(folder).recipe
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
-    fabric = make_fabric(recipe.compute)
-    if not resume and fabric.is_global_zero:
-        refuse_existing(folder)  # before the work of loading data
-    fabric.launch()
+    if fabric is None:
+        fabric = make_fabric(recipe.compute)
+        if not resume and fabric.is_global_zero:
+            refuse_existing(folder)  # before the work of loading data
+        fabric.launch()
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
@@ -71,8 +75,12 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
         )
 
 
-def make_fabric(compute: ComputeRecipe) -> Fabric:
-    """Fabric as the recipe asks, or one sentence on why that cannot be."""
+def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:
+    """Fabric as the recipe asks (or for one ``device``), or one sentence on why that cannot be."""
+    if device is not None:
+        index = 0 if device.index is None else device.index
+        devices = 1 if device.type == "cpu" else str([index])
+        compute = replace(compute, accelerator=device.type, devices=devices, num_nodes=1, strategy="auto")
     if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
         raise ProtoPFaithError(
             f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "

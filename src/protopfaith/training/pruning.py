@@ -1,0 +1,96 @@
+"""A run without some of its prototypes: drop them, refit F, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from protopfaith.data import ImageData, ImageSet
+from protopfaith.devices import choose_device
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.training.loop import Trainer
+from protopfaith.training.run import Run, create_run, refuse_existing
+from protopfaith.training.schedule import Stage
+from protopfaith.training.train import make_fabric
+
+
+@dataclass(frozen=True)
+class PruningReport:
+    """Balanced accuracies before pruning, and after pruning and refitting F (nan for an empty set)."""
+
+    run: Run
+    dropped: tuple[int, ...]
+    kept: int
+    validation: tuple[float, float]  # before, after
+    test: tuple[float, float]
+
+    def table(self) -> Table:
+        """For ``rich.print``."""
+        table = Table("", "before", "after", title=f"{len(self.dropped)} prototypes dropped")
+        table.add_row("prototypes", str(self.kept + len(self.dropped)), str(self.kept))
+        for name, pair in (("validation", self.validation), ("test", self.test)):
+            table.add_row(f"balanced accuracy, {name}", *(f"{value:.3f}" for value in pair))
+        return table
+
+
+def prune_run(
+    run: Run,
+    folder: Path | str,
+    drop: Sequence[int] | None = None,
+    *,
+    tolerance: float = 0.0,
+    device: str = "auto",
+    data: ImageData | None = None,
+    progress: bool = True,
+) -> PruningReport:
+    """Drops prototypes of ``run``, fits F anew and leaves the result as a run of its own in ``folder``.
+
+    ``drop`` holds the indices of those that go; None: all but one of equal ones, at a squared distance of at
+    most ``tolerance``.
+    """
+    folder = Path(folder)
+    refuse_existing(folder)
+    place = choose_device(device)
+    data = run.data() if data is None else data
+    before = run.model(place)
+    dropped = _to_drop(before, drop, tolerance)
+    pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
+    recipe = run.recipe
+    stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
+    fabric = make_fabric(recipe.compute, place)
+    with atomic(folder) as partial, torch.random.fork_rng():
+        origin = {"pruned_from": str(run.folder), "dropped_prototypes": list(dropped)}
+        new = create_run(partial, recipe, data, **origin)
+        Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
+    after = Run(folder).model(place)
+    return PruningReport(
+        Run(folder),
+        dropped,
+        len(after.prototypes),
+        validation=(_accuracy(before, data, data.validation), _accuracy(after, data, data.validation)),
+        test=(_accuracy(before, data, data.test), _accuracy(after, data, data.test)),
+    )
+
+
+def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float) -> tuple[int, ...]:
+    if drop is None:
+        dropped = distinct_prototypes(model, tolerance).duplicates
+        if not dropped:
+            raise ProtoPFaithError("No two prototypes of a class are the same; name those to drop by index.")
+        return dropped
+    last = len(model.prototypes) - 1
+    if not drop or not all(0 <= index <= last for index in drop):
+        raise ProtoPFaithError(f"Prototypes to drop have indices from 0 to {last}, but got {list(drop)}.")
+    return tuple(sorted(set(drop)))
+
+
+def _accuracy(model: ProtoPNet, data: ImageData, images: ImageSet) -> float:
+    from protopfaith.evaluation.prediction import classify_set
+
+    return classify_set(model, images, data.preprocessing).balanced_accuracy if len(images) else float("nan")

@@ -1,0 +1,156 @@
+"""Several runs of one recipe: every fold, or every point of a grid."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.registry import did_you_mean
+from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
+from protopfaith.training.run import Run, refuse_existing
+from protopfaith.training.train import make_fabric, train
+from protopfaith.training.typed import from_dict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from lightning.fabric import Fabric
+
+FOLDS = (0, 1, 2, 3, 4)
+
+
+def train_folds(
+    recipe: Recipe,
+    folder: Path | str,
+    folds: Sequence[int] = FOLDS,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Trains one model for each fold, in ``folder/fold_0`` and so on, each with its own pre-training if the
+    recipe has one.
+
+    Writes and returns ``folds.csv``: a row for each fold, then their mean and standard deviation.
+    """
+    import pandas as pd
+
+    from protopfaith.evaluation.prediction import classify_set
+
+    folder, fabric = _open(recipe, folder, resume)
+    rows = []
+    for fold in folds:
+        values = recipe.to_dict()
+        values["data"]["fold"] = fold
+        run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
+        data = run.data()
+        test = classify_set(run.model(fabric.device), data.test, data.preprocessing).balanced_accuracy
+        rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
+    table = pd.DataFrame(rows)
+    numbers = table.drop(columns="fold")
+    summary = [{"fold": "mean", **numbers.mean()}, {"fold": "std", **numbers.std(ddof=0)}]
+    table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
+    _write(table, folder / "folds.csv", fabric)
+    return table
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A search: the recipe to start from, and the values to try for some of its keys."""
+
+    recipe: str
+    search: dict[str, Any] = field(default_factory=dict)
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Every combination, the last key changing fastest."""
+        for values in itertools.product(*self.search.values()):
+            yield dict(zip(self.search, values, strict=True))
+
+
+def grid_names() -> list[str]:
+    """The search spaces in the package."""
+    folder = resources.files("protopfaith.training") / "recipes" / "grids"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
+
+
+def load_grid(name_or_path: str | Path) -> Grid:
+    """A search space of the package by name, or a YAML file with ``recipe`` and ``search`` (key: list)."""
+    path = Path(name_or_path)
+    if path.is_file():
+        text = path.read_text()
+    elif str(name_or_path) in grid_names():
+        text = (resources.files("protopfaith.training") / "recipes" / "grids" / f"{path}.yaml").read_text()
+    else:
+        hint = did_you_mean(str(name_or_path), grid_names())
+        raise ProtoPFaithError(f"There is no search space {name_or_path}; {hint}")
+    grid = from_dict(Grid, yaml.safe_load(text))
+    for key, values in grid.search.items():
+        if not isinstance(values, list) or not values:
+            raise ProtoPFaithError(f"The search's {key!r} must be a list of values to try, not {values!r}.")
+    return grid
+
+
+def train_grid(
+    name_or_path: str | Path,
+    folder: Path | str,
+    overrides: Sequence[str] = (),
+    *,
+    resume: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Trains a run for every point of a search space, in ``folder/000`` and so on.
+
+    Returns the table of runs, best validation balanced accuracy first; ``runs.csv`` holds it after each run. The
+    test set is not touched.
+    """
+    import pandas as pd
+
+    grid = load_grid(name_or_path)
+    recipes = [
+        load_recipe(grid.recipe, [*overrides, *(f"{key}={value}" for key, value in point.items())])
+        for point in grid.points()
+    ]
+    folder, fabric = _open(recipes[0], folder, resume)
+    rows = []
+    table = pd.DataFrame()
+    for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
+        run = _train_or_skip(recipe, folder / f"{number:03d}", fabric, progress)
+        rows.append({"run": f"{number:03d}", **point, **_result(run)})
+        order = ["validation_balanced_accuracy", "distinct_prototypes"]
+        table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
+        _write(table, folder / "runs.csv", fabric)
+    return table
+
+
+def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:
+    """The folder of several runs, and processes for all of them: they can be launched only once."""
+    folder = Path(folder)
+    fabric = make_fabric(recipe.compute)
+    if not resume and fabric.is_global_zero:
+        refuse_existing(folder)
+    fabric.launch()
+    return folder, fabric
+
+
+def _train_or_skip(recipe: Recipe, folder: Path, fabric: Fabric, progress: bool) -> Run:
+    started = fabric.broadcast((folder / "recipe.yaml").is_file())
+    run = train(recipe, folder, resume=started, fabric=fabric, progress=progress)
+    fabric.barrier()
+    return run
+
+
+def _result(run: Run) -> dict[str, Any]:
+    keys = ("validation_balanced_accuracy", "distinct_prototypes", "prototypes", "epoch")
+    return {key: run.result[key] for key in keys}
+
+
+def _write(table: pd.DataFrame, path: Path, fabric: Fabric) -> None:
+    if fabric.is_global_zero:
+        with atomic(path) as partial:
+            table.to_csv(partial, index=False)

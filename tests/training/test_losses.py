@@ -1,0 +1,103 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from protopfaith.training.losses import (
+    CostWeights,
+    cluster_cost,
+    costs,
+    diversity_cost,
+    l1_cost,
+    separation_cost,
+)
+
+B, C, K, L = 7, 3, 2, 4
+CLASSES = torch.arange(C).repeat_interleave(K)
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    return {
+        "logits": torch.randn(B, C, generator=generator),
+        "distances": torch.rand(B, C * K, generator=generator),
+        "labels": torch.randint(C, (B,), generator=generator),
+        "prototypes": torch.rand(C * K, L, generator=generator),
+    }
+
+
+def slow_costs(distances, labels):
+    """Cluster and separation from their definition, image by image."""
+    cluster, separation = [], []
+    for image, label in enumerate(labels.tolist()):
+        own = [float(distances[image, j]) for j in range(C * K) if CLASSES[j] == label]
+        others = [float(distances[image, j]) for j in range(C * K) if CLASSES[j] != label]
+        cluster.append(min(own))
+        separation.append(min(others))
+    return sum(cluster) / B, sum(separation) / B
+
+
+def total(batch, **weights):
+    return costs(
+        batch["logits"],
+        batch["distances"],
+        batch["labels"],
+        prototypes=batch["prototypes"],
+        prototype_classes=CLASSES,
+        weights=CostWeights(**weights),
+    )
+
+
+def test_cluster_and_separation_are_minima_averaged_over_the_batch(batch):
+    cluster, separation = slow_costs(batch["distances"], batch["labels"])
+    assert cluster_cost(batch["distances"], batch["labels"], CLASSES) == pytest.approx(cluster)
+    assert separation_cost(batch["distances"], batch["labels"], CLASSES) == pytest.approx(separation)
+
+
+def test_separation_is_subtracted(batch):
+    cluster, separation = slow_costs(batch["distances"], batch["labels"])
+    entropy = float(functional.cross_entropy(batch["logits"], batch["labels"]))
+    result = total(batch, cluster=0.3, separation=0.7)
+    assert float(result["loss"]) == pytest.approx(entropy + 0.3 * cluster - 0.7 * separation)
+    assert float(result["cross_entropy"]) == pytest.approx(entropy)
+
+
+def test_division_by_the_number_of_prototypes_is_a_choice(batch):
+    plain, divided = total(batch), total(batch, per_prototype=True)
+    entropy = plain["cross_entropy"]
+    torch.testing.assert_close(divided["loss"] - entropy, (plain["loss"] - entropy) / (C * K))
+
+
+def test_the_paper_s_weights_are_the_default():
+    assert CostWeights().cluster == CostWeights().separation == 0.5
+    assert not CostWeights().per_prototype
+    assert CostWeights().label_smoothing == 0
+
+
+def test_diversity_is_one_for_equal_prototypes_and_pushes_others_apart():
+    assert diversity_cost(torch.ones(C * K, L), CLASSES) == 1
+    near, far = torch.zeros(2, L), torch.zeros(2, L)
+    near[1], far[1] = 0.1, 2.0
+    classes = torch.zeros(2, dtype=torch.long)
+    assert diversity_cost(far, classes) < diversity_cost(near, classes) < 1
+    assert diversity_cost(torch.ones(2, L), torch.tensor([0, 1])) == 0  # other classes do not count
+
+
+def test_diversity_counts_in_the_loss(batch):
+    more = total(batch, diversity=2.0)["loss"] - total(batch)["loss"]
+    torch.testing.assert_close(more, 2 * diversity_cost(batch["prototypes"], CLASSES))
+
+
+def test_l1_leaves_weights_to_the_own_class_alone():
+    weight = torch.full((C, C * K), -2.0)
+    own = torch.nn.functional.one_hot(CLASSES, C).T.bool()
+    assert l1_cost(weight, CLASSES) == 2 * (~own).sum()
+
+
+def test_gradients_reach_only_the_nearest_prototype_of_the_class(batch):
+    distances = batch["distances"].clone().requires_grad_()
+    cluster_cost(distances, batch["labels"], CLASSES).backward()
+    touched = distances.grad != 0
+    assert touched.sum() == B
+    for image, label in enumerate(batch["labels"].tolist()):
+        assert CLASSES[touched[image]] == label

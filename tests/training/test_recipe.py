@@ -1,0 +1,116 @@
+import pytest
+import yaml
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ENCODERS
+from protopfaith.training import Recipe, grid_names, load_grid, load_recipe, recipe_names, recipe_summary
+from protopfaith.training.recipe import recipe_from_dict
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_of_the_package_is_valid_and_survives_saving(name, tmp_path):
+    recipe = load_recipe(name)
+    assert recipe.model.encoder in ENCODERS
+    assert recipe_summary(name)
+    recipe.save(tmp_path / "recipe.yaml")
+    assert load_recipe(tmp_path / "recipe.yaml") == recipe
+
+
+def test_the_paper_s_settings():
+    for name in ("cub", "dogs"):
+        recipe = load_recipe(name)
+        assert (recipe.optimization.learning_rate, recipe.optimization.weight_decay) == (0.00022, 0.001)
+        assert (recipe.model.prototypes_per_class, recipe.model.prototype_channels) == (5, 128)
+        assert (recipe.augmentation.rotation, recipe.augmentation.shear, recipe.augmentation.flip) == (
+            25,
+            15,
+            0.5,
+        )
+        assert recipe.model.weights == "imagenet"
+    for name, rate, channels in (("rsna_convnet", 0.0001, 256), ("rsna_resnet", 0.00022, 512)):
+        recipe = load_recipe(name)
+        assert (recipe.optimization.learning_rate, recipe.optimization.weight_decay) == (rate, 0)
+        assert (recipe.model.prototypes_per_class, recipe.model.prototype_channels) == (7, channels)
+        assert recipe.schedule.pretraining.learning_rate == 0.001
+        assert (recipe.augmentation.rotation, recipe.augmentation.translation) == (45, 0.15)
+        assert recipe.augmentation.scale == (0.85, 1.15)
+    for name in ("cub", "dogs", "rsna_convnet", "rsna_resnet"):
+        recipe = load_recipe(name)
+        assert recipe.model.initialization == "random"
+        assert not recipe.projection.distinct
+        assert (recipe.costs.cluster, recipe.costs.separation, recipe.costs.per_prototype) == (
+            0.5,
+            0.5,
+            False,
+        )
+
+
+def test_every_value_can_be_overridden():
+    overrides = [
+        "seed=7",
+        "data.root=some/folder",
+        "data.options.train=16",
+        "optimization.multipliers.encoder=1e-2",
+        "schedule.patience=null",
+        "augmentation.scale=[0.5, 2]",
+        "projection.distinct=true",
+    ]
+    recipe = load_recipe("birds", overrides)
+    assert recipe.seed == 7
+    assert recipe.data.root == "some/folder"
+    assert recipe.data.options == {"train": 16}
+    assert recipe.optimization.multipliers.encoder == 0.01
+    assert recipe.schedule.patience is None
+    assert recipe.augmentation.scale == (0.5, 2.0)
+    assert recipe.projection.distinct
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("optimization.lerning_rate=1", ["'optimization.lerning_rate'", "did you mean 'learning_rate'"]),
+        ("modle.encoder=small", ["'modle'", "did you mean 'model'"]),
+        ("optimization.learning_rate=fast", ["'optimization.learning_rate'", "a number", "'fast'"]),
+        ("optimization.learning_rate=0", ["more than 0"]),
+        ("optimization.batch_size=0", ["at least 1"]),
+        ("schedule.warmup.end=2", ["'schedule.warmup.end'", "at most 1"]),
+        ("compute.precision=bf16", ["'compute.precision'", "did you mean 'bf16-mixed'"]),
+        ("seed", ["section.key=value"]),
+        ("seed.deep=1", ["'seed.deep=1'", "one value"]),
+    ],
+)
+def test_typos_are_named_with_the_nearest_key(override, words):
+    with pytest.raises(ProtoPFaithError) as caught:
+        recipe_from_dict({"seed": 0}, [override])
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_missing_and_broken_files(tmp_path):
+    with pytest.raises(ProtoPFaithError, match="did you mean 'birds'"):
+        load_recipe("brids")
+    with pytest.raises(ProtoPFaithError, match="no recipe file"):
+        load_recipe(tmp_path / "none.yaml")
+    (tmp_path / "broken.yaml").write_text("a: [1,")
+    with pytest.raises(ProtoPFaithError, match="not valid YAML"):
+        load_recipe(tmp_path / "broken.yaml")
+    (tmp_path / "empty.yaml").write_text("")
+    assert load_recipe(tmp_path / "empty.yaml") == Recipe()
+
+
+@pytest.mark.parametrize("name", grid_names())
+def test_the_paper_s_search_space(name):
+    points = list(load_grid(name).points())
+    assert len(points) == 6 * 2 * 3 * 3
+    for point in points:  # every point is a valid recipe
+        recipe_from_dict({}, [f"{key}={value}" for key, value in point.items()])
+    load_recipe(load_grid(name).recipe)
+
+
+def test_bad_search_spaces(tmp_path):
+    with pytest.raises(ProtoPFaithError, match="no search space"):
+        load_grid("nothing")
+    path = tmp_path / "grid.yaml"
+    path.write_text(yaml.safe_dump({"recipe": "birds", "search": {"seed": 3}}))
+    with pytest.raises(ProtoPFaithError, match="'seed' must be a list"):
+        load_grid(path)

@@ -1,0 +1,110 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import CyclicLR
+
+from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
+from protopfaith.training.schedule import make_optimizer, make_scheduler, plan
+
+RATE = 0.01
+
+
+def parts():
+    names = ("encoder", "features", "prototypes", "classifier", "head")
+    return {name: [nn.Parameter(torch.zeros(1))] for name in names}
+
+
+def rates(recipe: Recipe, stage_name: str, iterations: int, group: int = 0) -> list[float]:
+    """The learning rate that every iteration of a stage uses."""
+    stage = next(stage for stage in plan(recipe.schedule) if stage.name == stage_name)
+    optimizer = make_optimizer(parts(), stage, recipe)
+    scheduler = make_scheduler(optimizer, stage, recipe, iterations)
+    used = []
+    for _ in range(iterations):
+        used.append(optimizer.param_groups[group]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+@pytest.fixture
+def recipe():
+    return recipe_from_dict({"optimization": {"learning_rate": RATE, "weight_decay": 0.1}})
+
+
+def test_the_paper_s_plan():
+    stages = plan(load_recipe("cub").schedule)
+    assert [(stage.name, stage.epochs) for stage in stages[:3]] == [
+        ("warmup", 10),
+        ("joint", 5),
+        ("classifier", 10),
+    ]
+    assert sum(stage.epochs for stage in stages) == 1000
+    assert [stage.first_epoch for stage in stages[:4]] == [0, 10, 15, 25]
+    rsna = plan(load_recipe("rsna_convnet").schedule)
+    assert (rsna[0].name, rsna[0].epochs) == ("pretraining", 100)
+    assert sum(stage.epochs for stage in rsna[1:]) == 100
+
+
+def test_warmup_rises_linearly_from_a_tenth_to_a_fifth(recipe):
+    used = rates(recipe, "warmup", 50)
+    expected = [RATE * (0.1 + 0.1 * i / 49) for i in range(50)]
+    assert used == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("stage", ["joint", "classifier"])
+def test_two_triangles_between_a_fifth_and_the_whole_rate(recipe, stage):
+    used = rates(recipe, stage, 40)
+    # A triangle wave from its definition: up for a quarter of the stage, down for a quarter, twice.
+    expected = [RATE * (0.2 + 0.8 * (1 - abs((i / 10) % 2 - 1))) for i in range(40)]
+    assert used == pytest.approx(expected)
+    reference = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=RATE)
+    cyclic = CyclicLR(reference, RATE / 5, RATE, step_size_up=10)
+    for rate in used:
+        assert reference.param_groups[0]["lr"] == pytest.approx(rate)
+        reference.step()
+        cyclic.step()
+
+
+@pytest.mark.parametrize(
+    ("stage_name", "trained", "decayed"),
+    [
+        ("warmup", ["features", "prototypes"], ["features"]),
+        ("joint", ["encoder", "features", "prototypes"], ["encoder", "features"]),
+        ("classifier", ["classifier"], []),
+    ],
+)
+def test_parts_and_weight_decay(recipe, stage_name, trained, decayed):
+    stage = next(stage for stage in plan(recipe.schedule) if stage.name == stage_name)
+    optimizer = make_optimizer(parts(), stage, recipe)
+    assert isinstance(optimizer, torch.optim.AdamW)
+    assert [group["part"] for group in optimizer.param_groups] == trained
+    assert [group["part"] for group in optimizer.param_groups if group["weight_decay"] > 0] == decayed
+
+
+def test_multipliers_scale_the_rates_of_parts():
+    values = {"learning_rate": RATE, "multipliers": {"encoder": 0.1, "prototypes": 3.0}}
+    recipe = recipe_from_dict({"optimization": values})
+    joint = [rates(recipe, "joint", 40, group) for group in range(3)]
+    assert max(joint[0]) == pytest.approx(0.1 * RATE)
+    assert max(joint[1]) == pytest.approx(RATE)
+    assert max(joint[2]) == pytest.approx(3 * RATE)
+
+
+def test_pretraining_has_its_own_rate():
+    values = {"pretraining": {"epochs": 1, "learning_rate": 0.5, "rate": "constant"}}
+    assert set(rates(recipe_from_dict({"schedule": values}), "pretraining", 5)) == {0.5}
+    values["pretraining"]["rate"] = "one_cycle"
+    used = rates(recipe_from_dict({"schedule": values}), "pretraining", 50)
+    assert max(used) == pytest.approx(0.5, rel=0.01)
+    assert used[0] < 0.1
+    assert used[-1] < 0.01
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("stage", ["pretraining", "warmup", "joint", "classifier"])
+def test_very_short_stages(stage, iterations):
+    recipe = recipe_from_dict({"schedule": {"pretraining": {"epochs": 1, "rate": "one_cycle"}}})
+    assert all(math.isfinite(rate) and rate > 0 for rate in rates(recipe, stage, iterations))
