@@ -89,8 +89,8 @@ class Preprocessing:
                 f"Preprocessing expects uint8 pixels, not {pixels.dtype}; convert the tensor first."
             )
         if pixels.shape[-3] != self.channels:
-            convert = transforms.grayscale_to_rgb if self.channels == 3 else transforms.rgb_to_grayscale
-            pixels = convert(pixels)
+            to_gray = self.channels == 1
+            pixels = transforms.rgb_to_grayscale(pixels) if to_gray else pixels.expand(3, -1, -1)
         if tuple(pixels.shape[-2:]) != self.size:
             pixels = transforms.resize(pixels, list(self.size), antialias=True)
         return pixels
