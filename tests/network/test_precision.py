@@ -15,6 +15,7 @@ SETTINGS = {
     "untouched": "pass",
     "legacy, medium": "torch.set_float32_matmul_precision('medium')",
     "legacy, allow_tf32": "torch.backends.cuda.matmul.allow_tf32 = True",
+    "legacy, old torch": "torch.set_float32_matmul_precision('high')",
     "new, everywhere": "torch.backends.fp32_precision = 'tf32'",
     "new, CUDA matrix products": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
     "new, CPU matrix products": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
@@ -23,7 +24,7 @@ SETTINGS = {
 PROGRAM = """
 import json, os, sys
 import torch
-from protopfaith.network import squared_distances
+from protopfaith.network import precision, squared_distances
 
 NEW = hasattr(torch.backends.cuda.matmul, "fp32_precision")
 
@@ -45,9 +46,13 @@ def settings():
 
 def case(name, setting):
     exec(setting)
+    if name == "legacy, old torch":  # what torch before 2.9 goes through
+        precision._by_backend = precision._by_legacy_setting
     before = settings()
     squared_distances(torch.rand(1, 8, 2, 2), torch.rand(3, 8))
     result = {"name": name, "before": before, "after": settings()}
+    with precision.full_precision("cpu"):
+        result["inside"] = settings()
     if name == "new, everywhere":
         torch.backends.fp32_precision = "ieee"
         result["inherited"] = torch.backends.cuda.matmul.fp32_precision
@@ -77,6 +82,11 @@ def test_the_callers_settings_are_back_afterwards(name, around_a_call):
     if name.startswith("new") and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         pytest.skip("this torch has the legacy settings only")
     assert around_a_call[name]["after"] == around_a_call[name]["before"]
+    inside = around_a_call[name]["inside"]
+    if name == "legacy, old torch":
+        assert inside[0] == "highest"
+    else:  # the settings of CUDA and CPU matrix products, where this torch has them
+        assert all(setting in ("ieee", "none") for setting in inside[2:-2])
     if name == "new, everywhere":  # a later change of the setting above still reaches the matrix products
         assert around_a_call[name]["inherited"] == "ieee"
 
