@@ -1,0 +1,127 @@
+"""How much every prototype adds to a decision: the paper's scores, and the complete sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.registry import did_you_mean
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    r"""A decision as a sum, in float64.
+
+    For one class c the total is log P(c) = :math:`\sum_k \Psi_k` + rest, where
+
+    - :math:`\Psi_k = a_{ck}\,\sigma_k - \log(R) / K` for each of the K prototypes of c, with the similarity
+      :math:`\sigma = -s` (or the log similarity) and R the sum over classes of exp(logit);
+    - the rest is what F adds from the prototypes of the other classes.
+
+    For two classes the total is log P(c) - log P(d); R cancels, so :math:`\Psi_k = (a_{ck} - a_{dk}) \sigma_k` for the
+    prototypes of both.
+    """
+
+    target: int
+    versus: int | None
+    prototypes: Tensor  # (K,): indices of the prototypes that are told apart, those of the target first
+    scores: Tensor  # (K,): their shares in the total
+    weighted: Tensor  # (K,): weight times similarity, without the share of log R
+    rest: float  # what all other prototypes add, together
+    log_normalizer: float  # log R; zero for a difference of classes, where it cancels
+
+    @property
+    def total(self) -> float:
+        """log P(target), or log P(target) - log P(versus)."""
+        return float(self.scores.sum()) + self.rest
+
+
+def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
+    """What F reads: -s, or the log similarity."""
+    return SIMILARITIES[model.similarity](distances)
+
+
+def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:
+    """The weights (P,) with which the similarities add up to the target's logit, or to a difference of logits."""
+    weights = model.classifier.weight.detach()
+    return weights[target] if versus is None else weights[target] - weights[versus]
+
+
+def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
+    r"""The paper's :math:`\Psi_k = -a_{ck} s_k - \log(R) / K` of the target's K prototypes: (K,), float64.
+
+    ``distances`` is (P,). R sums :math:`\exp \sum_k -a_{\hat c k} s_k` over all classes, each with **its own**
+    prototypes alone, as the paper has it. So the scores add up to a log probability of their own, not to the
+    network's, whose F also reads the prototypes of other classes: see :func:`decompose` for that.
+    """
+    weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
+    own = weighted[owners, torch.arange(len(owners))]
+    logits = torch.zeros(len(weighted), dtype=torch.float64).index_add_(0, owners, own)
+    mine = own[owners == target]
+    return mine - torch.logsumexp(logits, 0) / len(mine)
+
+
+def decompose(
+    model: ProtoPNet, distances: Tensor, target: int | None = None, versus: int | None = None
+) -> Decomposition:
+    """The sum of which log P(target), or the difference to ``versus``, is made.
+
+    ``distances`` is (P,), as the network computed them. Without a target it is the predicted class.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
+    >>> sum_ = decompose(model, torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), target=0)
+    >>> round(sum_.total, 4) == round(model.logits(torch.arange(1.0, 7.0)[None]).log_softmax(1)[0, 0].item(), 4)
+    True
+    """
+    weighted = _weighted(model, distances)
+    logits = weighted.sum(1)
+    target = int(logits.argmax()) if target is None else target
+    owners = model.prototype_classes.cpu()
+    if versus is None:
+        named = torch.where(owners == target)[0]
+        row, normalizer = weighted[target], float(torch.logsumexp(logits, 0))
+    else:
+        _check_different(model, target, versus)
+        named = torch.cat([torch.where(owners == c)[0] for c in (target, versus)])
+        row, normalizer = weighted[target] - weighted[versus], 0.0
+    terms = row[named]
+    return Decomposition(
+        target,
+        versus,
+        named,
+        scores=terms - normalizer / len(named),
+        weighted=terms,
+        rest=float(row.sum() - terms.sum()),
+        log_normalizer=normalizer,
+    )
+
+
+def find_class(model: ProtoPNet, name: str | int | None) -> int | None:
+    """A class by its name or number."""
+    if name is None:
+        return None
+    if isinstance(name, str) and name in model.class_names:
+        return model.class_names.index(name)
+    number = int(name) if str(name).isdecimal() else -1
+    if 0 <= number < len(model.class_names):
+        return number
+    raise ProtoPFaithError(
+        f"There is no class {name!r} in this network; {did_you_mean(str(name), model.class_names)}"
+    )
+
+
+def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
+    """Weight times similarity: (C, P), float64."""
+    similarity = similarities(model, distances.detach().cpu().double())
+    return model.classifier.weight.detach().cpu().double() * similarity
+
+
+def _check_different(model: ProtoPNet, target: int, versus: int) -> None:
+    if target == versus:
+        raise ProtoPFaithError(
+            f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare it with."
+        )

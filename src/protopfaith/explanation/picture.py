@@ -1,0 +1,99 @@
+"""The image to explain: as the network sees it, and as its owner knows it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from protopfaith.data import Preprocessing, read_image
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet
+
+ImageLike = str | Path | Image.Image | Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """``input`` is what the network reads (C x H x W, normalized), ``pixels`` the same for the eye (uint8),
+    ``original`` the image before it was resized."""
+
+    name: str
+    input: Tensor
+    pixels: Tensor
+    original: Image.Image
+
+    @property
+    def original_size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.original.height, self.original.width
+
+    @property
+    def sha256(self) -> str:
+        """Of the pixels that the network reads."""
+        return hashlib.sha256(self.input.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
+def open_picture(
+    image: ImageLike, preprocessing: Preprocessing | None, model: ProtoPNet, name: str = ""
+) -> Picture:
+    """Reads a path, a Pillow image, a uint8 tensor (C x H x W) of any size, or a normalized float tensor.
+
+    Other sizes and modes are converted as the network's preprocessing says; a float tensor is taken as it is.
+    """
+    if isinstance(image, Tensor):
+        if image.dim() == 4 and len(image) == 1:
+            image = image[0]
+        if image.is_floating_point():
+            return _from_input(image, preprocessing, model, name or "image")
+        if image.dim() != 3 or image.dtype != torch.uint8:
+            raise ProtoPFaithError(
+                f"An image to explain is C x height x width of type uint8 or a normalized float, not {image.dtype} "
+                f"of shape {tuple(image.shape)}; convert it."
+            )
+        image = to_pil(image)
+    if isinstance(image, str | Path):
+        name = name or Path(image).name
+        image = read_image(image)
+    if not isinstance(image, Image.Image):
+        raise ProtoPFaithError(
+            f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; convert it."
+        )
+    preprocessing = _needed(preprocessing)
+    pixels = preprocessing.uint8(image)
+    return Picture(name or "image", preprocessing.normalize(pixels), pixels, image)
+
+
+def to_pil(pixels: Tensor) -> Image.Image:
+    """uint8, C x H x W with 1 or 3 channels."""
+    array = pixels.detach().cpu().numpy()
+    return Image.fromarray(array[0] if len(array) == 1 else np.ascontiguousarray(array.transpose(1, 2, 0)))
+
+
+def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+    if image.dim() != 3 or len(image) != model.in_channels:
+        raise ProtoPFaithError(
+            f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but its shape is "
+            f"{tuple(image.shape)}; convert it, or give the image as uint8."
+        )
+    if preprocessing is not None:
+        shown = preprocessing.denormalize(image)
+    else:  # for the eye alone: the range of the image itself
+        low, high = image.amin(), image.amax()
+        shown = (image - low) / (high - low).clamp_min(1e-12)
+    pixels = (shown * 255).round().to(torch.uint8).cpu()
+    return Picture(name, image.detach().float(), pixels, to_pil(pixels))
+
+
+def _needed(preprocessing: Preprocessing | None) -> Preprocessing:
+    if preprocessing is None:
+        raise ProtoPFaithError(
+            "A network alone does not say how images are prepared for it; give a run folder, preprocessing=..., or a "
+            "normalized float tensor."
+        )
+    return preprocessing

@@ -1,0 +1,179 @@
+"""One game on one image, whose outputs are the distances of all prototypes and, if wanted, a class's logit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.contribution import similarities
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
+from protopfaith.shapley.estimation import DEFAULT_BUDGET, DEFAULT_METHOD, LARGEST_BUDGET
+
+COARSE = 7  # rows and columns of windows in the first, quick answer
+COARSE_BUDGET = 512
+FIRST_ROUND = 1024
+# Estimators that do all of their work in one go: their results are not continued round by round.
+SINGLE_PASS = ("exact", "dasp", "moment_path")
+
+PlayersLike = int | str | Tensor | Players
+Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a game is played; two explanations with equal settings are comparable."""
+
+    players: PlayersLike = 16
+    precision: float | None = None
+    budget: int | None = None
+    estimator: str = "default"
+    baseline: str | float | Sequence[float] | Tensor = "zero"
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+    batch_size: int | None = None
+    memory: int | None = None
+    autocast: torch.dtype | None = None
+
+    @property
+    def method(self) -> str:
+        return DEFAULT_METHOD if self.estimator == "default" else self.estimator
+
+    def key(self, *more: str) -> str:
+        """A short name that changes with whatever changes the result."""
+        kept = {
+            k: v for k, v in asdict(self).items() if k not in ("batch_size", "memory", "players", "estimator")
+        }
+        kept |= {"players": players_name(self.players), "method": self.method, "more": more}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+
+
+def make_players(spec: PlayersLike, image: Tensor) -> Players:
+    """Players of an image (C x H x W): windows of that many pixels, ``"superpixels:60"``, or a label image."""
+    if isinstance(spec, Players):
+        return spec
+    if isinstance(spec, Tensor):
+        return Players.from_labels(spec)
+    if isinstance(spec, str) and spec.isdecimal():
+        spec = int(spec)
+    if isinstance(spec, int):
+        return Players.windows(image.shape[-2:], spec)
+    kind, _, number = spec.partition(":")
+    if kind != "superpixels" or not number.isdecimal() or int(number) < 1:
+        raise ProtoPFaithError(
+            f"The players {spec!r} are not known; give the side of windows in pixels (16) or superpixels:60."
+        )
+    return Players.superpixels(image, int(number))
+
+
+def players_name(spec: PlayersLike) -> str:
+    return _plain(spec.labels if isinstance(spec, Players) else spec)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Tensor):
+        return "tensor " + hashlib.sha256(value.cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
+    return str(value)
+
+
+def coarse_players(image: Tensor) -> Players:
+    """Seven by seven windows."""
+    height, width = image.shape[-2:]
+    return Players.windows((height, width), (math.ceil(height / COARSE), math.ceil(width / COARSE)))
+
+
+def distances_and_logit(
+    model: ProtoPNet, prototypes: Sequence[int] | None = None, row: Tensor | None = None
+) -> Callable[[Tensor], Tensor]:
+    """The function of images that a game is played on: distances (of some prototypes), then the weighted sum of the
+    similarities of all of them, with the weights ``row`` (P,)."""
+    chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
+
+    def function(images: Tensor) -> Tensor:
+        distances = model.distances(images)
+        outputs = [distances if chosen is None else distances.index_select(1, chosen)]
+        if row is not None:
+            outputs.append(linear(similarities(model, distances), row[None].to(model.prototypes)))
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
+
+    return function
+
+
+def play(
+    function: Callable[[Tensor], Tensor],
+    image: Tensor,
+    settings: Settings,
+    *,
+    players: Players | None = None,
+    driving: Sequence[int] | None = None,
+    progress: Progress | None = None,
+    check: bool = True,
+) -> Attribution:
+    """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by default)."""
+    game = Game(
+        function,
+        image,
+        players or make_players(settings.players, image),
+        settings.baseline,
+        batch_size=settings.batch_size,
+        memory=settings.memory,
+        autocast=settings.autocast,
+        check=check,
+    )
+    driving = list(range(game.n_outputs)) if driving is None else list(driving)
+    if settings.method in SINGLE_PASS or settings.precision is None or game.n_players == 1:
+        result = estimate(
+            game,
+            settings.estimator,
+            budget=settings.budget,
+            precision=settings.precision,
+            seed=settings.seed,
+            progress=progress,
+            **settings.options,
+        )
+    else:
+        result = _until_precise(game, settings, settings.precision, driving, progress)
+    if settings.method in SINGLE_PASS:
+        return result.without_state()
+    error = relative_error(result.values[driving], result.standard_errors[driving])
+    reached = settings.precision is None or error <= settings.precision
+    return replace(result, precision=error, reached=reached, state=None)
+
+
+def _until_precise(
+    game: Game, settings: Settings, precision: float, driving: list[int], progress: Progress | None
+) -> Attribution:
+    """Rounds of evaluations; each asks for as many as the last one says are needed.
+
+    Errors fall with the square root of the evaluations, which also gives an honest estimate of the time left.
+    """
+    most = settings.budget or LARGEST_BUDGET
+    goal, expected = min(FIRST_ROUND, most), min(max(DEFAULT_BUDGET, FIRST_ROUND), most)
+    result: Attribution | None = None
+    while True:
+        report = None if progress is None else (lambda done, _, expected=expected: progress(done, expected))
+        result = estimate(
+            game,
+            settings.estimator,
+            budget=goal,
+            seed=settings.seed,
+            resume=result,
+            progress=report,
+            **settings.options,
+        )
+        error = relative_error(result.values[driving], result.standard_errors[driving])
+        if error <= precision or goal >= most:
+            return result
+        wanted = goal * min((error / precision) ** 2, LARGEST_BUDGET)
+        expected = min(math.ceil(1.05 * wanted), most)
+        # No more than four times as many at once: early standard errors are rough themselves.
+        goal = min(max(expected, math.ceil(1.25 * goal)), 4 * goal, most)

@@ -1,0 +1,57 @@
+"""ProtoPNet's own explanation, for comparison: the flipped distance map, up-scaled, and its crop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.contribution import similarities
+from protopfaith.network import ProtoPNet
+
+BOUNDED = ("relu1", "sigmoid")  # latent values lie in [0, 1], so no squared distance exceeds L
+INTERPOLATIONS = {"bilinear": "bilinear", "cubic": "bicubic"}
+
+
+def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
+    """Distance maps (..., h, w) as activation maps, large where the prototype is near.
+
+    Linear similarity: the largest distance there can be minus the distance, which is L for latent values in [0, 1];
+    without such a bound (ReLU) the largest one of each map. Log similarity: log((s + 1) / (s + epsilon)).
+    """
+    if model.similarity == "log":
+        return similarities(model, maps)
+    if model.activation in BOUNDED:
+        return model.prototypes.shape[1] - maps
+    return maps.amax(dim=(-2, -1), keepdim=True) - maps
+
+
+def upscale(maps: Tensor, size: Sequence[int], interpolation: str = "cubic") -> Tensor:
+    """Maps (P, h, w) at the image's size (P, H, W): ``bilinear`` or ``cubic``, as Chen et al. do."""
+    if interpolation not in INTERPOLATIONS:
+        raise ProtoPFaithError(f"There is no interpolation {interpolation!r}; choose bilinear or cubic.")
+    mode = INTERPOLATIONS[interpolation]
+    return F.interpolate(maps[None], size=tuple(size), mode=mode, align_corners=False)[0]
+
+
+def protopnet_maps(
+    model: ProtoPNet, distance_maps: Tensor, size: Sequence[int], interpolation: str = "cubic"
+) -> Tensor:
+    """ProtoPNet's explanation of one image: (P, h, w) distance maps to (P, H, W) activations on its pixels."""
+    return upscale(flip(model, distance_maps), size, interpolation)
+
+
+def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, int, int]:
+    """The smallest box (left, top, right, bottom) around the pixels of an (H, W) map above its percentile.
+
+    >>> activation = torch.zeros(10, 10)
+    >>> activation[2:4, 5:7] = 1
+    >>> crop_box(activation)
+    (5, 2, 7, 4)
+    """
+    chosen = activation >= torch.quantile(activation.double().flatten(), percentile / 100)
+    rows, columns = (torch.where(chosen.any(dim))[0] for dim in (1, 0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
