@@ -1,0 +1,206 @@
+"""The axioms of faithful explanations, measured: how large is the violation?
+
+Every axiom is tested on the network itself, or on one made from it so that the axiom says what must come out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.explainers import Explainable, Explained, Explainer, Options, game_of
+from protopfaith.evaluation.rewriting import Combined, Exchanged, Masked, rewritten
+from protopfaith.network import ProtoPNet
+from protopfaith.registry import Registry
+from protopfaith.shapley import Players, make_baseline
+
+TOLERANCE = 0.01
+"""Violations up to this share of the largest value pass."""
+ERRORS = 4.0
+"""So do violations within so many standard errors, for explainers that know theirs."""
+GRID = 4
+"""Axioms are tested on so many rows and columns of windows: few players, so that sampling is precise."""
+INFLUENTIAL = 0.05
+NOTHING = 1e-6
+
+
+@dataclass(frozen=True)
+class AxiomCheck:
+    """One axiom for one explainer: its violation as a share of the largest value, and what is allowed."""
+
+    axiom: str
+    violation: float
+    allowed: float
+    note: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """None where it could not be measured."""
+        return None if math.isnan(self.violation) else self.violation <= self.allowed
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An explainer, a network, and an image with two prototypes to test them on."""
+
+    explainer: Explainer
+    model: ProtoPNet
+    image: Tensor
+    prototypes: tuple[int, int]
+    options: Options
+
+    def explain(
+        self, model: Explainable, prototypes: Sequence[int], image: Tensor | None = None
+    ) -> Explained:
+        return self.explainer(model, self.image if image is None else image, prototypes, self.options)
+
+    @cached_property
+    def own(self) -> Explained:
+        """The first prototype on the image."""
+        return self.explain(self.model, self.prototypes[:1])
+
+    @property
+    def players(self) -> Players:
+        return self.options.players
+
+    @cached_property
+    def baseline(self) -> Tensor:
+        return make_baseline(self.options.baseline, self.image)[0]
+
+    @cached_property
+    def effects(self) -> Tensor:
+        """How much the distance changes when one player alone is removed, (n,)."""
+        game = game_of(self.model, self.image, self.prototypes[:1], self.options)
+        without = game(~torch.eye(game.n_players, dtype=torch.bool))[:, 0]
+        return (without - game.grand[0]).double().cpu()
+
+    @cached_property
+    def total(self) -> float:
+        return float(game_of(self.model, self.image, self.prototypes[:1], self.options).total[0])
+
+
+Measure = Callable[[Case], tuple[float, float]]
+AXIOMS: Registry[Measure] = Registry("axiom")
+"""Functions of a case to (violation, its standard error), both as shares of the largest value."""
+
+
+def check_axioms(
+    explainer: Explainer,
+    model: ProtoPNet,
+    image: Tensor,
+    prototypes: tuple[int, int],
+    options: Options,
+    *,
+    axioms: Sequence[str] | None = None,
+    tolerance: float = TOLERANCE,
+) -> list[AxiomCheck]:
+    """All axioms (or some) for one explainer on one image (C x H x W) and two prototypes.
+
+    Of ``options`` all counts but the players: they are :data:`GRID` by :data:`GRID` windows.
+    """
+    height, width = image.shape[-2:]
+    players = Players.windows((height, width), (math.ceil(height / GRID), math.ceil(width / GRID)))
+    case = Case(explainer, model, image, prototypes, replace(options, players=players))
+    return [_checked(name, case, tolerance) for name in (AXIOMS if axioms is None else axioms)]
+
+
+def _checked(name: str, case: Case, tolerance: float) -> AxiomCheck:
+    measure = AXIOMS[name]
+    try:
+        violation, error = measure(case)
+    except ProtoPFaithError as problem:  # such as an operation without a moment rule
+        return AxiomCheck(name, math.nan, tolerance, str(problem).splitlines()[0])
+    return AxiomCheck(name, violation, max(tolerance, ERRORS * error))
+
+
+@AXIOMS.register("completeness")
+def completeness(case: Case) -> tuple[float, float]:
+    """The attributions of all players add up to s(image) - s(baseline)."""
+    total = -float(case.own.maps[0].sum())
+    return abs(total - case.total) / max(abs(case.total), 1e-30), 0.0
+
+
+@AXIOMS.register("dummy")
+def dummy(case: Case) -> tuple[float, float]:
+    """Players that the network does not read get nothing: here the left half, masked before the network."""
+    left = case.players.centers[:, 2] < case.image.shape[-1] / 2
+    mask = ~left[case.players.labels].to(case.image.device)
+    found = case.explain(Masked(case.model, mask, case.baseline), case.prototypes[:1])
+    values, errors = found.values(case.players)[0], found.standard_errors(case.players)[0]
+    return _share(values[left].abs().max(), values), _share(errors[left].max(), values)
+
+
+@AXIOMS.register("symmetry")
+def symmetry(case: Case) -> tuple[float, float]:
+    """Players that can be exchanged without effect get the same: two regions with equal content, in a network
+    that takes the mean over both places."""
+    players, sizes = case.players, case.players.sizes
+    whole = (sizes == sizes.max()).nonzero().flatten()
+    first = int(whole[case.effects[whole].argmax()])
+    apart = (players.centers - players.centers[first]).norm(dim=1)
+    second = int(whole[apart[whole].argmax()])
+    places = [(players.labels.flatten() == p).nonzero().flatten() for p in (first, second)]
+    places = [place.to(case.image.device) for place in places]
+    image = case.image.clone().flatten(1)
+    image[:, places[1]] = image[:, places[0]]
+    model = Exchanged(case.model, places[0], places[1], players.image_size)
+    found = case.explain(model, case.prototypes[:1], image.unflatten(1, players.image_size))
+    values, errors = found.values(players)[0], found.standard_errors(players)[0]
+    difference = (values[first] - values[second]).abs()
+    return _share(difference, values), _share((errors[first] ** 2 + errors[second] ** 2).sqrt(), values)
+
+
+@AXIOMS.register("linearity")
+def linearity(case: Case) -> tuple[float, float]:
+    """The explanation of s_1 - s_2 / 2 is that of s_1 minus half of that of s_2."""
+    weights = _weights(case, [[1.0, 0.0], [0.0, 1.0], [1.0, -0.5]])
+    maps = case.explain(Combined(case.model, weights), [0, 1, 2]).values(case.players)
+    expected = maps[0] - maps[1] / 2
+    return _share((maps[2] - expected).abs().max(), expected), 0.0
+
+
+@AXIOMS.register("linearity (log)")
+def linearity_of_log(case: Case) -> tuple[float, float]:
+    """Linearity under log similarity g: is the explanation of g(s_1) - g(s_2) / 2 that of s_2 / 2 - s_1, up
+    to the best factor? Not in general, which is why distance maps do not add up to logits there."""
+    weights = _weights(case, [[1.0, -0.5]])
+    log = -case.explain(Combined(case.model, weights, "log"), [0]).values(case.players)[0]
+    plain = case.explain(Combined(case.model, weights), [0]).values(case.players)[0]
+    factor = (log @ plain) / (plain @ plain).clamp_min(1e-300)
+    return _share((log - factor * plain).abs().max(), log), 0.0
+
+
+@AXIOMS.register("invariance")
+def invariance(case: Case) -> tuple[float, float]:
+    """Networks that compute the same function get the same explanation, however they are written."""
+    values = case.own.values(case.players)[0]
+    other = case.explain(rewritten(case.model), case.prototypes[:1]).values(case.players)[0]
+    return _share((other - values).abs().max(), values), 0.0
+
+
+@AXIOMS.register("sensitivity")
+def sensitivity(case: Case) -> tuple[float, float]:
+    """Players whose removal alone changes the distance get something: the share of them that gets nothing."""
+    influential = case.effects.abs() > INFLUENTIAL * case.effects.abs().max()
+    values = case.own.values(case.players)[0].abs()
+    nothing = values <= NOTHING * max(float(values.max()), abs(case.total))
+    count = int(influential.sum())
+    return (float((nothing & influential).sum()) / count if count else 0.0), 0.0
+
+
+def _weights(case: Case, rows: list[list[float]]) -> Tensor:
+    """Rows of weights of the two prototypes among all of them, (outputs, P)."""
+    weights = torch.zeros(len(rows), len(case.model.prototypes))
+    weights[:, list(case.prototypes)] = torch.tensor(rows)
+    return weights
+
+
+def _share(size: Tensor, values: Tensor) -> float:
+    largest = float(values.abs().max())
+    return float(size) / largest if largest > 0 else 0.0

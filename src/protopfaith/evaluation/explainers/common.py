@@ -1,0 +1,107 @@
+"""What every explainer takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from protopfaith.evaluation.aopc import region_sums
+from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
+from protopfaith.registry import Registry
+from protopfaith.shapley import Attribution, Players
+
+
+class DistanceModel(Protocol):
+    """What is explained: a network, or one made from a network (:mod:`protopfaith.evaluation.rewriting`)."""
+
+    def distances(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P)"""
+        ...
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P, h, w)"""
+        ...
+
+    @property
+    def network(self) -> ProtoPNet:
+        """The network inside."""
+        ...
+
+
+Explainable = ProtoPNet | DistanceModel
+
+
+@dataclass(frozen=True)
+class Options:
+    """How explainers work; each takes what it needs."""
+
+    players: Players
+    baseline: str | float | Sequence[float] | Tensor = "zero"
+    budget: int = 2048
+    """Evaluations of the network for one image, for those that sample."""
+    sizes: int = 8
+    """Coalition sizes of DASP."""
+    nodes: int = 32
+    """Densities of the moment path."""
+    path_steps: int = 64
+    """Points on the path of integrated gradients."""
+    samples: int = 32
+    """Noisy images of SmoothGrad and GradientShap."""
+    noise: float = 0.15
+    """SmoothGrad's standard deviation, as a share of the image's range."""
+    seed: int = 0
+    memory: int | None = None
+    autocast: torch.dtype | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """Maps in the sign of similarity: warm is what makes the distance smaller.
+
+    A map is a density: its sum over the pixels of a region is what the region gets. ``shares``: minus the map
+    is meant as shares of s(image) - s(baseline); other maps have a scale of their own. ``regions``: where the
+    map is constant; None if every pixel has its own value.
+    """
+
+    maps: Tensor  # (outputs, H, W), float64, on the CPU
+    shares: bool
+    regions: Players | None = None
+    attribution: Attribution | None = None
+
+    def values(self, players: Players) -> Tensor:
+        """What every player gets, (outputs, n)."""
+        return region_sums(self.maps, players)
+
+    def standard_errors(self, players: Players) -> Tensor:
+        """Of :meth:`values` for the players it was made with; zero where the explainer knows no error."""
+        known = self.attribution.standard_errors if self.attribution is not None else None
+        if known is None or known.shape[1] != len(players):
+            return torch.zeros(len(self.maps), len(players), dtype=torch.float64)
+        return known.nan_to_num(nan=0.0)
+
+
+Explainer = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
+EXPLAINERS: Registry[Explainer] = Registry("explainer")
+"""Functions of (network, image C x H x W on its device, indices of prototypes, options)."""
+
+
+def network_of(model: Explainable) -> ProtoPNet:
+    return model if isinstance(model, ProtoPNet) else model.network
+
+
+def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
+    """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
+    if isinstance(model, ProtoPNet):
+        vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
+        return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
+    chosen = torch.tensor(list(prototypes), device=model.network.prototypes.device)
+    return lambda x: model.distances(x).index_select(1, chosen)
+
+
+def density(values: Tensor, players: Players) -> Tensor:
+    """Players' values (..., n) spread evenly over their pixels, (..., H, W)."""
+    return players.to_map(values / players.sizes.to(values.device))

@@ -1,0 +1,80 @@
+"""Explainers that play the game: estimators of Shapley values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from protopfaith.evaluation.explainers.common import (
+    EXPLAINERS,
+    Explainable,
+    Explained,
+    Options,
+    density,
+    selected_distances,
+)
+from protopfaith.shapley import Attribution, Game, estimate
+
+
+def game_of(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Game:
+    """The game of some prototypes' distances on one image."""
+    return Game(
+        selected_distances(model, prototypes),
+        image,
+        options.players,
+        options.baseline,
+        memory=options.memory,
+        autocast=options.autocast,
+    )
+
+
+def from_attribution(attribution: Attribution) -> Explained:
+    """An attribution of distances as maps of similarity."""
+    players = attribution.players
+    return Explained(-density(attribution.values, players), True, players, attribution.without_state())
+
+
+def _played(
+    method: str, model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, **more: Any
+) -> Explained:
+    game = game_of(model, image, prototypes, options)
+    found = estimate(game, method, budget=options.budget, seed=options.seed, **more)
+    if bool(found.values.isnan().any()):
+        raise KeyboardInterrupt  # an estimator that was interrupted gives what it has; a map needs all of it
+    return from_attribution(found)
+
+
+@EXPLAINERS.register("ours")
+def ours(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
+    """The default estimator: samples the real network."""
+    return _played("default", model, image, prototypes, options)
+
+
+@EXPLAINERS.register("owen")
+def owen(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
+    """Owen sampling in its textbook form, at eight Gauss-Legendre nodes."""
+    return _played("owen", model, image, prototypes, options, nodes=8)
+
+
+@EXPLAINERS.register("dasp")
+def dasp(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
+    """The paper's explainer: moment propagation, two passes per player and coalition size."""
+    return _played("dasp", model, image, prototypes, options, sizes=options.sizes)
+
+
+@EXPLAINERS.register("moment_path")
+def moment_path(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
+    """Moment propagation, one backward pass per density."""
+    return _played("moment_path", model, image, prototypes, options, nodes=options.nodes)
+
+
+@EXPLAINERS.register("reversed")
+def reversed_ours(
+    model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
+) -> Explained:
+    """Ours with the sign turned: the worst order there is. A check of the metrics, not an explainer."""
+    right = ours(model, image, prototypes, options)
+    return replace(right, maps=-right.maps, attribution=None)
