@@ -260,6 +260,7 @@ class PlayerImage(Gaussian):
                 key is not None
                 and _same_layer(key, known)
                 and torch.equal(contributions.change, self._change)
+                and torch.equal(contributions.labels, self._labels)
             ):
                 return contributions
         contributions = Contributions(linear, affine(self._start), squared, self._change, self._labels, reach)
