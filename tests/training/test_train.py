@@ -2,10 +2,8 @@
 
 import errno
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +11,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.training import Run, load_recipe, train
+from protopfaith.training import Run, train
 from protopfaith.training.recipe import recipe_from_dict
 from protopfaith.training.train import make_fabric
 
 STAGES = ["pretraining"] * 2 + ["warmup"] * 2 + (["joint"] * 2 + ["classifier"] * 3) * 2
-TRAIN = """
-import sys, torch
-torch.set_num_threads(1)
-from protopfaith.training import load_recipe, train
-train(load_recipe(sys.argv[1]), sys.argv[2], resume=sys.argv[3] == "resume", progress=False)
-"""
 
 
 def changed(recipe, *overrides):
@@ -45,7 +36,7 @@ def test_a_run_leaves_all_that_is_needed(trained, recipe, data):
     environment = trained.environment
     assert environment["seed"] == recipe.seed
     assert environment["data_fingerprint"] == data.fingerprint
-    assert environment["versions"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(environment["versions"]["torch"])
     assert list((trained.folder / "tensorboard").iterdir())
     table = trained.metrics()
     assert table.stage.tolist() == STAGES
@@ -72,28 +63,19 @@ def test_it_learns(trained):
     assert table.train_balanced_accuracy.iloc[-1] > 0.8
 
 
-def test_f_alone_changes_in_its_stage_and_projection_holds(trained, recipe, data, tmp_path):
-    """The last classifier stage starts from the model after the joint stage: V and Z, batch norm too, are kept."""
-    shorter = train(
-        changed(recipe, "schedule.classifier.epochs=1"), tmp_path / "short", data=data, progress=False
-    )
-    ours, theirs = (load_file(run.checkpoint_path) for run in (shorter, trained))
-    first_cycle = recipe.schedule.cycles == 2
-    assert first_cycle
-    kept = [name for name in ours if name.startswith("model.encoder") and "running" in name]
-    assert kept
-    one = train(changed(recipe, "schedule.cycles=1"), tmp_path / "one", data=data, progress=False)
-    two = train(
-        changed(recipe, "schedule.cycles=1", "schedule.classifier.epochs=1"),
-        tmp_path / "two",
-        data=data,
-        progress=False,
-    )
-    ours, theirs = (load_file(run.checkpoint_path) for run in (one, two))
-    for name in ours:
-        if name.startswith("model.") and name != "model.classifier.weight":
-            assert torch.equal(ours[name], theirs[name]), name
-    assert not torch.equal(ours["model.classifier.weight"], theirs["model.classifier.weight"])
+def test_f_alone_changes_in_its_stage(recipe, data, tmp_path):
+    """After one or three epochs of F, all else is equal: V, Z, their batch norm, and the prototypes."""
+    short = changed(recipe, "schedule.cycles=1", "schedule.classifier.epochs=1")
+    runs = [
+        train(recipe, tmp_path / str(epochs), data=data, progress=False)
+        for epochs, recipe in ((1, short), (3, changed(recipe, "schedule.cycles=1")))
+    ]
+    ours, theirs = (load_file(run.checkpoint_path) for run in runs)
+    names = [name for name in ours if name.startswith("model.")]
+    assert any("running_var" in name for name in names)
+    assert [name for name in names if not torch.equal(ours[name], theirs[name])] == [
+        "model.classifier.weight"
+    ]
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(trained, recipe, data, tmp_path):
@@ -153,54 +135,60 @@ def test_early_stopping_counts_cycles_without_a_better_model(recipe, data, tmp_p
 # --- interruption
 
 
+KILLED = {
+    "seed": 1,
+    "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
+    "augmentation": {"rotation": 10.0, "flip": 0.5},
+    "optimization": {"batch_size": 4, "learning_rate": 0.003, "weight_decay": 0.01},
+    "schedule": {
+        "cycles": 1,
+        "pretraining": {"epochs": 5, "rate": "one_cycle"},
+        "warmup": {"epochs": 5},
+        "joint": {"epochs": 5},
+        "classifier": {"epochs": 10},
+    },
+    "compute": {"accelerator": "cpu"},
+}
+
+
 def wait_for(process, metrics: Path, stage: str, before: int) -> None:
-    """Waits until a new row of ``stage`` is there, not the stage's last."""
-    deadline = time.monotonic() + 120
+    """Waits until a new row of ``stage`` is there."""
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
-        assert process.poll() is None, process.stderr.read()
+        assert process.is_alive()
         if metrics.exists():
             lines = [line for line in metrics.read_text().splitlines()[1:] if line.count(",") > 10]
             rows = [line.split(",") for line in lines]
             if rows and rows[-1][1] == stage and int(rows[-1][0]) >= before:
                 return
-        time.sleep(0.005)
-    raise AssertionError(f"no epoch of {stage} in two minutes")
+        time.sleep(0.002)
+    raise AssertionError(f"no epoch of {stage} in five minutes")
 
 
-def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(tmp_path):
-    values = {
-        "data": {"size": [32, 32], "options": {"train": 48, "validation": 16, "test": 16}},
-        "model": {"prototypes_per_class": 2, "prototype_channels": 8},
-        "augmentation": {"rotation": 10.0, "flip": 0.5},
-        "optimization": {"batch_size": 8, "learning_rate": 0.003, "weight_decay": 0.01},
-        "schedule": {
-            "cycles": 1,
-            "pretraining": {"epochs": 6, "rate": "one_cycle"},
-            "warmup": {"epochs": 6},
-            "joint": {"epochs": 6},
-            "classifier": {"epochs": 12},
-        },
-        "compute": {"accelerator": "cpu"},
-    }
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(values))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    killed, done = tmp_path / "killed", 0
+def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    context = multiprocessing.get_context("forkserver")  # forks processes that have imported all that is slow
+    context.set_forkserver_preload(["protopfaith.training", "lightning.fabric", "torch.utils.tensorboard"])
+    recipe, folder, done = recipe_from_dict(KILLED), tmp_path / "killed", 0
     for stage in ("pretraining", "warmup", "joint", "classifier"):
-        how = "resume" if done else "new"
-        command = [sys.executable, "-c", TRAIN, str(tmp_path / "recipe.yaml"), str(killed), how]
-        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-            wait_for(process, killed / "metrics.csv", stage, done)
-            process.send_signal(signal.SIGKILL)
-        table = pd.read_csv(killed / "metrics.csv", on_bad_lines="skip")
+        process = context.Process(
+            target=train, args=(recipe, folder, done > 0), kwargs={"data": data, "progress": False}
+        )
+        process.start()
+        wait_for(process, folder / "metrics.csv", stage, done)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        table = pd.read_csv(folder / "metrics.csv", on_bad_lines="skip")
         done = len(table)
         assert table.stage.iloc[-1] == stage
-    assert not Run(killed).finished
+    assert not Run(folder).finished
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        resumed = train(None, killed, resume=True, progress=False)
-        whole = train(load_recipe(tmp_path / "recipe.yaml"), tmp_path / "whole", progress=False)
+        resumed = train(None, folder, resume=True, data=data, progress=False)
+        whole = train(recipe, tmp_path / "whole", data=data, progress=False)
     finally:
         torch.set_num_threads(threads)
     assert resumed.finished
@@ -295,7 +283,7 @@ def test_evidence_needs_the_plain_classifier(recipe, data, tmp_path):
 
 def test_diverged_training_is_one_sentence(recipe, data, tmp_path):
     wild = changed(recipe, "schedule.pretraining.learning_rate=1e30")
-    with pytest.raises(ProtoPFaithError, match="The loss became (nan|inf) in epoch"):
+    with pytest.raises(ProtoPFaithError, match=r"The loss became (nan|inf) in epoch"):
         train(wild, tmp_path / "run", data=data, progress=False)
 
 

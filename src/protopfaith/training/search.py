@@ -106,8 +106,8 @@ def train_grid(
 ) -> pd.DataFrame:
     """Trains a run for every point of a search space, in ``folder/000`` and so on.
 
-    Returns the table of runs, best validation balanced accuracy first; ``runs.csv`` holds it after each run. The
-    test set is not touched.
+    Returns the table of runs, best validation balanced accuracy first; ``runs.csv`` holds it after each run.
+    The test set is not touched.
     """
     import pandas as pd
 
