@@ -80,7 +80,13 @@ def test_one_player_takes_the_total():
 
 def test_progress_is_reported():
     seen = []
-    estimate(network_game(), "owen", budget=2000, precision=1e-3, progress=lambda done, most: seen.append((done, most)))
+    estimate(
+        network_game(),
+        "owen",
+        budget=2000,
+        precision=1e-3,
+        progress=lambda done, most: seen.append((done, most)),
+    )
     assert seen[-1] == (2000, 2000)
     assert len(seen) > 2
     estimate(network_game(), "owen", budget=200, progress=True)

@@ -47,7 +47,9 @@ def test_evaluations_are_counted():
 @pytest.mark.parametrize("batch_size", [1, 3, None])
 def test_batches_do_not_matter(batch_size):
     coalitions = torch.rand(10, 9, generator=torch.Generator().manual_seed(1)) < 0.5
-    assert torch.allclose(network_game(batch_size=batch_size)(coalitions), network_game()(coalitions), atol=1e-5)
+    assert torch.allclose(
+        network_game(batch_size=batch_size)(coalitions), network_game()(coalitions), atol=1e-5
+    )
 
 
 def test_no_coalitions_give_no_values():
@@ -61,7 +63,11 @@ def test_a_smaller_memory_bound_makes_smaller_batches():
 
 @pytest.mark.parametrize(
     "error",
-    [torch.cuda.OutOfMemoryError("CUDA out of memory."), MemoryError(), RuntimeError("can't allocate memory")],
+    [
+        torch.cuda.OutOfMemoryError("CUDA out of memory."),
+        MemoryError(),
+        RuntimeError("can't allocate memory"),
+    ],
 )
 def test_running_out_of_memory_halves_the_batch_and_goes_on(error):
     seen = []

@@ -15,7 +15,7 @@ from protopfaith.registry import Registry, did_you_mean
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.game import Game
 
-DEFAULT_METHOD = "owen"
+DEFAULT_METHOD = "adaptive_owen"
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
 

@@ -42,8 +42,8 @@ def in_batches(
     size: int,
     device: torch.device,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Numbers ``start`` ... ``stop`` - 1 in batches of ``size``, each with ``function`` of it; in smaller batches once
-    memory runs out."""
+    """Numbers ``start`` ... ``stop`` - 1 in batches of ``size``, each with ``function`` of it; in smaller
+    batches once memory runs out."""
     while start < stop:
         numbers = torch.arange(start, min(start + size, stop), device=device)
         values = _unless_out_of_memory(function, numbers)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.moments.draws import FixedSize, low_frequencies
+from protopfaith.moments.draws import FixedSize, sketch
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
@@ -40,11 +40,13 @@ def dasp(
     stop_after: int | None = None,
     checkpoint: str | Path | None = None,
 ) -> Attribution:
-    r""":math:`\psi_i = \frac{1}{D} \sum_d E[f | i \text{ in}, d \text{ others}] - E[f | i \text{ out}, d \text{ others}]`.
+    r""":math:`\psi_i = \frac{1}{D} \sum_d E[f | i \text{ in}, d \text{ others}] - E[f | i \text{ out}, d
+    \text{ others}]`.
 
-    Both expectations come from one moment pass each: 2 D n passes, for D ``sizes`` evenly spaced from no other
-    player to all of them. Nothing is drawn and nothing converges: budget, precision and seed do not matter and
-    standard errors are unknown (NaN); how far the values' sum is off shows in the completeness gap.
+    Both expectations come from one moment pass each: 2 D n passes, for D ``sizes`` evenly spaced from no
+    other player to all of them. Nothing is drawn and nothing converges: budget, precision and seed do not
+    matter and standard errors are unknown (NaN); how far the values' sum is off shows in the completeness
+    gap.
 
     Args:
         sizes: coalition sizes; all of them where there are fewer.
@@ -53,17 +55,20 @@ def dasp(
         factors: common factors that carry correlation through the network; 0 as in the paper.
         batch_size: moment passes at a time; without it as many as the game's memory bound allows.
         fuse: compile the rules, see :func:`protopfaith.moments.fused`; by default where it pays.
-        stop_after: players to do in this call. The result can be continued with ``resume``, and so can what an
-            interruption (Ctrl-C) returns; values of players that are not done are NaN.
-        checkpoint: a file that gets the result so far every minute; go on with ``resume=Attribution.load(file)``.
+        stop_after: players to do in this call. The result can be continued with ``resume``, and so can what
+            an interruption (Ctrl-C) returns; values of players that are not done are NaN.
+        checkpoint: a file that gets the result so far every minute; go on with
+        ``resume=Attribution.load(file)``.
     """
     _check(first_layer, sizes)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
     last = work.size if stop_after is None else min(work.size, work.done + stop_after * len(work.plan))
-    differences = _Differences(game, work.plan, first_layer, factors)
+    differences = _Differences(game, work.plan, first_layer, factors, seed)
     options = {"sizes": sizes, "first_layer": first_layer, "factors": factors}
     if fuse is None:
-        fuse = game.device.type == "cuda" and last - work.done > WORTH_FUSING and find_spec("triton") is not None
+        fuse = (
+            game.device.type == "cuda" and last - work.done > WORTH_FUSING and find_spec("triton") is not None
+        )
     saved = time.monotonic()
     try:
         with fused(fuse), torch.no_grad():
@@ -84,7 +89,8 @@ def dasp(
 
 
 def coalition_sizes(n_players: int, count: int) -> Tensor:
-    """``count`` whole numbers evenly spaced from 0 to n - 1 (all other players), or all where there are fewer."""
+    """``count`` whole numbers evenly spaced from 0 to n - 1 (all other players), or all where there are
+    fewer."""
     if count >= n_players:
         return torch.arange(n_players).double()
     return torch.linspace(0, n_players - 1, count, dtype=torch.float64).round()
@@ -93,12 +99,12 @@ def coalition_sizes(n_players: int, count: int) -> Tensor:
 class _Differences:
     """E[f | i in] - E[f | i out] for pairs of player and size, given by number, (m, outputs)."""
 
-    def __init__(self, game: Game, plan: Tensor, first_layer: str, factors: int):
+    def __init__(self, game: Game, plan: Tensor, first_layer: str, factors: int, seed: int):
         self.game, self.plan, self.pixels = game, plan, first_layer == "pixels"
         self.image = player_image(game)
         self.directions = None
         if factors:
-            self.directions = low_frequencies(game.players.centers, factors, centered=True).to(game.image)
+            self.directions = sketch(game.players.labels, factors, seed, centered=True).to(game.image)
 
     def __call__(self, pairs: Tensor) -> Tensor:
         player, size = pairs // len(self.plan), self.plan[pairs % len(self.plan)]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.moments.draws import Independent, low_frequencies
+from protopfaith.moments.draws import Independent, sketch
 from protopfaith.moments.presence import PlayerImage
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
@@ -37,21 +37,23 @@ def moment_path(
     batch_size: int | None = None,
     fuse: bool = False,
 ) -> Attribution:
-    r""":math:`\psi_i = \int_0^1 \partial F / \partial q_i (q, ..., q) \, dq`, F(q) the expectation of f when every player
-    is present with its probability q_i, independently (Owen's multilinear extension).
+    r""":math:`\psi_i = \int_0^1 \partial F / \partial q_i (q, ..., q) \, dq`, F(q) the expectation of f
+    when every player is present with its probability q_i, independently (Owen's multilinear extension).
 
-    F comes from moment propagation, which is differentiable: a backward pass gives all players at once, so the cost is
-    nodes times outputs, not players. The integral is taken over :math:`\theta`, :math:`q = \sin^2 \theta`, since the integrand
-    grows like a square root's derivative at both ends, by Gauss-Legendre nodes. Its sum over players must be
-    F(1) - F(0), and that holds for every part of the path: parts where it does not are halved until the gaps, added
-    up, are at most ``precision`` times the range that F runs through, or ``budget`` passes are spent.
+    F comes from moment propagation, which is differentiable: a backward pass gives all players at once, so
+    the cost is nodes times outputs, not players. The integral is taken over :math:`\theta`, :math:`q =
+    \sin^2 \theta`, since the integrand grows like a square root's derivative at both ends, by
+    Gauss-Legendre nodes. Its sum over players must be F(1) - F(0), and that holds for every part of the
+    path: parts where it does not are halved until the gaps, added up, are at most ``precision`` times the
+    range that F runs through, or ``budget`` passes are spent.
 
-    Without ``precision`` there is one part with ``nodes`` nodes. The values are not redistributed: the completeness gap
-    is what the nodes leave. ``evaluations`` counts all moment passes, the options record the nodes of the final rule.
+    Without ``precision`` there is one part with ``nodes`` nodes. The values are not redistributed: the
+    completeness gap is what the nodes leave. ``evaluations`` counts all moment passes, the options record
+    the nodes of the final rule.
     """
     if nodes < 1:
         raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
-    path = _Path(game, factors, batch_size)
+    path = _Path(game, factors, batch_size, seed)
     with fused(fuse):
         parts = [path.part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())]
         while precision is not None and _error(parts) > precision and path.passes < budget:
@@ -93,11 +95,11 @@ class _Part:
 class _Path:
     """F and its derivative along the diagonal."""
 
-    def __init__(self, game: Game, factors: int, batch_size: int | None):
+    def __init__(self, game: Game, factors: int, batch_size: int | None, seed: int):
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = None
         if factors:
-            self.directions = low_frequencies(game.players.centers, factors, centered=False).to(game.image)
+            self.directions = sketch(game.players.labels, factors, seed).to(game.image)
         self.batch_size = batch_size
 
     @torch.no_grad()
@@ -118,7 +120,9 @@ class _Path:
         means = [torch.stack([at_start, at_end])]
 
         def add(numbers: Tensor) -> Tensor:
-            mean, derivative = _derivative(self.game, self.image, probability[numbers], weight[numbers], self.directions)
+            mean, derivative = _derivative(
+                self.game, self.image, probability[numbers], weight[numbers], self.directions
+            )
             return torch.cat([mean.double().flatten(), derivative.double().flatten()])
 
         if self.batch_size is None:
@@ -166,9 +170,7 @@ def _range(parts: Sequence[_Part]) -> Tensor:
     return torch.stack([p.high for p in parts]).amax(0) - torch.stack([p.low for p in parts]).amin(0)
 
 
-def _refined(
-    path: _Path, parts: Sequence[_Part], precision: float, nodes: int, budget: int
-) -> list[_Part]:
+def _refined(path: _Path, parts: Sequence[_Part], precision: float, nodes: int, budget: int) -> list[_Part]:
     """Halves every part that has more than its share of the gap: at least the worst one."""
     span = _range(parts).clamp_min(1e-30)
     shares = [float((part.gap.abs() / span).max()) for part in parts]
