@@ -1,1 +1,41 @@
-"""Is it right, and is it faithful? Classification, AOPC, agreement with the truth, axioms."""
+"""Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
+
+from protopfaith.evaluation.agreement import Agreement, Truth, agreement, true_values
+from protopfaith.evaluation.aopc import (
+    aopc,
+    insertion_score,
+    paper_aopc,
+    removal_curves,
+    removal_ranks,
+)
+from protopfaith.evaluation.axioms import AXIOMS, AxiomCheck, check_axioms
+from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Explained, Options
+from protopfaith.evaluation.faithfulness import faithfulness
+from protopfaith.evaluation.sanity import prototype_health, randomization, share_inside, stability
+from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+
+__all__ = [
+    "AXIOMS",
+    "DEFAULT_EXPLAINERS",
+    "EXPLAINERS",
+    "Agreement",
+    "AxiomCheck",
+    "Explained",
+    "ExplainerResult",
+    "Faithfulness",
+    "Options",
+    "Truth",
+    "agreement",
+    "aopc",
+    "check_axioms",
+    "faithfulness",
+    "insertion_score",
+    "paper_aopc",
+    "prototype_health",
+    "randomization",
+    "removal_curves",
+    "removal_ranks",
+    "share_inside",
+    "stability",
+    "true_values",
+]

@@ -54,6 +54,7 @@ class Case:
     image: Tensor
     prototypes: tuple[int, int]
     options: Options
+    given: Explained | None = None
 
     def explain(
         self, model: Explainable, prototypes: Sequence[int], image: Tensor | None = None
@@ -63,7 +64,7 @@ class Case:
     @cached_property
     def own(self) -> Explained:
         """The first prototype on the image."""
-        return self.explain(self.model, self.prototypes[:1])
+        return self.given or self.explain(self.model, self.prototypes[:1])
 
     @property
     def players(self) -> Players:
@@ -90,6 +91,13 @@ AXIOMS: Registry[Measure] = Registry("axiom")
 """Functions of a case to (violation, its standard error), both as shares of the largest value."""
 
 
+def on_grid(options: Options, image: Tensor) -> Options:
+    """The same options with :data:`GRID` by :data:`GRID` windows as players."""
+    height, width = image.shape[-2:]
+    size = (math.ceil(height / GRID), math.ceil(width / GRID))
+    return replace(options, players=Players.windows((height, width), size))
+
+
 def check_axioms(
     explainer: Explainer,
     model: ProtoPNet,
@@ -98,15 +106,15 @@ def check_axioms(
     options: Options,
     *,
     axioms: Sequence[str] | None = None,
+    own: Explained | None = None,
     tolerance: float = TOLERANCE,
 ) -> list[AxiomCheck]:
     """All axioms (or some) for one explainer on one image (C x H x W) and two prototypes.
 
-    Of ``options`` all counts but the players: they are :data:`GRID` by :data:`GRID` windows.
+    The players must be windows; few, as :func:`on_grid` gives, keep sampling precise. ``own`` is the
+    explanation of the first prototype, where it is known already.
     """
-    height, width = image.shape[-2:]
-    players = Players.windows((height, width), (math.ceil(height / GRID), math.ceil(width / GRID)))
-    case = Case(explainer, model, image, prototypes, replace(options, players=players))
+    case = Case(explainer, model, image, prototypes, options, own)
     return [_checked(name, case, tolerance) for name in (AXIOMS if axioms is None else axioms)]
 
 

@@ -1,0 +1,199 @@
+"""How faithful is it? Every explainer, every metric, on one run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.bench import Bench, Plan, Step
+from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options
+from protopfaith.evaluation.figures import curves_figure, examples_figure, scores_figure
+from protopfaith.evaluation.page import render
+from protopfaith.evaluation.sanity import prototype_health
+from protopfaith.evaluation.store import Store
+from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects
+from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.files import atomic, sha256
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Players
+from protopfaith.training import Run
+
+SAMPLE = 512  # training images for the mean color and the variation of distances
+VERSION = 1  # of what is computed: another one computes anew
+
+
+def faithfulness(
+    run: Run | Path | str,
+    out_folder: Path | str | None = None,
+    *,
+    prototypes: int | Sequence[int] | None = 8,
+    explainers: Sequence[str] | None = None,
+    seed: int = 0,
+    steps: int = 50,
+    window: int | None = None,
+    budget: int = 2048,
+    truth_budget: int = 8192,
+    sizes: int = 8,
+    checked: int = 3,
+    quantus: bool = False,
+    device: torch.device | str = "cpu",
+    memory: int | None = None,
+    autocast: torch.dtype | None = None,
+    progress: bool = True,
+) -> Faithfulness:
+    """Judges explainers on a run by AOPC, agreement with true Shapley values, axioms and sanity checks.
+
+    Writes a page, figures and CSV. What is computed is kept in the folder as it comes: the same call goes on
+    where it was interrupted, and more prototypes or explainers add to what is there.
+
+    Args:
+        run: a training run, or its folder
+        out_folder: for page, figures, CSV and results; ``faithfulness`` in the run's folder by default
+        prototypes: how many, drawn at random among distinct ones; their indices; None for all
+        explainers: names of :data:`EXPLAINERS`; all but those that test the metrics by default
+        steps: T, the steps of a removal curve
+        window: the side of the windows that are players, in pixels; 16, or an eighth of small images
+        budget: evaluations of the network an image, for explainers that sample
+        truth_budget: evaluations an image for the true Shapley values; 0 leaves agreement out
+        sizes: coalition sizes of DASP
+        checked: images for axioms and sanity checks
+        quantus: adds metrics of the Quantus library
+        memory: bytes that a batch may take
+        autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
+    for name in names:
+        EXPLAINERS[name]  # an unknown name is told before the work starts
+    folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
+    model, data, preprocessing = run.model(device), run.data(), run.preprocessing()
+    chosen = choose_prototypes(model, prototypes, seed)
+    subjects = find_subjects(model, data, chosen, preprocessing)
+    players = Players.windows(subjects[0].image.shape[-2:], window or default_window(subjects[0].image))
+    options = Options(players, budget=budget, sizes=sizes, seed=seed, memory=memory, autocast=autocast)
+    sample = _sample(data.train, preprocessing, model.prototypes.device)
+    color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)
+    plan = Plan(options, steps, truth_budget, checked, tuple(round(c, 4) for c in color.tolist()), quantus)
+    store = Store(folder / "results", {"model": sha256(run.model_path), "version": VERSION})
+
+    with _progress(progress) as (begin, step):
+        bench = Bench(model, subjects, plan, store, step)
+        begin(len(subjects) * bool(truth_budget) + len(names) * bench.steps_of())
+        truth = bench.truth() if truth_budget else None
+        results, skipped = _results(bench, names, truth)
+    found = Faithfulness(
+        folder=folder,
+        prototypes=tuple(bench.prototypes),
+        classes=len(model.class_names),
+        prototypes_per_class=len(model.prototypes) / len(model.class_names),
+        steps=steps,
+        players=players.description,
+        results=results,
+        skipped=skipped,
+        reliability=torch.zeros(0) if truth is None else truth.reliability,
+        truth_evaluations=0 if truth is None else truth.evaluations,
+        object_share=_object_share(subjects),
+        health=prototype_health(model, sample),
+        settings=_settings(run, plan, device),
+    )
+    _write(found, bench, model, f"Faithfulness of explanations: {run.folder.name}")
+    return found
+
+
+def default_window(image: Tensor) -> int:
+    """16 pixels, or an eighth of a small image's side."""
+    side = min(image.shape[-2:])
+    return 16 if side >= 160 else max(side // 8, 1)
+
+
+def _results(
+    bench: Bench, names: Sequence[str], truth: Any
+) -> tuple[tuple[ExplainerResult, ...], dict[str, str]]:
+    results, skipped = [], {}
+    for name in names:
+        try:
+            results.append(bench.result(name, truth))
+        except ProtoPFaithError as problem:  # a package that is missing, an operation without a moment rule
+            skipped[name] = str(problem).splitlines()[0]
+    if not results:
+        raise ProtoPFaithError(f"No explainer could run: {next(iter(skipped.values()))}")
+    return tuple(results), skipped
+
+
+def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device) -> list[Tensor]:
+    """Training images, evenly over the set, normalized, in batches."""
+    indices = range(0, len(images), -(-len(images) // SAMPLE))
+    batches = [list(indices)[i : i + 64] for i in range(0, len(indices), 64)]
+    return [preprocessing.normalize(torch.stack([images.image(i) for i in b])).to(device) for b in batches]
+
+
+def _object_share(subjects: Sequence[Subject]) -> float:
+    masks = [subject.foreground for subject in subjects if subject.foreground is not None]
+    return float(torch.stack(masks).double().mean()) if masks else float("nan")
+
+
+def _settings(run: Run, plan: Plan, device: torch.device | str) -> dict[str, Any]:
+    decisive = plan.of_explainer("all")
+    for internal in ("explainer", "players"):
+        decisive.pop(internal)
+    return {
+        "run": run.folder.name,
+        "device": str(device),
+        "players": plan.options.players.description,
+        "steps": plan.steps,
+        "truth_budget": plan.truth_budget,
+        "checked": plan.checked,
+        "mean_color": plan.mean_color,
+        **decisive,
+    }
+
+
+def _write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> None:
+    """CSV, figures and the page."""
+    pixels = [subject.pixels for subject in bench.subjects for _ in subject.prototypes]
+    classes = [model.class_names[int(model.prototype_classes[p])] for p in bench.prototypes]
+    captions = [f"prototype {p}\n{name}" for p, name in zip(bench.prototypes, classes, strict=True)]
+    maps = {result.name: bench.maps(result.name) for result in found.results}
+    figures = {
+        "Scores": scores_figure(found),
+        "Removal curves": curves_figure(found),
+        "Maps of the source images": examples_figure(pixels, maps, captions),
+    }
+    for name, figure in zip(("scores", "curves", "examples"), figures.values(), strict=True):
+        with atomic(found.folder / f"{name}.png") as partial:
+            figure.savefig(partial, format="png")
+    for name, frame in (("explainers", found.frame()), ("prototypes", found.prototypes_frame())):
+        with atomic(found.folder / f"{name}.csv") as partial:
+            frame.to_csv(partial, index=name == "explainers")
+    with atomic(found.folder / "settings.json") as partial:
+        partial.write_text(json.dumps(found.settings, indent=1, default=str), encoding="utf-8")
+    with atomic(found.page) as partial:
+        partial.write_text(render(found, figures, title), encoding="utf-8")
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[tuple[Any, Step]]:
+    """Functions to tell how many steps there will be, and that one begins."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, transient=True, disable=not shown) as bar:
+        task = bar.add_task("preparing", total=None)
+        started = [False]
+
+        def begin(total: int) -> None:
+            bar.update(task, total=total)
+
+        def step(what: str) -> None:
+            bar.update(task, description=what, advance=1 if started[0] else 0)
+            started[0] = True
+
+        yield begin, step

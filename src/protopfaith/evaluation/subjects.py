@@ -1,0 +1,90 @@
+"""What is judged: prototypes on the images that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.sanity import box_mask
+from protopfaith.explanation.sources import SourceImages
+from protopfaith.network import ProtoPNet, distinct_prototypes
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A training image with the prototypes that are parts of it."""
+
+    prototypes: tuple[int, ...]
+    path: str
+    image: Tensor  # normalized, C x H x W, on the network's device
+    pixels: Tensor  # uint8, C x H x W
+    foreground: Tensor | None  # bool H x W: where the object is, if that is known
+    others: tuple[int, ...]  # prototypes of other classes, to test combinations with
+
+
+def choose_prototypes(
+    model: ProtoPNet, prototypes: int | Sequence[int] | None = None, seed: int = 0
+) -> list[int]:
+    """A random sample of so many prototypes, given ones, or all (None); of equal ones only the first.
+
+    Samples are nested: the first 8 of 100 are those that a sample of 8 gives.
+    """
+    known = [index for index, source in enumerate(model.sources) if source is not None]
+    if not known:
+        raise ProtoPFaithError(
+            "This network's prototypes have no source images, as they were never projected; train it to the "
+            "end of a cycle first."
+        )
+    if prototypes is not None and not isinstance(prototypes, int):
+        unknown = sorted(set(prototypes) - set(known))
+        if unknown:
+            raise ProtoPFaithError(
+                f"There is no prototype {unknown[0]} with a source image; choose from 0 to "
+                f"{len(model.sources) - 1}."
+            )
+        return list(prototypes)
+    duplicates = distinct_prototypes(model, 1e-6 * model.prototypes.shape[1]).duplicates
+    distinct = torch.tensor([index for index in known if index not in set(duplicates)])
+    generator = torch.Generator().manual_seed(seed)
+    shuffled = distinct[torch.randperm(len(distinct), generator=generator)]
+    return shuffled[:prototypes].tolist()
+
+
+def find_subjects(
+    model: ProtoPNet, data: ImageData, prototypes: Sequence[int], preprocessing: Preprocessing
+) -> list[Subject]:
+    """The source images of the prototypes, each once, in the order in which they first come."""
+    sources = SourceImages.of(data)
+    by_image: dict[tuple[int, int], tuple[ImageSet, int, list[int]]] = {}
+    for prototype in prototypes:
+        source = model.sources[prototype]
+        assert source is not None
+        images, index = sources.find(source, prototype)
+        by_image.setdefault((id(images), index), (images, index, []))[2].append(prototype)
+    return [_subject(model, *found, preprocessing) for found in by_image.values()]
+
+
+def _subject(
+    model: ProtoPNet, images: ImageSet, index: int, prototypes: list[int], preprocessing: Preprocessing
+) -> Subject:
+    pixels = images.image(index)
+    image = preprocessing.normalize(pixels).to(model.prototypes.device)
+    classes = model.prototype_classes.cpu()
+    others = torch.where(classes != classes[prototypes[0]])[0].tolist()
+    return Subject(
+        tuple(prototypes), images.paths[index], image, pixels, foreground(images, index), tuple(others)
+    )
+
+
+def foreground(images: ImageSet, index: int) -> Tensor | None:
+    """The pixels of the object, from part masks or else from boxes; None where neither is known."""
+    parts = images.mask(index)
+    if parts:
+        return torch.stack(list(parts.values())).any(0)
+    boxes = images.boxes(index)
+    return box_mask(boxes, images.image(index).shape[-2:]) if len(boxes) else None
