@@ -21,18 +21,20 @@ _NAMESPACES = (torch, torch.Tensor, torch.nn.functional, torch.special)
 def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     """Registers a rule for torch functions, or for all forms of a name.
 
-    A name stands for the function in ``torch``, ``torch.nn.functional`` and ``torch.special``, the method, and the
-    in-place forms. The rule receives the torch function that was called, then its arguments, of which at
-    least one is a :class:`Gaussian`, and returns a Gaussian; in-place forms take care of themselves.
+    A name stands for the function in ``torch``, ``torch.nn.functional`` and ``torch.special``, the method,
+    and the in-place forms. The rule receives the torch function that was called, then its arguments, of
+    which at least one is a :class:`Gaussian`, and returns a Gaussian; in-place forms take care of
+    themselves.
 
     >>> from protopfaith.moments import Gaussian
-    >>> @rule(torch.deg2rad)
+    >>> @rule("deg2rad")
     ... def deg2rad(function, x):
     ...     "mean = m pi / 180; variance = v (pi / 180)^2"
     ...     return Gaussian(function(x.mean), x.variance * (torch.pi / 180) ** 2)
-    >>> Gaussian(torch.tensor([180.0]), torch.tensor([0.0])).deg2rad().mean
+    >>> Gaussian(torch.tensor([180.0]), 1.0).deg2rad().mean
     tensor([3.1416])
-    >>> del RULES[torch.deg2rad]
+    >>> for form in forms("deg2rad"):
+    ...     del RULES[form]
     """
 
     def register(function: Rule) -> Rule:

@@ -1,13 +1,13 @@
 r"""Ways to draw who is present: coalitions of one size without replacement, or everybody independently.
 
-Both give mean and variance of a first-layer unit in closed form from the sums over players of its contributions c and c^2.
-With K directions in player space (orthonormal rows), they also give common factors: the covariance of two units is
-:math:`\sigma^2 \sum_i c_{ui} c_{wi}`, of which :math:`F_{ku} = \sigma \sum_i d_{ki} c_{ui}` keeps the part along these directions.
+Both give mean and variance of a first-layer unit in closed form from the sums over players of its
+contributions c and c^2. With K directions in player space they also give common factors :math:`F_{ku} =
+\sigma \sum_i d_{ki} c_{ui}`, from which the covariance of two units, :math:`\sigma^2 \sum_i c_{ui} c_{wi}`,
+is known: see :func:`sketch`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,19 +15,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from protopfaith.moments.coloring import spread_apart
 from protopfaith.moments.gaussian import Gaussian
 from protopfaith.moments.presence import Contributions
 
 
 @dataclass
 class FixedSize:
-    r"""Coalitions of ``sizes`` (B,) out of the n = N - 1 players other than ``players`` (B,), drawn without replacement;
-    that player itself is present where ``inside`` (B,).
+    r"""Coalitions of ``sizes`` (B,) out of the n = N - 1 players other than ``players`` (B,), drawn without
+    replacement; that player itself is present where ``inside`` (B,).
 
-    With sums over the others, mean = :math:`\frac{d}{n} \sum c` and variance =
-    :math:`\frac{d (n - d)}{n - 1} \left(\frac{1}{n} \sum c^2 - (\frac{1}{n} \sum c)^2\right)`. No count of pixels or units is divided
-    by, so a player may cover a whole receptive field. ``pixels``: as if every pixel and channel were a player of its own in the
-    first layer (what the authors' code in effect does).
+    With sums over the others, mean = :math:`\frac{d}{n} \sum c` and variance = :math:`\frac{d (n - d)}{n -
+    1} \left(\frac{1}{n} \sum c^2 - (\frac{1}{n} \sum c)^2\right)`. No count of pixels or units is divided
+    by, so a player may cover a whole receptive field. ``pixels``: as if every pixel and channel were a
+    player of its own in the first layer (what the authors' code in effect does).
     """
 
     players: Tensor
@@ -75,9 +76,11 @@ class Tap(NamedTuple):
 
 @dataclass
 class Independent:
-    r"""Every player present with ``probability`` q (B,), independently: mean = q sum(c), variance = q (1 - q) sum(c^2).
+    r"""Every player present with ``probability`` q (B,), independently: mean = q sum(c), variance = q (1 -
+    q) sum(c^2).
 
-    What the first layers made of it is kept in ``taps``, so that derivatives with respect to the presence of each player
+    What the first layers made of it is kept in ``taps``, so that derivatives with respect to the presence
+    of each player
     follow from derivatives with respect to mean, variance and factors: see :meth:`derivatives`.
     """
 
@@ -127,8 +130,9 @@ class Independent:
         return sums
 
     def derivatives(self, summed: Sequence[Sequence[Tensor]]) -> Tensor:
-        r"""The derivative of m outputs by the presence of every player, (m, n), from their :meth:`summed` gradients:
-        :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\, \partial/\partial v_u`."""
+        r"""The derivative of m outputs by the presence of every player, (m, n), from their :meth:`summed`
+        gradients: :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\,
+        \partial/\partial v_u`."""
         total: Tensor | float = 0.0
         columns = iter([torch.stack(column) for column in zip(*summed, strict=True)])
         for tap in self.taps:
@@ -141,49 +145,24 @@ class Independent:
         return total  # type: ignore[return-value]
 
 
-def low_frequencies(centers: Tensor, count: int, *, centered: bool) -> Tensor:
-    """``count`` orthonormal directions in player space, (K, n): neighboring players vary together.
+def sketch(labels: Tensor, count: int, seed: int = 0, *, centered: bool = False) -> Tensor:
+    r"""``count`` directions in player space, (K, n), along which common factors follow the players.
 
-    Low frequencies (a cosine transform) over the players' ``centers`` (n, dims), made orthonormal; with ``centered`` all are
-    orthogonal to the sum of all players, which does not vary at a fixed size. K is at most n (less one).
+    Every player belongs to one direction, with a random sign: players of one direction lie as far apart as
+    possible, so units that share a player share its factor, and only units that see several players of one
+    direction see their contributions mixed, with signs that cancel on average (a count sketch of the
+    covariance). With as many directions as players the covariance of a first layer is exact. ``centered``:
+    less the mean, for draws of a fixed size, whose sum does not vary.
     """
-    n = len(centers)
-    count = min(count, n - 1 if centered else n)
-    low, high = centers.amin(0), centers.amax(0)
-    places = (centers - low) / (high - low).clamp_min(1e-12)
-    waves = _waves(places[:, (high > low)], 4 * count + 16)
+    n = int(labels.max()) + 1
+    group = torch.arange(n) if count >= n else spread_apart(labels, count).cpu()
+    generator = torch.Generator().manual_seed(seed)
+    signs = torch.randint(0, 2, (n,), generator=generator) * 2.0 - 1
+    directions = torch.zeros(int(group.max()) + 1, n)
+    directions[group, torch.arange(n)] = signs
     if centered:
-        waves = waves - waves.mean(1, keepdim=True)
-    if count >= (n - 1 if centered else n):
-        full = torch.eye(n, dtype=waves.dtype, device=waves.device)
-        waves = full - 1 / n if centered else full
-        if not centered:
-            return waves
-    # The left singular vectors would mix frequencies; Gram-Schmidt in order of frequency keeps the lowest.
-    chosen: list[Tensor] = []
-    for wave in waves:
-        for other in chosen:
-            wave = wave - (wave @ other) * other
-        norm = wave.norm()
-        if norm > 1e-6 * math.sqrt(n):
-            chosen.append(wave / norm)
-        if len(chosen) == count:
-            break
-    return torch.stack(chosen)
-
-
-def _waves(places: Tensor, count: int) -> Tensor:
-    """Products of cosines over the unit cube, lowest frequencies first."""
-    dims = places.shape[1]
-    side = int(count ** (1 / max(dims, 1))) + 2
-    grid = (
-        torch.cartesian_prod(*(torch.arange(side),) * dims).reshape(-1, max(dims, 1))
-        if dims
-        else torch.zeros(1, 1)
-    )
-    order = grid.double().square().sum(1).argsort(stable=True)[:count]
-    frequencies = grid[order].to(places)
-    return torch.cos(math.pi * places[None] * frequencies[:, None, :dims]).prod(-1)
+        directions = directions - directions.mean(1, keepdim=True)
+    return directions
 
 
 def _gaussian(mean: Tensor, variance: Tensor, factors: Tensor | None) -> Gaussian:

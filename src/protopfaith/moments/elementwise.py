@@ -1,7 +1,9 @@
-"""Rules that act on every variable by itself: closed forms with closed derivatives, optionally fused into one kernel.
+"""Rules that act on every variable by itself: closed forms with closed derivatives, optionally fused into
+one kernel.
 
-Autograd through a rule's formula would keep a dozen tensors per activation and divide zero by zero at its limits. So a
-rule brings its four slopes in closed form, and only its arguments are kept for the backward pass.
+Autograd through a rule's formula would keep a dozen tensors per activation and divide zero by zero at its
+limits. So a rule brings its four slopes in closed form, and only its arguments are kept for the backward
+pass.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def fused(enabled: bool = True) -> Iterator[None]:
 
 
 class _Closed(torch.autograd.Function):
-    """``moments(*tensors, *numbers)`` forward; ``slopes(...)``, the matrix of derivatives row by row, backward."""
+    """``moments(*tensors, *numbers)`` forward; ``slopes(...)``, the matrix of derivatives row by row,
+    backward."""
 
     @staticmethod
     def forward(ctx: Any, moments: Formula, slopes: Formula, numbers: tuple, *tensors: Tensor) -> Any:

@@ -1,8 +1,8 @@
 r"""Closed forms for one-sided, two-sided and pairwise maxima of Gaussian variables, and their slopes.
 
-All take and return tensors of one shape. With :math:`\sigma^2` = ``variance``, ``x`` is a distance from the kink in standard deviations, never
-negative, and :math:`Q, h, \varphi` are the :func:`tails` there. Written this way zero variance gives the plain function
-exactly, nothing cancels, and no variance can be negative.
+All take and return tensors of one shape. With :math:`\sigma^2` = ``variance``, ``x`` is a distance from the
+kink in standard deviations, never negative, and :math:`Q, h, \varphi` are the :func:`tails` there. Written
+this way zero variance gives the plain function exactly, nothing cancels, and no variance can be negative.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Slopes = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def relu(mean: Tensor, variance: Tensor) -> Pair:
-    r"""mean = max(m, 0) + sigma h; variance = v (1 - Q - x h - h^2) above zero and v (E max(Z - x, 0)^2 - h^2) below it."""
+    r"""mean = max(m, 0) + sigma h; variance = v (1 - Q - x h - h^2) above zero and v (E max(Z - x, 0)^2 -
+    h^2) below it."""
     a = deviations(mean, safe_deviation(variance))
     t = tails(a.abs())
     share = torch.where(a > 0, winner_share(a.abs(), t), loser_share(t))
@@ -25,7 +26,8 @@ def relu(mean: Tensor, variance: Tensor) -> Pair:
 
 
 def relu_slopes(mean: Tensor, variance: Tensor) -> Slopes:
-    r"""dE/dm = Phi(a); dE/dv = phi / (2 sigma); dV/dm = 2 E Phi(-a); dV/dv = Phi(a) - E phi / sigma (0 where v = 0)."""
+    r"""dE/dm = Phi(a); dE/dv = phi / (2 sigma); dV/dm = 2 E Phi(-a); dV/dv = Phi(a) - E phi / sigma (0
+    where v = 0)."""
     deviation = safe_deviation(variance)
     a = deviations(mean, deviation)
     t = tails(a.abs())
@@ -66,8 +68,9 @@ def leaky_relu_slopes(mean: Tensor, variance: Tensor, slope: float) -> Slopes:
 
 
 def maximum(mean1: Tensor, variance1: Tensor, mean2: Tensor, variance2: Tensor) -> Pair:
-    r"""Clark's moments of the larger of two independent variables, x = \|m1 - m2\| / s, s^2 = v1 + v2:
-    mean = max(m1, m2) + s h; variance = v_w (1 - Q - x h - h^2) + v_l (E max(Z - x, 0)^2 - h^2), w the one with the larger mean."""
+    r"""Clark's moments of the larger of two independent variables, x = \|m1 - m2\| / s, s^2 = v1 + v2: mean
+    = max(m1, m2) + s h; variance = v_w (1 - Q - x h - h^2) + v_l (E max(Z - x, 0)^2 - h^2), w the one with
+    the larger mean."""
     together = variance1 + variance2
     x = deviations(mean1 - mean2, safe_deviation(together)).abs()
     t = tails(x)
@@ -81,7 +84,8 @@ def maximum_slopes(
     mean1: Tensor, variance1: Tensor, mean2: Tensor, variance2: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     r"""With P_i the probability that i is larger and r_i = v_i / s^2: dE/dm_i = P_i, dE/dv_i = phi / (2 s),
-    dV/dm_i = 2 (P_i (m_i - E) + s r_i phi), dV/dv_i = P_i + phi ((m_i - E) / s - a_i r_i), a_i the signed distance."""
+    dV/dm_i = 2 (P_i (m_i - E) + s r_i phi), dV/dv_i = P_i + phi ((m_i - E) / s - a_i r_i), a_i the signed
+    distance."""
     together = variance1 + variance2
     deviation = safe_deviation(together)
     a = deviations(mean1 - mean2, deviation)

@@ -54,12 +54,14 @@ class Gaussian:
     Torch functions, modules and methods take it in a tensor's place and return a Gaussian, by the rule that
     :data:`RULES` holds for them; a function without a rule raises an error that says how to add one.
 
-    Variables count as independent, unless ``factors`` (K, \*shape) say how they depend on K common, independent
-    standard normal variables: then the covariance of two of them is :math:`\sum_k F_{ku} F_{kw}`, and ``variance`` is
-    still the whole variance of each (so at least :math:`\sum_k F_{ku}^2`).
+    Variables count as independent, unless ``factors`` (K, \*shape) say how they depend on K common,
+    independent
+    standard normal variables: then the covariance of two of them is :math:`\sum_k F_{ku} F_{kw}`, and
+    ``variance`` is still the whole variance of each (so at least :math:`\sum_k F_{ku}^2`).
 
-    Variables made from one another are not known to belong together: ``x + x`` is 2 x, but ``y + x`` with ``y`` a copy of
-    ``x`` adds as independent variables do. The exception is what common factors account for.
+    Variables made from one another are not known to belong together: ``x + x`` is 2 x, but ``y + x`` with
+    ``y`` a copy of ``x`` adds as independent variables do. The exception is what common factors account
+    for.
 
     >>> x = Gaussian(torch.zeros(1, 3, 8, 8), 1.0)
     >>> y = torch.nn.Conv2d(3, 4, 3)(x).relu()
@@ -72,13 +74,14 @@ class Gaussian:
         if variance.shape != mean.shape:
             if variance.dim() > 0:
                 raise ProtoPFaithError(
-                    f"The mean has shape {tuple(mean.shape)} but the variance {tuple(variance.shape)}; give each random "
-                    "variable one of each, or one number for all variances."
+                    f"The mean has shape {tuple(mean.shape)} but the variance {tuple(variance.shape)}; give "
+                    "each random variable one of each, or one number for all variances."
                 )
             variance = variance.expand_as(mean)
         if factors is not None and factors.shape[1:] != mean.shape:
             raise ProtoPFaithError(
-                f"The factors have shape {tuple(factors.shape)}; expected (K, ...) with {tuple(mean.shape)} at the end."
+                f"The factors have shape {tuple(factors.shape)}; expected (K, ...) with "
+                f"{tuple(mean.shape)} at the end."
             )
         self._mean = mean.as_subclass(Tensor) if isinstance(mean, Mean) else mean
         self._variance, self._factors = variance, factors
@@ -121,8 +124,9 @@ class Gaussian:
         """What a linear map makes of it: ``affine`` on the mean, ``squared`` (weights) on the independent
         variance, and ``linear`` (the map without its constant) on the factors.
 
-        ``reach``, where known: how many variables along each of the last dimensions one output sees. ``key``, where
-        there is one, tells this map from others. Both serve inputs that know more than mean and variance.
+        ``reach``, where known: how many variables along each of the last dimensions one output sees.
+        ``key``, where there is one, tells this map from others. Both serve inputs that know more than mean
+        and variance.
         """
         if self._factors is None:
             return Gaussian(affine(self._mean), squared(self._variance))
@@ -217,8 +221,8 @@ class Gaussian:
     def __repr__(self) -> str:
         return f"Gaussian(mean={self._mean!r}, variance={self._variance!r})"
 
-    # Python looks operators up on the class, past __getattr__. Those without a rule raise the error that says so: a
-    # comparison, or the truth of a random variable, has none.
+    # Python looks operators up on the class, past __getattr__. Those without a rule raise the error that
+    # says so: a comparison, or the truth of a random variable, has none.
     __add__ = _operator("__add__")
     __radd__ = _operator("__radd__")
     __iadd__ = _operator("__iadd__")
@@ -252,8 +256,8 @@ class Gaussian:
 
 
 def constant(value: Any, like: Gaussian) -> Gaussian:
-    """A number or tensor as random variables of zero variance; random variables stay, but get zero factors where
-    ``like`` has factors and they have none."""
+    """A number or tensor as random variables of zero variance; random variables stay, but get zero factors
+    where ``like`` has factors and they have none."""
     if isinstance(value, Gaussian):
         if like.factors is None or value.factors is not None:
             return value

@@ -1,10 +1,10 @@
 r"""Tails of the standard normal distribution that keep their digits in float32.
 
-With :math:`\varphi` the density, :math:`I_{-1} = \varphi` and :math:`I_n(x) = \int_x^\infty I_{n-1}(t)\,dt`, so that
-:math:`I_0(x) = Q(x) = P(Z > x)`, :math:`I_1(x) = E\max(Z - x, 0)` and :math:`2 I_2(x) = E\max(Z - x, 0)^2`. The textbook forms
-:math:`I_1 = \varphi - xQ` and :math:`2 I_2 = (1 + x^2) Q - x\varphi` cancel in the tail. The ratios
-:math:`R_n = I_n / I_{n-1}` obey :math:`R_n = 1 / (x + (n+1) R_{n+1})`, in which every term is positive: from
-:math:`R_2` all others follow without losing a digit.
+With :math:`\varphi` the density, :math:`I_{-1} = \varphi` and :math:`I_n(x) = \int_x^\infty
+I_{n-1}(t)\,dt`, so that :math:`I_0(x) = Q(x) = P(Z > x)`, :math:`I_1(x) = E\max(Z - x, 0)` and :math:`2
+I_2(x) = E\max(Z - x, 0)^2`. The textbook forms :math:`I_1 = \varphi - xQ` and :math:`2 I_2 = (1 + x^2) Q -
+x\varphi` cancel in the tail. The ratios :math:`R_n = I_n / I_{n-1}` obey :math:`R_n = 1 / (x + (n+1)
+R_{n+1})`, in which every term is positive: from :math:`R_2` all others follow without losing a digit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Tails(NamedTuple):
 
 
 def tails(x: Tensor) -> Tails:
-    """Density and tail integrals at ``x`` in [0, FAR], each to a few units in the last place (float64: 1e-9)."""
+    """Density and tail integrals at ``x`` in [0, FAR], each to a few units in the last place (float64:
+    1e-9)."""
     second = _second_ratio(x)
     first = 1 / (x + 2 * second)
     density = _DENSITY_AT_ZERO * torch.exp(-0.5 * x * x)
@@ -59,7 +60,8 @@ def density(x: Tensor) -> Tensor:
 
 
 def safe_deviation(variance: Tensor) -> Tensor:
-    """A standard deviation that is never zero, to divide by: zero variance then means infinitely many deviations."""
+    """A standard deviation that is never zero, to divide by: zero variance then means infinitely many
+    deviations."""
     return variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
 
 

@@ -1,8 +1,9 @@
 r"""An image whose players are present at random: what goes into a network in an image's place.
 
-A player is one on/off variable, shared by all its pixels and channels. With :math:`c_{ui}` player i's contribution to unit
-u of the first linear layer, :math:`\sum_i c_{ui}` and :math:`\sum_i c_{ui}^2` are all that mean and variance of that layer need,
-and the second takes a few masked passes: one for each color, where no two players of one color share a receptive field.
+A player is one on/off variable, shared by all its pixels and channels. With :math:`c_{ui}` player i's
+contribution to unit u of the first linear layer, :math:`\sum_i c_{ui}` and :math:`\sum_i c_{ui}^2` are all
+that mean and variance of that layer need, and the second takes a few masked passes: one for each color,
+where no two players of one color share a receptive field.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ CHUNK = 64  # masked images that go through the first layer at a time
 class Contributions:
     """What every player contributes to every unit of a linear layer.
 
-    ``linear`` is the layer without its bias, ``start`` (1, units) its value for the baseline, ``change`` (1, C, H, W) the
-    image minus the baseline, ``labels`` (1, C or 1, H, W) the player of each pixel.
+    ``linear`` is the layer without its bias, ``start`` (1, units) its value for the baseline, ``change``
+    (1, C, H, W) the image minus the baseline, ``labels`` (1, C or 1, H, W) the player of each pixel.
     """
 
     def __init__(
         self,
         linear: Map,
-        start: Tensor,
         squared: Map,
+        *,
+        start: Tensor,
         change: Tensor,
         labels: Tensor,
         reach: Sequence[int] | None,
@@ -134,9 +136,9 @@ class Draw(Protocol):
 class PlayerImage(Gaussian):
     """An image in which players are present at random, for a batch of draws.
 
-    Its first linear layer (convolution, linear, pooling) yields an ordinary :class:`Gaussian`; operations that keep pixels
-    apart (padding, scaling, batch norm, reshaping) leave it what it is. Whatever else comes first sees every pixel as
-    a variable of its own.
+    Its first linear layer (convolution, linear, pooling) yields an ordinary :class:`Gaussian`; operations
+    that keep pixels apart (padding, scaling, batch norm, reshaping) leave it what it is. Whatever else
+    comes first sees every pixel as a variable of its own.
 
     Args:
         image, baseline: (C, H, W)
@@ -186,14 +188,14 @@ class PlayerImage(Gaussian):
     def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
         images = [part for part in parts if isinstance(part, PlayerImage)]
         together = len(images) == len(parts) and all(p._draw is images[0]._draw for p in images)
-        joined = (
-            [join([getattr(p, name) for p in images]) for name in ("_start", "_change", "_full")]
-            if together
-            else []
-        )
-        if not together or joined[0].shape[0] != 1:
-            return Gaussian.joined([p.plain() if isinstance(p, PlayerImage) else p for p in parts], join)
-        return images[0]._like(*joined, images[0]._draw)
+        plain = [part.plain() if isinstance(part, PlayerImage) else part for part in parts]
+        if not together:
+            return Gaussian.joined(plain, join)
+        start = join([p._start for p in images])
+        if start.shape[0] != 1:
+            return Gaussian.joined(plain, join)
+        change, labels = join([p._change for p in images]), join([p._full for p in images])
+        return images[0]._like(start, change, labels, images[0]._draw)
 
     def plain(self) -> Gaussian:
         """Every pixel as a random variable of its own."""
@@ -202,8 +204,8 @@ class PlayerImage(Gaussian):
     def become(self, other: Gaussian, operation: str) -> Gaussian:
         if not isinstance(other, PlayerImage):
             raise ProtoPFaithError(
-                f"{operation} would change the network's input in place, which moment propagation cannot follow; use the "
-                "operation that is not in place there."
+                f"{operation} would change the network's input in place, which moment propagation cannot "
+                "follow; use the operation that is not in place there."
             )
         self._set(other._start, other._change, other._labels, other._draw, other._memory)
         self.__dict__.pop("_plain", None)
@@ -254,7 +256,8 @@ class PlayerImage(Gaussian):
     def _remembered(
         self, affine: Map, linear: Map, squared: Map, reach: Sequence[int] | None, key: tuple | None
     ) -> Contributions:
-        """The contributions to a layer; those to the same layer (``key``) of the same image are worked out once."""
+        """The contributions to a layer; those to the same layer (``key``) of the same image are worked out
+        once."""
         for known, contributions in self._memory:
             if (
                 key is not None
@@ -263,7 +266,14 @@ class PlayerImage(Gaussian):
                 and torch.equal(contributions.labels, self._labels)
             ):
                 return contributions
-        contributions = Contributions(linear, affine(self._start), squared, self._change, self._labels, reach)
+        contributions = Contributions(
+            linear,
+            squared,
+            start=affine(self._start),
+            change=self._change,
+            labels=self._labels,
+            reach=reach,
+        )
         if key is not None:
             self._memory[:] = [*self._memory[-LAYERS:], (key, contributions)]
         return contributions

@@ -1,4 +1,5 @@
-"""Moment rules of Q, so that a whole prototype network runs on random variables; importing this registers them."""
+"""Moment rules of Q, so that a whole prototype network runs on random variables; importing this registers
+them."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from protopfaith.network.precision import full_precision
 def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gaussian:
     r"""y = m - p, summed over channels: mean = sum(v) + sum(y^2); variance = 2 sum(v^2) + 4 sum(v y^2).
 
-    Both expand into 1x1 convolutions, :math:`\sum v y^2 = \sum v m^2 - 2 \sum v m p + \sum v p^2`, so no
-    B x P x L x h x w tensor arises; shifting by the mean prototype keeps the three terms small. Common factors F pass by
-    the gain 2 y, and add to the variance :math:`2 tr(\Sigma^2) + 4 y^T \Sigma y` what lies off the diagonal.
+    Both expand into 1x1 convolutions, :math:`\sum v y^2 = \sum v m^2 - 2 \sum v m p + \sum v p^2`, so no B
+    x P x L x h x w tensor arises; shifting by the mean prototype keeps the three terms small. Common
+    factors F pass by the gain 2 y, and add to the variance :math:`2 tr(\Sigma^2) + 4 y^T \Sigma y` what
+    lies off the diagonal.
     """
     mean, variance = z.moments
     distances = squared_distances(mean, prototypes) + variance.sum(1, keepdim=True)

@@ -27,8 +27,8 @@ def moment_pass(game: Game, image: PlayerImage) -> Tensor:
         output = game.function(image)  # type: ignore[arg-type]
     if not isinstance(output, Gaussian):
         raise ProtoPFaithError(
-            f"The function returned {type(output).__name__} for random variables, but moment propagation needs "
-            "their moments; write the function with torch operations on its argument alone."
+            f"The function returned {type(output).__name__} for random variables, but moment propagation "
+            "needs their moments; write the function with torch operations on its argument alone."
         )
     mean = output.moments[0]
     return mean[:, None] if mean.dim() == 1 else mean
@@ -72,7 +72,7 @@ def _unless_out_of_memory(function: Callable[[Tensor], Tensor], numbers: Tensor)
             raise
         if len(numbers) == 1:
             raise ProtoPFaithError(
-                "Memory ran out on the smallest batch of moment passes; free memory on the device or use a smaller network "
-                "or image."
+                "Memory ran out on the smallest batch of moment passes; free memory on the device or use a "
+                "smaller network or image."
             ) from error
     return None

@@ -1,6 +1,7 @@
 """Activations: rectifiers in closed form, smooth ones by quadrature.
 
-Common factors pass through by the gain E g'(x): for jointly Gaussian variables Cov(g(x), e) = E g'(x) Cov(x, e), exactly.
+Common factors pass through by the gain E g'(x): for jointly Gaussian variables Cov(g(x), e) = E g'(x)
+Cov(x, e), exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ RELU_CLOSE = Asymptote(torch.relu, relu_moments, reach=6.0)
 
 @rule("relu")
 def relu(function: Callable, input: Gaussian) -> Gaussian:
-    """mean = m Phi(a) + s phi(a); variance = s^2 (P + a^2 P Q + a phi (Q - P) - phi^2), a = m/s, P = Phi(a), Q = 1 - P."""
+    """mean = m Phi(a) + s phi(a); variance = s^2 (P + a^2 P Q + a phi (Q - P) - phi^2), a = m/s, P =
+    Phi(a), Q = 1 - P."""
     return _activate(input, formulas.relu, formulas.relu_slopes, _positive)
 
 

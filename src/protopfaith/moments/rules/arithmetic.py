@@ -14,7 +14,8 @@ from protopfaith.moments.gaussian import Gaussian, constant
 
 @rule("add", "__radd__")
 def add(function: Callable, a: Any, b: Any, *, alpha: float = 1) -> Gaussian:
-    """y = a + b: means add; variances of independent variables add, and common factors add before squaring."""
+    """y = a + b: means add; variances of independent variables add, and common factors add before
+    squaring."""
     if a is b:
         return multiply(function, a, 1 + alpha)
     b = multiply(function, b, alpha) if alpha != 1 else b
@@ -44,7 +45,8 @@ def negative(function: Callable, input: Gaussian) -> Gaussian:
 
 @rule("mul", "multiply", "__rmul__")
 def multiply(function: Callable, a: Any, b: Any) -> Any:
-    """y = c x: mean = c m; variance = c^2 v. Of two independent variables: mean = m1 m2, variance = m1^2 v2 + m2^2 v1 + v1 v2."""
+    """y = c x: mean = c m; variance = c^2 v. Of two independent variables: mean = m1 m2, variance = m1^2 v2
+    + m2^2 v1 + v1 v2."""
     if a is b and isinstance(a, Gaussian):
         return square(function, a)
     if isinstance(a, Gaussian) and isinstance(b, Gaussian):

@@ -1,4 +1,5 @@
-"""Linear maps: the mean as usual, independent variance through squared weights, common factors like the mean."""
+"""Linear maps: the mean as usual, independent variance through squared weights, common factors like the
+mean."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def weighted_sum(
 
 
 @rule("batch_norm")
-def batch_norm(
+def batch_norm(  # noqa: PLR0917  (as torch has it)
     function: Callable,
     input: Gaussian,
     running_mean: Tensor | None,
@@ -46,8 +47,8 @@ def batch_norm(
     """y = (x - r) w / sqrt(s + eps) + b with stored r, s: mean likewise; variance = v w^2 / (s + eps)."""
     if training or running_mean is None or running_var is None:
         raise ProtoPFaithError(
-            f"Batch norm in {calling_module()} takes its statistics from the batch, which has no moment rule; call "
-            "model.eval() first."
+            f"Batch norm in {calling_module()} takes its statistics from the batch, which has no moment "
+            "rule; call model.eval() first."
         )
     scale = (running_var + eps).rsqrt() if weight is None else weight * (running_var + eps).rsqrt()
     scale = scale.reshape(-1, *(1,) * (input.dim() - 2))
@@ -122,7 +123,7 @@ def _reach(function: Callable, weight: Tensor, *args: Any, **kwargs: Any) -> tup
     return tuple(d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True))
 
 
-def _window_sizes(
+def _window_sizes(  # noqa: PLR0917  (as torch has it)
     function: Callable,
     ones: Tensor,
     kernel_size: Any,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
@@ -17,7 +16,8 @@ from protopfaith.moments.gaussian import Gaussian, constant
 from protopfaith.moments.normal import cdf, deviations, root, safe_deviation, tails
 
 LOWEST = torch.finfo(torch.float32).min / 4
-"""Stands for minus infinity where max pooling pads: it never wins, and differences of two of it are not NaN."""
+"""Stands for minus infinity where max pooling pads: it never wins, and differences of two of it are not
+NaN."""
 
 
 @rule("maximum", "fmax")
@@ -56,7 +56,7 @@ def smallest(function: Callable, input: Gaussian, dim: Any = (), keepdim: bool =
 
 
 @rule("max_pool1d", "max_pool2d", "max_pool3d")
-def max_pool(
+def max_pool(  # noqa: PLR0917  (as torch has it)
     function: Callable,
     input: Gaussian,
     kernel_size: Any,
@@ -73,7 +73,15 @@ def max_pool(
     stride = kernel_size if stride is None or stride == [] else stride
     for dimension in range(1, count + 1):
         k, s, p, d = (_of(value, -dimension, count) for value in (kernel_size, stride, padding, dilation))
-        input = _pool_along(input, input.dim() - dimension, k, s, p, d, ceil_mode)
+        input = _pool_along(
+            input,
+            input.dim() - dimension,
+            kernel=k,
+            stride=s,
+            padding=p,
+            dilation=d,
+            ceil_mode=ceil_mode,
+        )
     return input
 
 
@@ -85,7 +93,8 @@ def adaptive_max_pool(
     sizes = (output_size,) if isinstance(output_size, int) else tuple(output_size)
     if return_indices or any(size != 1 for size in sizes):
         raise ProtoPFaithError(
-            f"Adaptive max pooling has a moment rule for output size 1, but {output_size} was asked; use max pooling."
+            f"Adaptive max pooling has a moment rule for output size 1, but {output_size} was asked; use max "
+            "pooling with a fixed window."
         )
     count = int(function.__name__[len("adaptive_max_pool")])
     return largest(function, input, tuple(range(-count, 0)), keepdim=True)
@@ -96,7 +105,7 @@ def tree(x: Gaussian) -> Gaussian:
     while (count := x.shape[-1]) > 1:
         half = count // 2
         pairs = larger(x[..., :half], x[..., half : 2 * half])
-        x = torch.cat([pairs, x[..., 2 * half :]], -1) if count % 2 else pairs
+        x = torch.cat([pairs, x[..., 2 * half :]], -1) if count % 2 else pairs  # type: ignore[assignment,list-item]
     return x[..., 0]
 
 
@@ -124,7 +133,7 @@ def _larger_together(a: Gaussian, b: Gaussian) -> Gaussian:
 
 
 def _pool_along(
-    x: Gaussian, dim: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
+    x: Gaussian, dim: int, *, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
 ) -> Gaussian:
     size, extent = x.shape[dim], dilation * (kernel - 1) + 1
     room = size + 2 * padding - extent

@@ -13,13 +13,15 @@ from protopfaith.moments.dispatch import calling_module, missing_rule, rule
 from protopfaith.moments.gaussian import Gaussian, constant
 
 _MOVES = (
-    "reshape view flatten unflatten permute transpose swapaxes movedim moveaxis unsqueeze squeeze select narrow expand "
-    "expand_as broadcast_to __getitem__ index_select chunk split tensor_split unbind t flip roll repeat tile contiguous clone "
-    "detach to type_as float double half bfloat16 cpu cuda channel_shuffle pixel_shuffle pixel_unshuffle reshape_as view_as"
+    *("reshape", "reshape_as", "view", "view_as", "flatten", "unflatten", "squeeze", "unsqueeze"),
+    *("permute", "transpose", "t", "swapaxes", "movedim", "moveaxis", "flip", "roll", "channel_shuffle"),
+    *("__getitem__", "select", "narrow", "index_select", "chunk", "split", "tensor_split", "unbind"),
+    *("expand", "expand_as", "broadcast_to", "repeat", "tile", "pixel_shuffle", "pixel_unshuffle"),
+    *("contiguous", "clone", "detach", "to", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda"),
 )
 
 
-@rule(*_MOVES.split())
+@rule(*_MOVES)
 def rearrange(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Any:
     """Mean and variance move alike."""
     if not isinstance(input, Gaussian):

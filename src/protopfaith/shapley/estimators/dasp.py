@@ -127,8 +127,8 @@ class _Work:
         if resume is not None and resume.state is not None:
             if not torch.equal(resume.state["plan"], plan.cpu()):
                 raise ProtoPFaithError(
-                    f"The result to continue has {len(resume.state['plan'])} coalition sizes, but {len(plan)} were asked; "
-                    "continue with the same sizes, or start anew without resume."
+                    f"The result to continue has {len(resume.state['plan'])} coalition sizes, but "
+                    f"{len(plan)} were asked; continue with the same sizes, or start anew without resume."
                 )
             self.done = int(resume.state["done"])
             self.sums = resume.state["sums"].to(game.device)

@@ -113,10 +113,9 @@ class _Path:
         """The integral of the derivative from ``start`` to ``end``."""
         points, weights = np.polynomial.legendre.leggauss(nodes)
         theta = start + (points + 1) / 2 * (end - start)
-        kind = {"dtype": torch.float64, "device": self.game.device}
-        probability = torch.tensor(np.sin(theta) ** 2, **kind)
-        weight = torch.tensor(weights / 2 * (end - start) * np.sin(2 * theta), **kind)
-        values = torch.zeros(self.game.n_outputs, self.game.n_players, **kind)
+        probability = torch.from_numpy(np.sin(theta) ** 2).to(self.game.device)
+        weight = torch.from_numpy(weights / 2 * (end - start) * np.sin(2 * theta)).to(self.game.device)
+        values = probability.new_zeros(self.game.n_outputs, self.game.n_players)
         means = [torch.stack([at_start, at_end])]
 
         def add(numbers: Tensor) -> Tensor:
