@@ -114,6 +114,25 @@ def test_other_ways_to_start(initialization, recipe, data, tmp_path):
     assert table.validation_balanced_accuracy[table.stage == "joint"].isna().all()
 
 
+@pytest.mark.parametrize("augment", ["true", "false"])
+def test_mixed_precision_keeps_distances_and_f_in_float32(recipe, data, tmp_path, augment):
+    overrides = [
+        "compute.precision=bf16-mixed",
+        "schedule.cycles=1",
+        f"schedule.classifier.augment={augment}",
+    ]
+    run = train(changed(recipe, *overrides), tmp_path / "run", data=data, progress=False)
+    model = run.model()
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    logits = model(data.preprocessing.normalize(data.validation.uint8()))
+    recalls = [(logits.argmax(1) == c)[data.validation.labels == c].float().mean() for c in range(3)]
+    measured = run.result["validation_balanced_accuracy"]
+    assert measured == pytest.approx(float(torch.stack(recalls).mean()))
+    for j, source in enumerate(model.sources):  # projected in float32 all the same
+        image = data.preprocessing(data.train.image(data.train.paths.index(source.image)))
+        assert model.distance_maps(image[None])[0, j, source.row, source.column] < 1e-6 * 8
+
+
 def test_without_a_validation_set_the_last_projected_epoch_wins(recipe, data, tmp_path):
     everything = replace(data, validation=data.train.subset([]))
     run = train(changed(recipe, "schedule.cycles=1"), tmp_path / "run", data=everything, progress=False)

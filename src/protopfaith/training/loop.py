@@ -19,7 +19,7 @@ from protopfaith.training.checkpoint import Checkpoint, unpack_module, unpack_op
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.keeping import Keeper
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
-from protopfaith.training.objectives import ClassifierObjective, PlainObjective, PrototypeObjective
+from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 COSTS = ("loss", "cross_entropy", "cluster", "separation")
-Source = Callable[[list[Tensor]], Iterator[tuple[Tensor, Tensor]]]
+Source = Callable[[list[Tensor]], Iterator[tuple[Tensor | Exact, Tensor]]]
 
 
 class Trainer:
@@ -169,13 +169,18 @@ class Trainer:
         if self.recipe.schedule.classifier.augment:
             return self._augmented_distances
         distances, labels = self._distances(training=True), self.supply.train.labels
-        return lambda order: ((distances[i], labels[i]) for i in (part.to(labels.device) for part in order))
 
-    def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        def cached(order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
+            for indices in (part.to(labels.device) for part in order):
+                yield Exact(distances[indices]), labels[indices]
+
+        return cached
+
+    def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
         for images, labels in self.supply.augmented(order, self.generator):
             with torch.no_grad(), self.fabric.autocast():
-                distances = self.model.distances(images)
-            yield distances, labels
+                distances = self.model.distances(images).float()
+            yield Exact(distances), labels
 
     # --- one epoch
 
@@ -197,9 +202,9 @@ class Trainer:
         """One pass over ``order``; mean costs and confusion matrix. Nothing here waits for the device."""
         classes = len(self.data.classes)
         sums = {"confusion": torch.zeros(classes, classes, dtype=torch.long, device=self.fabric.device)}
-        for images, labels in source(order):
+        for inputs, labels in source(order):
             optimizer.zero_grad()
-            result = objective(images, labels)
+            result = objective(inputs, labels)
             self.fabric.backward(result["loss"])
             if self.recipe.optimization.clip is not None:
                 self.fabric.clip_gradients(objective, optimizer, max_norm=self.recipe.optimization.clip)

@@ -45,6 +45,16 @@ class PrototypeObjective(nn.Module):
         return {**result, "logits": logits.detach()}
 
 
+class Exact:
+    """A tensor that mixed precision leaves alone.
+
+    Fabric rounds the floating-point inputs of a module to 16 bits; distances must not be.
+    """
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+
 class ClassifierObjective(nn.Module):
     """The stage of F, on distances: V, Z and Q are fixed, and with them cluster and separation."""
 
@@ -54,8 +64,8 @@ class ClassifierObjective(nn.Module):
         self._model = [model]  # in a list: not a submodule, its parameters are not trained here
         self.weights = weights
 
-    def forward(self, distances: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        model = self._model[0]
+    def forward(self, inputs: Exact, labels: Tensor) -> dict[str, Tensor]:
+        model, distances = self._model[0], inputs.tensor.float()
         with torch.autocast(distances.device.type, enabled=False):
             logits = model.logits(distances)
             result = _costs(model, logits, distances, labels, self.weights)
