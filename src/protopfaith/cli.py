@@ -15,6 +15,8 @@ from protopfaith import __version__
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from protopfaith.evaluation.classification import Classification
     from protopfaith.training import Run
 
@@ -81,11 +83,18 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/RECIPE.")] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Continue this interrupted run with its own recipe.")
-    ] = None,
+        bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
+    ] = False,
     root: Root = None,
     weights: Annotated[
         str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
+    ] = None,
+    folds: Annotated[
+        str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Search a space (a YAML file, or 'paper') on one fold; names the recipe itself."),
     ] = None,
 ) -> None:
     """Train a ProtoPNet as a recipe says.
@@ -96,23 +105,29 @@ def train(
 
     protopfaith train folder --root my_images optimization.batch_size=32 --out runs/mine
 
-    protopfaith train cub --root CUB_200_2011 --weights imagenet compute.precision=bf16-mixed
+    protopfaith train cub --root data --weights imagenet --folds all
 
-    protopfaith train --resume runs/mine
+    protopfaith train --resume --out runs/mine
     """
-    from protopfaith.training import load_recipe
+    from protopfaith.training import load_recipe, train_folds, train_grid
     from protopfaith.training import train as run_training
 
-    if resume is not None:
-        run = run_training(None, resume, resume=True)
+    changes = [recipe] if grid is not None and recipe else []  # a grid brings its own recipe
+    changes += overrides or []
+    changes += [f"data.root={root}"] if root is not None else []
+    changes += [f"model.weights={weights}"] if weights is not None else []
+    if out is None and (recipe or grid) is None:
+        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    folder = out or Path("runs") / Path(grid or recipe or "").stem
+    if grid is not None:
+        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
     elif recipe is None:
-        raise ProtoPFaithError("Nothing to train: name a recipe, or a run to --resume.")
+        _print_result(run_training(None, folder, resume=resume))
+    elif folds is not None:
+        chosen = {} if folds == "all" else {"folds": _indices(folds, "Folds")}
+        _print_frame(train_folds(load_recipe(recipe, changes), folder, resume=resume, **chosen), folder)
     else:
-        changes = list(overrides or ())
-        changes += [f"data.root={root}"] if root is not None else []
-        changes += [f"model.weights={weights}"] if weights is not None else []
-        run = run_training(load_recipe(recipe, changes), out or Path("runs") / Path(recipe).stem)
-    _print_result(run)
+        _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
 
 
 @app.command()
@@ -181,7 +196,8 @@ def prune(
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
     from protopfaith.training import Run, prune_run
 
-    result = prune_run(Run(folder), out, drop=_indices(prototypes), tolerance=tolerance, device=device)
+    drop = None if prototypes is None else _indices(prototypes, "Prototypes")
+    result = prune_run(Run(folder), out, drop=drop, tolerance=tolerance, device=device)
     console.print(result.table())
     console.print(f"The pruned run is in {result.run.folder}", soft_wrap=True, highlight=False)
 
@@ -278,19 +294,22 @@ def _print_prototypes(run: Run) -> None:
 
     distinct = distinct_prototypes(run.model())
     console.print(
-        f"{distinct.distinct} of {distinct.total} prototypes are distinct "
-        f"({', '.join(map(str, distinct.per_class))} by class)",
+        f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
+        f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class",
         highlight=False,
     )
 
 
-def _indices(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
+def _print_frame(frame: pd.DataFrame, folder: Path) -> None:
+    console.print(frame.to_string(index=False, float_format="{:.3f}".format), highlight=False)
+    console.print(f"The runs are in {folder}", soft_wrap=True, highlight=False)
+
+
+def _indices(text: str, what: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ProtoPFaithError(f"Prototypes are numbers with commas between, not {text!r}.") from None
+        raise ProtoPFaithError(f"{what} are numbers with commas between, not {text!r}.") from None
 
 
 def _fail_for(problems: list[str]) -> None:

@@ -1,0 +1,5 @@
+"""``python -m protopfaith``."""
+
+from protopfaith.cli import main
+
+main()
