@@ -94,7 +94,7 @@ def train(
     ] = None,
     grid: Annotated[
         str | None,
-        typer.Option(help="Search a space (a YAML file, or 'paper') on one fold; names the recipe itself."),
+        typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
     ] = None,
 ) -> None:
     """Train a ProtoPNet as a recipe says.

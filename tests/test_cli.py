@@ -1,0 +1,202 @@
+"""The command line as a user runs it, on a small folder of images."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from PIL import Image
+from safetensors import safe_open
+
+from protopfaith import __version__
+from protopfaith.cli import main
+
+CLASSES = ("blue", "green", "red")
+TINY = {
+    "data": {"name": "folder", "size": [24, 24]},
+    "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
+    "optimization": {"batch_size": 12, "learning_rate": 0.01},
+    "schedule": {
+        "cycles": 1,
+        "pretraining": {"epochs": 1},
+        "warmup": {"epochs": 1},
+        "joint": {"epochs": 1},
+        "classifier": {"epochs": 2},
+    },
+    "compute": {"accelerator": "cpu", "resident": "always"},
+}
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with images of three classes and a recipe."""
+    folder = tmp_path_factory.mktemp("user")
+    random = np.random.default_rng(0)
+    for label, name in enumerate(CLASSES):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(12):
+            pixels = random.integers(0, 90, (30, 40, 3), dtype=np.uint8)
+            pixels[8:20, 10:25, 2 - label] = 240
+            Image.fromarray(pixels).save(folder / "images" / name / f"{number}.png")
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+    return folder
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def protopfaith(place: Path, *arguments: str) -> Done:
+    """The program in ``place``, inside this process: importing torch anew for every call takes seconds."""
+    out, err = io.StringIO(), io.StringIO()
+    before = Path.cwd()
+    code: int | str | None = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["protopfaith", *arguments])
+        patch.setenv("COLUMNS", "200")
+        patch.setenv("PROTOPFAITH_CACHE", str(place / "cache"))
+        os.chdir(place)
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        finally:
+            os.chdir(before)
+    return Done(int(code or 0), out.getvalue(), err.getvalue())
+
+
+def test_the_program_starts_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "protopfaith", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["protopfaith", __version__]
+
+
+@pytest.fixture(scope="session")
+def run(place: Path) -> Path:
+    done = protopfaith(place, "train", "tiny.yaml", "--root", "images", "--out", "runs/tiny")
+    assert done.returncode == 0, done.stderr
+    assert "prototypes distinct" in done.stdout
+    return place / "runs" / "tiny"
+
+
+def fails_with(done: Done, *words: str) -> None:
+    """One sentence for people: no traceback, exit code 1."""
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_train_leaves_a_complete_run(run: Path) -> None:
+    for name in ("recipe.yaml", "environment.json", "metrics.csv", "model.safetensors", "last.safetensors"):
+        assert (run / name).is_file()
+    assert yaml.safe_load((run / "recipe.yaml").read_text())["data"]["root"] == "images"
+    with safe_open(run / "model.safetensors", "pt") as file:
+        assert file.get_tensor("prototypes").shape == (6, 8)
+
+
+def test_evaluate_writes_numbers_and_a_picture(place: Path, run: Path) -> None:
+    done = protopfaith(place, "evaluate", str(run), "--split", "train", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    values = json.loads((run / "evaluation" / "train.json").read_text())
+    assert sum(map(sum, values["confusion"])) == values["images"]
+    assert Image.open(run / "evaluation" / "train-confusion.png").size[0] > 300
+    assert "balanced accuracy" in done.stdout
+    assert "distinct" in done.stdout
+
+
+def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -> None:
+    (place / "broken.png").write_bytes(b"not an image")
+    some = [
+        str(place / "images" / "red" / "0.png"),
+        str(place / "broken.png"),
+        str(place / "images" / "blue"),
+    ]
+    done = protopfaith(place, "predict", str(run), *some, "--csv", "out.csv")
+    fails_with(done, "broken.png")
+    rows = list(csv.DictReader((place / "out.csv").open()))
+    assert len(rows) == 1 + 1 + 12
+    assert rows[1]["error"]
+    for row in rows[2:]:
+        assert row["class"] in CLASSES
+        assert sum(float(row[name]) for name in CLASSES) == pytest.approx(1, abs=1e-5)
+
+
+def test_prune_makes_a_smaller_run(place: Path, run: Path) -> None:
+    done = protopfaith(place, "prune", str(run), "--prototypes", "0", "--out", "runs/pruned")
+    assert done.returncode == 0, done.stderr
+    with safe_open(place / "runs" / "pruned" / "model.safetensors", "pt") as file:
+        assert file.get_tensor("prototypes").shape == (5, 8)
+    assert protopfaith(place, "evaluate", "runs/pruned").returncode == 0
+
+
+def test_resume_of_a_finished_run_changes_nothing(place: Path, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+    done = protopfaith(place, "train", "--resume", "--out", "runs/tiny")
+    assert done.returncode == 0, done.stderr
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_contact_sheet(place: Path) -> None:
+    shown = (
+        "data",
+        "show",
+        "folder",
+        "--root",
+        "images",
+        "--size",
+        "24",
+        "--out",
+        "sheet.png",
+        "--columns",
+        "4",
+    )
+    assert protopfaith(place, *shown).returncode == 0
+    assert Image.open(place / "sheet.png").size[0] == 4 * 112
+
+
+def test_recipes_and_help_name_everything(place: Path) -> None:
+    assert "birds" in protopfaith(place, "recipes").stdout
+    help_text = protopfaith(place, "--help").stdout
+    for command in ("train", "evaluate", "predict", "prune", "demo", "data"):
+        assert command in help_text
+        assert protopfaith(place, command, "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "tiny.yaml", "--root", "nowhere", "--out", "runs/a"], ["nowhere"]),
+        (["train", "brids"], ["brids", "birds"]),
+        (["train", "birds", "model.prototypes_per_clas=3", "--out", "runs/b"], ["prototypes_per_class"]),
+        (["train", "birds", "compute.accelerator=cuda", "--out", "runs/c"], ["GPU"]),
+        (["train"], ["name a recipe"]),
+        (["evaluate", "nowhere"], ["nowhere", "run folder"]),
+        (["evaluate", "runs/tiny", "--split", "tets"], ["tets", "test"]),
+        (["evaluate", "runs/tiny", "--device", "cuda:7"], ["cuda:7"]),
+        (["prune", "runs/tiny", "--prototypes", "one", "--out", "runs/d"], ["'one'"]),
+        (["data", "prepare", "cub", "--root", "images"], ["CUB_200_2011"]),
+    ],
+)
+def test_bad_input_is_one_sentence(place: Path, run: Path, arguments: list[str], words: list[str]) -> None:
+    if "compute.accelerator=cuda" in arguments and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = protopfaith(place, *arguments)
+    fails_with(done, *words)
+    assert not (place / "runs" / "a").exists()
+    assert len(done.stderr.strip().splitlines()) <= 3
