@@ -5,6 +5,8 @@
 >>> explanation.report("bird.html")  # doctest: +SKIP
 """
 
+from protopfaith.explanation.batch import Batch, Failure, explain_files
+from protopfaith.explanation.captum_style import ShapleyAttribution, quantus_explainer
 from protopfaith.explanation.contribution import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, SourceSide
 from protopfaith.explanation.local import (
@@ -14,25 +16,36 @@ from protopfaith.explanation.local import (
     explain,
     explanation_steps,
 )
+from protopfaith.explanation.notebook import ShownAttribution
 from protopfaith.explanation.playing import Settings
+from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
+from protopfaith.explanation.saving import load as load_explanation
 
 __all__ = [
     "Agreement",
+    "Bar",
+    "Batch",
     "Decomposition",
     "Explainer",
     "Explanation",
+    "Failure",
     "PrototypeEvidence",
     "RegionValues",
     "SecondBaseline",
     "Settings",
+    "ShapleyAttribution",
+    "ShownAttribution",
     "SourceSide",
     "class_row",
     "crop_box",
     "decompose",
     "explain",
+    "explain_files",
     "explanation_steps",
+    "load_explanation",
     "paper_scores",
     "protopnet_maps",
+    "quantus_explainer",
 ]

@@ -86,6 +86,7 @@ class Explanation:
     target: int
     versus: int | None
     decomposition: Decomposition
+    runner_up: Decomposition  # against the most probable other class; the same one if that was asked for
     evidence: tuple[PrototypeEvidence, ...]
     class_map: RegionValues
     prototype_values: Tensor  # (P, n): shares in the distances of all prototypes
@@ -375,6 +376,7 @@ def _assemble(
         target=case.target,
         versus=case.versus,
         decomposition=case.decomposition,
+        runner_up=decompose(model, case.distances, case.target, _rival(case)),
         evidence=tuple(evidence),
         class_map=class_map(model, result, row),
         prototype_values=result.values[:n],
@@ -402,6 +404,14 @@ def _assemble(
             "options": dict(settings.options),
         },
     )
+
+
+def _rival(case: _Case) -> int:
+    """The class to compare with: the one asked for, or the most probable other one."""
+    if case.versus is not None:
+        return case.versus
+    ranked = case.logits.argsort(descending=True).tolist()
+    return ranked[1] if ranked[0] == case.target else ranked[0]
 
 
 def class_map(model: ProtoPNet, result: Attribution, row: Tensor) -> RegionValues:

@@ -1,0 +1,121 @@
+"""Many images in one call: each case in a folder of its own, finished ones are not done again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.explainer import Explainer
+from protopfaith.explanation.local import Explanation, as_explainer, explain
+from protopfaith.explanation.playing import Settings
+from protopfaith.explanation.progress import Bar
+from protopfaith.explanation.report.index import write_index
+from protopfaith.files import atomic, sha256
+from protopfaith.network import ProtoPNet
+from protopfaith.training import Run
+
+logger = logging.getLogger("protopfaith")
+SETTINGS = ("players", "precision", "budget", "estimator", "baseline", "seed", "options", "autocast")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An image that could not be explained, and why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The folders of finished cases (each with report.html, explanation.json, explanation.npz and figures), the page
+    that lists them, and what failed."""
+
+    cases: tuple[Path, ...]
+    failures: tuple[Failure, ...]
+    index: Path
+
+    @property
+    def reports(self) -> tuple[Path, ...]:
+        return tuple(case / "report.html" for case in self.cases)
+
+
+def explain_files(
+    model: ProtoPNet | Run | Path | str | Explainer,
+    paths: Iterable[Path | str],
+    folder: Path | str,
+    *,
+    figures: Sequence[str] = ("png",),
+    progress: bool = False,
+    on_case: Callable[[Path, Explanation | None], None] | None = None,
+    device: Any = None,
+    **options: Any,
+) -> Batch:
+    """Explains image files and writes a report, data and figures for each into ``folder``.
+
+    ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the network's
+    weights and the settings, and appears when it is complete: calling again does only what is missing. An image that
+    fails does not stop the others; the result lists it. ``on_case`` gets each finished folder and its explanation
+    (None for one that was there already).
+    """
+    explainer = as_explainer(model, device=device)
+    folder = Path(folder)
+    cases, failures = [], []
+    with Bar(progress) as bar:
+        for path in [Path(path) for path in paths]:
+            try:
+                case, found = _explain_file(explainer, path, folder, figures, bar, options)
+            except ProtoPFaithError as error:
+                logger.warning("%s: %s", path, error)
+                failures.append(Failure(path, str(error)))
+                continue
+            cases.append(case)
+            if on_case is not None:
+                on_case(case, found)
+    cases = list(dict.fromkeys(cases))
+    index = write_index(folder / "index.html", cases, [(str(f.path), f.message) for f in failures])
+    return Batch(tuple(cases), tuple(failures), index)
+
+
+def _explain_file(
+    explainer: Explainer, path: Path, folder: Path, figures: Sequence[str], bar: Bar, options: dict[str, Any]
+) -> tuple[Path, Explanation | None]:
+    if not path.is_file():
+        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+    case = folder / f"{_plain(path.stem)}-{_key(explainer, path, options)}"
+    if case.is_dir():
+        return case, None
+    explanation = explain(explainer, path, progress=bar.report(path.name), **options)
+    with atomic(case) as partial:
+        write_case(explanation, partial, figures)
+    return case, explanation
+
+
+def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
+    """Report, data and figures of one explanation."""
+    from protopfaith.explanation.figures import figure
+    from protopfaith.explanation.report import write_report
+
+    folder.mkdir(parents=True, exist_ok=True)
+    explanation.save(folder / "explanation")
+    for kind in figures:
+        figure(explanation, folder / f"figure.{kind.lstrip('.')}")
+    write_report(explanation, folder / "report.html")
+
+
+def _key(explainer: Explainer, path: Path, options: dict[str, Any]) -> str:
+    """Changes with the image, the weights and whatever changes the explanation."""
+    settings = Settings(**{k: v for k, v in options.items() if k in SETTINGS and v is not None})
+    rest = sorted((k, str(v)) for k, v in options.items() if k not in (*SETTINGS, "batch_size", "memory"))
+    key = settings.key(explainer.weights_hash, sha256(path), str(rest))
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)[:60] or "image"

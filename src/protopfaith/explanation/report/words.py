@@ -1,0 +1,175 @@
+"""What a report says in plain words about how far its explanation can be trusted."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from protopfaith.explanation.local import Explanation
+from protopfaith.explanation.regions import RegionValues
+
+BASELINES = {
+    "zero": "a plain color, the one that normalization makes zero",
+    "blur": "a blurred copy of the image",
+}
+METHODS = {
+    "exact": "computed exactly, from every combination of regions",
+    "dasp": "approximated by propagating means and variances through the network (DASP)",
+    "moment_path": "approximated by propagating means and variances through the network",
+}
+LIMITS = (
+    "A map says what the network uses, not whether that is right, nor what causes what in the world.",
+    "Values depend on the regions and on what stands in for an absent one: partly hidden images are images that the "
+    "network was not trained on.",
+    "A region's value is an average over all contexts of other regions; how regions act together is not shown.",
+    "ProtoPNet's own map stands here for comparison: it is the distance map of the last layer, enlarged. It does not "
+    "add up to anything, and the part of the image that it marks need not be the part that the network used.",
+    "The paper's score Ψ<sub>k</sub> ranks the prototypes of one class; it leaves out that every prototype also counts "
+    "for or against the other classes. The sum of bars leaves out nothing.",
+)
+
+
+def lead(explanation: Explanation) -> str:
+    """The answer in two sentences."""
+    names = explanation.class_names
+    predicted, target = names[explanation.prediction], names[explanation.target]
+    p = float(explanation.probabilities[explanation.target])
+    best = explanation.evidence[0]
+    text = f"The network sees <b>{escape(predicted)}</b> in this image"
+    text += f" ({percent(float(explanation.probabilities[explanation.prediction]))}). "
+    if explanation.target != explanation.prediction:
+        text += f"{escape(target)}, the class explained here, gets {percent(p)}. "
+    return text + (
+        f"Of its prototypes for {escape(target)}, the one most like this image is prototype {best.prototype}, "
+        f"at a distance of {best.distance:.2f}."
+    )
+
+
+def faithful(explanation: Explanation) -> str:
+    """The box "How faithful is this?"."""
+    items = [
+        _what(explanation),
+        _how(explanation),
+        _precision(explanation),
+        _completeness(explanation),
+        _undecided(explanation),
+        _sum(explanation),
+    ]
+    if explanation.second is not None:
+        items.append(_second(explanation))
+    items += [escape(note) for note in explanation.notes]
+    listed = "".join(f"<li>{item}</li>" for item in items if item)
+    limits = "".join(f"<li>{limit}</li>" for limit in LIMITS)
+    return f"<ul>{listed}</ul><h3>Known limits</h3><ul>{limits}</ul>"
+
+
+def _what(explanation: Explanation) -> str:
+    return (
+        f"The maps show Shapley values of {escape(explanation.settings['players'])}: how much each region adds when it "
+        f"is shown instead of {stand_in(explanation.baseline)}, averaged over all orders in which regions can appear."
+    )
+
+
+def stand_in(baseline: str) -> str:
+    """What stands where a region is absent."""
+    name = baseline.split(" ")[0]
+    return (
+        f"{BASELINES[name]} (baseline {escape(baseline)})"
+        if name in BASELINES
+        else f"the baseline {escape(baseline)}"
+    )
+
+
+def _how(explanation: Explanation) -> str:
+    how = METHODS.get(explanation.method, "estimated by hiding random sets of regions")
+    return (
+        f"They were {how} (estimator {escape(explanation.method)}), from {explanation.evaluations:,} evaluations of the "
+        f"network itself in {explanation.seconds:.1f} s."
+        if explanation.method not in ("dasp", "moment_path")
+        else f"They were {how}, in {explanation.evaluations:,} passes; the network itself was not sampled."
+    )
+
+
+def _precision(explanation: Explanation) -> str:
+    if not explanation.class_map.errors_known:
+        return (
+            "This estimator gives no standard errors: how far its values are from the true ones is not known."
+        )
+    if explanation.precision == 0:
+        return "The values are exact: they have no sampling error."
+    text = (
+        f"Sampling leaves an error of about {percent(explanation.precision)} of the size of a typical value, in the "
+        "worst of the maps of this image; hover a region to see its own."
+    )
+    if explanation.precision_asked is not None and not explanation.reached:
+        text += (
+            f' <span class="warning">The precision asked for, {percent(explanation.precision_asked)}, was not '
+            "reached: allow more evaluations.</span>"
+        )
+    if explanation.coarse:
+        text += ' <span class="warning">This is the quick, coarse answer.</span>'
+    return text
+
+
+def _completeness(explanation: Explanation) -> str:
+    every = [one.test for one in explanation.evidence]
+    every += [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
+    worst = max((relative_gap(one) for one in every), default=0.0)
+    mine = explanation.class_map
+    return (
+        f"The values add up, as they should: those of the class map to {float(mine.values.sum()):+.4g}, and showing the "
+        f"whole image instead of the baseline changes the score by {mine.total:+.4g}. Before what was missing was shared "
+        f"out, the sums were off by {percent(relative_gap(mine))} here and by {percent(worst)} in the worst prototype's map."
+    )
+
+
+def relative_gap(regions: RegionValues) -> float:
+    return abs(regions.gap) / abs(regions.total) if regions.total else (0.0 if regions.gap == 0 else math.inf)
+
+
+def _undecided(explanation: Explanation) -> str:
+    mine = explanation.class_map
+    count = int(mine.undecided.sum())
+    if not mine.errors_known or not count:
+        return ""
+    return (
+        f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of zero: whether "
+        "they speak for or against the class is undecided. They are hatched."
+    )
+
+
+def _sum(explanation: Explanation) -> str:
+    sum_ = explanation.decomposition
+    if sum_.versus is not None:
+        return f"The bars add up to the difference of the two log probabilities, {sum_.total:+.6g}, with nothing left out."
+    stated = float(explanation.probabilities[sum_.target].log())
+    return (
+        f"The bars add up to the log probability of the class with nothing left out: {sum_.total:.6g}; the network's own "
+        f"output gives {stated:.6g}."
+    )
+
+
+def _second(explanation: Explanation) -> str:
+    second = explanation.second
+    assert second is not None
+    agreed = second.class_agreement
+    text = (
+        f"With {stand_in(second.baseline)} in place of absent regions instead, the class map correlates with this one by "
+        f"{agreed.correlation:.2f}"
+    )
+    if agreed.compared:
+        text += f", and of the {agreed.compared} regions that both decide, {percent(agreed.same_sign)} have the same sign"
+    if agreed.correlation < 0.7:
+        text += '. <span class="warning">The two disagree, so the choice of baseline matters for this image</span>'
+    return text + "."
+
+
+def percent(share: float) -> str:
+    if not math.isfinite(share):
+        return "an unknown share"
+    digits = 0 if share >= 0.1 or share == 0 else 1 if share >= 0.01 else 2
+    if 0 < share < 1e-4:
+        return "less than 0.01%"
+    if 1 - 5e-4 < share < 1:
+        return "more than 99.9%"
+    return f"{100 * share:.{digits}f}%"

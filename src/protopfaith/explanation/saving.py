@@ -1,0 +1,115 @@
+"""Explanations as files that anyone can read: JSON for words and numbers, NPZ for arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.contribution import Decomposition
+from protopfaith.explanation.explainer import SourceSide
+from protopfaith.explanation.local import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.regions import Agreement, RegionValues
+from protopfaith.files import atomic
+from protopfaith.network import PrototypeSource
+from protopfaith.shapley import Players
+
+FORMAT = 1
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        Agreement,
+        Decomposition,
+        Explanation,
+        Players,
+        PrototypeEvidence,
+        PrototypeSource,
+        RegionValues,
+        SecondBaseline,
+        SourceSide,
+    )
+}
+
+
+def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
+    """Writes ``stem.json`` and ``stem.npz``.
+
+    The JSON has the explanation's fields by name; an array stands there as ``{"array": name}``, which is its name
+    in the NPZ file. Numbers that JSON does not have (NaN, infinity) stand there as texts.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    content = {"format": FORMAT, **_encode(explanation, "", arrays, {})}
+    stem = Path(stem)
+    text_path, array_path = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.npz")
+    with atomic(array_path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    with atomic(text_path) as partial:
+        partial.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
+    return text_path, array_path
+
+
+def load(path: Path | str) -> Explanation:
+    """The explanation whose JSON file is ``path``; executes no code."""
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        with np.load(path.with_suffix(".npz"), allow_pickle=False) as archive:
+            arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
+        found = content.pop("format")
+        if found != FORMAT:
+            raise ProtoPFaithError(
+                f"{path} has format {found}, but this version reads {FORMAT}: update protopfaith."
+            )
+        return _decode(content, arrays)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtoPFaithError(
+            f"{path} is no readable explanation ({error}); give the JSON file of one, with its NPZ file beside it."
+        ) from error
+
+
+def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int, str]) -> Any:
+    """``seen`` knows the arrays by identity: maps that share their players store them once."""
+    if isinstance(value, Tensor):
+        if id(value) not in seen:
+            seen[id(value)] = name
+            arrays[name] = value.cpu().numpy()
+        return {"array": seen[id(value)]}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {
+            f.name: _encode(getattr(value, f.name), _join(name, f.name), arrays, seen) for f in fields(value)
+        }
+        return {"type": type(value).__name__, **parts}
+    if isinstance(value, dict):
+        return {str(k): _encode(v, _join(name, str(k)), arrays, seen) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(v, _join(name, str(i)), arrays, seen) for i, v in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+
+
+def _decode(value: Any, arrays: dict[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(one, arrays) for one in value)
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return arrays[value["array"]]
+    if set(value) == {"number"}:
+        return float(value["number"])
+    parts = {k: _decode(v, arrays) for k, v in value.items() if k != "type"}
+    kind = KINDS.get(value.get("type", ""))
+    if kind is None:
+        return {int(k) if k.isdecimal() else k: v for k, v in parts.items()}
+    return kind(**parts)
+
+
+def _join(name: str, more: str) -> str:
+    return f"{name}.{more}" if name else more
