@@ -3,7 +3,9 @@
 import errno
 import json
 import multiprocessing
+import os
 import signal
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -184,13 +186,19 @@ def wait_for(process, metrics: Path, stage: str, before: int) -> None:
     raise AssertionError(f"no epoch of {stage} in five minutes")
 
 
-def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, tmp_path, monkeypatch):
+@pytest.fixture
+def forkserver(monkeypatch):
+    """Makes processes that have imported already what takes long to import."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    context = multiprocessing.get_context("forkserver")  # forks processes that have imported all that is slow
+    context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["protopfaith.training", "lightning.fabric", "torch.utils.tensorboard"])
+    return context
+
+
+def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, tmp_path, forkserver):
     recipe, folder, done = recipe_from_dict(KILLED), tmp_path / "killed", 0
     for stage in ("pretraining", "warmup", "joint", "classifier"):
-        process = context.Process(
+        process = forkserver.Process(
             target=train, args=(recipe, folder, done > 0), kwargs={"data": data, "progress": False}
         )
         process.start()
@@ -251,6 +259,40 @@ def test_full_disk_while_saving_leaves_the_last_checkpoint(trained, recipe, data
     assert not list((tmp_path / "run").glob(".last*"))
     assert len(Run(tmp_path / "run").metrics()) == 4
     assert same_weights(trained, train(None, tmp_path / "run", resume=True, data=data, progress=False))
+
+
+# --- several processes
+
+
+def train_as_rank(rank, port, *arguments):
+    """One of two processes, as torchrun would start them."""
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "test"}
+    os.environ.update({**where, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"})
+    recipe, folder, data = arguments
+    train(recipe, folder, data=data, progress=False)
+
+
+def test_two_processes_train_one_model(recipe, data, tmp_path, forkserver):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    two = changed(recipe, "compute.devices=2", "compute.strategy=ddp", "schedule.cycles=1")
+    processes = [
+        forkserver.Process(target=train_as_rank, args=(rank, port, two, tmp_path / "run", data))
+        for rank in range(2)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=300)
+        assert process.exitcode == 0
+    run = Run(tmp_path / "run")
+    assert run.finished
+    assert run.metrics().epoch.tolist() == list(range(2 + 2 + 2 + 3))
+    model = run.model()
+    for j, source in enumerate(model.sources):
+        image = data.preprocessing(data.train.image(data.train.paths.index(source.image)))
+        assert model.distance_maps(image[None])[0, j, source.row, source.column] < 1e-6 * 8
 
 
 # --- misuse
