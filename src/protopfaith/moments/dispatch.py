@@ -48,11 +48,11 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
 
 def forms(name: str) -> Iterator[Callable]:
     """All torch functions and methods that ``name`` stands for."""
-    names = [name] if name.startswith("__") else [name, f"{name}_", f"__{name}__", f"__i{name}__"]
-    found = [vars_of for space in _NAMESPACES for n in names if (vars_of := getattr(space, n, None))]
+    names = [name] if name.startswith("__") else [name, f"{name}_"]
+    found = [getattr(space, n) for space in _NAMESPACES for n in names if callable(getattr(space, n, None))]
     if not found:
         raise ValueError(f"torch has no function or method named {name!r}")
-    yield from (function for function in found if callable(function))
+    yield from dict.fromkeys(found)
 
 
 def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:

@@ -144,7 +144,8 @@ class Gaussian:
 
         ``move``: where each goes, if not to its own place.
         """
-        return self.linear_map(affine, linear, squared)
+        factors = None if self._factors is None else vmap(linear)(self._factors)
+        return Gaussian(affine(self._mean), squared(self._variance), factors)
 
     @staticmethod
     def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
@@ -162,7 +163,7 @@ class Gaussian:
         """``function``, which moves numbers without changing them, on mean, variance and factors alike."""
         parts = [function(self._mean), function(self._variance)]
         if self._factors is not None:
-            parts.append(vmap(function)(self._factors))
+            parts.append(_stacked([function(factor) for factor in self._factors]))
         if isinstance(parts[0], Tensor):
             return self._view(*parts)
         return tuple(self._view(*part) for part in zip(*parts, strict=True))
@@ -253,6 +254,13 @@ class Gaussian:
     __eq__ = _operator("__eq__")
     __ne__ = _operator("__ne__")
     __hash__ = object.__hash__
+
+
+def _stacked(results: list[Any]) -> Any:
+    """Tensors along a new first dimension; of tuples of tensors, one by one."""
+    if isinstance(results[0], Tensor):
+        return torch.stack(results)
+    return tuple(torch.stack(column) for column in zip(*results, strict=True))
 
 
 def constant(value: Any, like: Gaussian) -> Gaussian:

@@ -18,6 +18,7 @@ from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.elementwise import closed_form
 from protopfaith.moments.gaussian import Gaussian
 from protopfaith.moments.normal import cdf, deviations, safe_deviation
+from protopfaith.moments.rules.maxima import maximum, minimum
 from protopfaith.moments.smooth import Asymptote, relu_moments, smooth, step, step_moments
 
 STEP = Asymptote(step, step_moments, reach=20.0)
@@ -65,9 +66,9 @@ def clamp(function: Callable, input: Gaussian, min: Any = None, max: Any = None)
     if low is None and high is None:
         return input
     if high is None:
-        return relu(function, input - low) + low
+        return maximum(function, input, low)
     if low is None:
-        return high - relu(function, high - input)
+        return minimum(function, input, high)
     if low >= high:
         return input * 0.0 + high
     return _activate(

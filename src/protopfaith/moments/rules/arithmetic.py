@@ -12,7 +12,7 @@ from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.gaussian import Gaussian, constant
 
 
-@rule("add", "__radd__")
+@rule("add", "__add__", "__radd__", "__iadd__")
 def add(function: Callable, a: Any, b: Any, *, alpha: float = 1) -> Gaussian:
     """y = a + b: means add; variances of independent variables add, and common factors add before
     squaring."""
@@ -25,7 +25,7 @@ def add(function: Callable, a: Any, b: Any, *, alpha: float = 1) -> Gaussian:
     return random.scale(lambda m: m + fixed, lambda f: _like(f, fixed), lambda v: _like(v, fixed))
 
 
-@rule("sub", "subtract", "__isub__")
+@rule("sub", "subtract", "__sub__", "__isub__")
 def subtract(function: Callable, a: Any, b: Any, *, alpha: float = 1) -> Gaussian:
     """y = a - b: means subtract; variances add."""
     return add(function, a, b, alpha=-alpha)
@@ -37,13 +37,13 @@ def subtract_from(function: Callable, b: Any, a: Any, *, alpha: float = 1) -> Ga
     return add(function, a, b, alpha=-alpha)
 
 
-@rule("neg", "negative")
+@rule("neg", "negative", "__neg__")
 def negative(function: Callable, input: Gaussian) -> Gaussian:
     """y = -x: mean = -m; variance = v."""
     return input.scale(torch.neg, torch.neg, lambda v: v)
 
 
-@rule("mul", "multiply", "__rmul__")
+@rule("mul", "multiply", "__mul__", "__rmul__", "__imul__")
 def multiply(function: Callable, a: Any, b: Any) -> Any:
     """y = c x: mean = c m; variance = c^2 v. Of two independent variables: mean = m1 m2, variance = m1^2 v2
     + m2^2 v1 + v1 v2."""
