@@ -11,7 +11,9 @@ from protopfaith.shapley import Game, Players
 
 
 def mask_game(function, n: int, **options) -> Game:
-    """A game of ``n`` players whose value is ``function(masks)``: the image is a row of ones, a pixel each."""
+    """A game of ``n`` players whose value is ``function(masks)``: the image is a row of ones, a pixel
+    each.
+    """
     return Game(
         lambda images: function(images[:, 0, 0] > 0.5),
         torch.ones(1, 1, n),

@@ -13,7 +13,8 @@ from protopfaith.shapley.baselines import BASELINES, make_baseline
 from protopfaith.shapley.estimation import DEFAULT_METHOD, ESTIMATORS, estimate, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.players import Players
-from protopfaith.shapley import estimators as _estimators  # isort: skip  (registers them; needs the names above)
+
+from protopfaith.shapley import estimators as _estimators  # noqa: F401  isort: skip (registers them)
 
 __all__ = [
     "BASELINES",

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,12 +23,13 @@ FORMAT = 1
 class Attribution:
     """Shapley values of every player for every output, with their standard errors.
 
-    All tensors are float64 on the CPU. ``standard_errors`` are zero for exact values and NaN where an estimator
-    cannot know its error (a deterministic approximation, or a single sample). ``completeness_gap`` is the sum of the
-    values minus ``total``, taken before the residual was redistributed; afterwards ``values`` sum to ``total`` if
-    the estimator redistributes. ``precision`` is the one reached: see :func:`relative_error`.
-    ``reached`` is False when a precision was asked for and the budget did not suffice.
-    ``state`` lets :func:`protopfaith.shapley.estimate` go on with more evaluations.
+    All tensors are float64 on the CPU. ``standard_errors`` are zero for exact values and NaN where an
+    estimator cannot know its error (a deterministic approximation, or a single sample).
+    ``completeness_gap`` is the sum of the values minus ``total``, taken before the residual was
+    redistributed; afterwards ``values`` sum to ``total`` if the estimator redistributes. ``precision`` is
+    the one reached: see :func:`relative_error`. ``reached`` is False when a precision was asked for and
+    the budget did not suffice. ``state`` lets :func:`protopfaith.shapley.estimate` go on with more
+    evaluations.
     """
 
     values: Tensor  # (outputs, n)
@@ -51,7 +53,9 @@ class Attribution:
         return self.values - half, self.values + half
 
     def maps(self) -> Tensor:
-        """Values painted onto their pixels: ``(outputs, H, W)``, or ``(outputs, C, H, W)`` with channels apart."""
+        """Values painted onto their pixels: ``(outputs, H, W)``, or ``(outputs, C, H, W)`` with channels
+        apart.
+        """
         return self.players.to_map(self.values)
 
     def without_state(self) -> Attribution:
@@ -78,7 +82,8 @@ class Attribution:
             metadata = json.loads(str(arrays.pop("metadata")))
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise ProtoPFaithError(
-                f"{path} is not a readable attribution ({error}); expected a file written by Attribution.save."
+                f"{path} is not a readable attribution ({error}); expected a file written by "
+                f"Attribution.save."
             ) from error
         if metadata.pop("format") != FORMAT:
             raise ProtoPFaithError(
@@ -89,8 +94,9 @@ class Attribution:
         state = {
             k.removeprefix(prefix): torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)
         }
+        tensors: dict[str, Any] = {name: torch.from_numpy(arrays[name]) for name in _ARRAYS}
         return Attribution(
-            **{name: torch.from_numpy(arrays[name]) for name in _ARRAYS},
+            **tensors,
             players=players,
             state=state if metadata.pop("resumable") else None,
             **metadata,
@@ -113,8 +119,8 @@ _SCALARS = (
 def relative_error(values: Tensor, standard_errors: Tensor) -> float:
     """Root mean square standard error over root mean square value, for the worst output.
 
-    ``values`` and ``standard_errors`` are ``(outputs, n)``. An output without any effect and without error counts
-    as 0; unknown errors (NaN) give infinity.
+    ``values`` and ``standard_errors`` are ``(outputs, n)``. An output without any effect and without error
+    counts as 0; unknown errors (NaN) give infinity.
     """
     error = standard_errors.square().mean(-1).sqrt()
     size = values.square().mean(-1).sqrt()
@@ -126,8 +132,8 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
     r"""Makes values sum to ``total``, moving each in proportion to its variance.
 
     For independent errors this is the best linear correction:
-    :math:`\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2`, which leaves the variance
-    :math:`\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)`. Returns values and variances.
+    :math:`\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2`, which leaves the
+    variance :math:`\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)`. Returns values and variances.
     """
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))

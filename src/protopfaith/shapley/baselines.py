@@ -1,6 +1,7 @@
 """Baselines: what stands in an image where a player is absent.
 
-A baseline is a function from the image ``C x H x W`` (and options) to an image of the same shape, registered by name.
+A baseline is a function from the image ``C x H x W`` (and options) to an image of the same shape,
+registered by name.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -
 
 @BASELINES.register("blur")
 def blur(image: Tensor, sigma: float | None = None) -> Tensor:
-    """The image itself, blurred by a Gaussian of ``sigma`` pixels (a tenth of the shorter side by default)."""
+    """The image itself, blurred by a Gaussian of ``sigma`` pixels (a tenth of the shorter side by
+    default).
+    """
     from torchvision.transforms.v2.functional import gaussian_blur
 
     height, width = image.shape[-2:]
@@ -66,7 +69,8 @@ def given(image: Tensor, value: Tensor | None = None) -> Tensor:
     if value is None or value.shape != image.shape:
         shape = None if value is None else tuple(value.shape)
         raise ProtoPFaithError(
-            f"The baseline image has shape {shape}, but the image has {tuple(image.shape)}; give one of equal shape."
+            f"The baseline image has shape {shape}, but the image has {tuple(image.shape)}; give one of "
+            f"equal shape."
         )
     return value.to(image)
 
@@ -76,8 +80,8 @@ def make_baseline(
 ) -> tuple[Tensor, str]:
     """The baseline image and a description of it.
 
-    ``spec`` is a name of :data:`BASELINES`, a name with its one argument (``"blur:8"``, ``"color:0,0.5,1"``), a
-    color (a number or one per channel), or an image ``C x H x W``.
+    ``spec`` is a name of :data:`BASELINES`, a name with its one argument (``"blur:8"``,
+    ``"color:0,0.5,1"``), a color (a number or one per channel), or an image ``C x H x W``.
     """
     if isinstance(spec, str):
         name, _, argument = spec.partition(":")
@@ -94,7 +98,8 @@ def _argument(name: str, text: str) -> dict[str, object]:
         numbers = [float(t) for t in text.split(",")]
     except ValueError:
         raise ProtoPFaithError(
-            f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 or color:0,0.5,1."
+            f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 "
+            f"or color:0,0.5,1."
         ) from None
     return {"sigma": numbers[0]} if name == "blur" else {"value": numbers}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -25,9 +25,9 @@ Progress = Callable[[int, int], None]  # evaluations done, evaluations at most
 class Estimator(Protocol):
     """What an estimator is: a function of a game and a plan.
 
-    Sampling estimators spend at most ``budget`` evaluations in all (those of ``resume`` included) and stop early once
-    ``precision`` is reached. Deterministic ones (moment propagation) read ``game.function``, ``game.image``,
-    ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume.
+    Sampling estimators spend at most ``budget`` evaluations in all (those of ``resume`` included) and stop
+    early once ``precision`` is reached. Deterministic ones (moment propagation) read ``game.function``,
+    ``game.image``, ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume.
     """
 
     def __call__(
@@ -45,7 +45,7 @@ class Estimator(Protocol):
 ESTIMATORS: Registry[Callable[..., Attribution]] = Registry("estimator")
 
 
-def estimate(
+def estimate(  # noqa: PLR0917  (method, budget and precision read well without names)
     game: Game,
     method: str = "default",
     budget: int | None = None,
@@ -60,8 +60,10 @@ def estimate(
     Args:
         method: a name of :data:`ESTIMATORS`; "default" is the best sampling estimator.
         budget: evaluations of the function at most, those of ``resume`` included.
-        precision: stop once the root mean square standard error over the root mean square value is this small for
-            every output; the result's ``reached`` says whether it was. Without a budget, at most 262,144 evaluations.
+        precision: stop once the root mean square standard error over the root mean square value is this
+            small for
+            every output; the result's ``reached`` says whether it was. Without a budget, at most 262,144
+            evaluations.
         seed: the same seed gives the same result on the same kind of device.
         resume: a result to go on from, with its own seed; ``budget`` then counts its evaluations, too.
         progress: True for a progress bar, or a function of (evaluations done, evaluations at most).
@@ -72,6 +74,8 @@ def estimate(
     _check_plan(budget, precision)
     _check_options(name, estimator, options)
     if resume is not None:
+        if resume.state is None and resume.method == name and not resume.standard_errors.any():
+            return resume  # exact: nothing to add
         _check_resume(resume, game, name)
         seed = resume.seed
         options = {**resume.options, **options}
@@ -144,16 +148,17 @@ def _check_options(name: str, estimator: Callable, options: dict) -> None:
 def _check_resume(resume: Attribution, game: Game, method: str) -> None:
     if resume.state is None or resume.method != method:
         raise ProtoPFaithError(
-            f"A result of {resume.method!r}{'' if resume.state else ' without its state'} cannot be continued by "
-            f"{method!r}; continue with the method that made it, from a result that kept its state."
+            f"A result of {resume.method!r}{'' if resume.state else ' without its state'} cannot be "
+            f"continued by {method!r}; continue with the method that made it, from a result that kept its "
+            f"state."
         )
     shape, expected = tuple(resume.values.shape), (game.n_outputs, game.n_players)
     size = torch.maximum(game.grand.abs(), game.empty.abs()).double().cpu()
     moved = shape != expected or bool(((resume.total - game.total.cpu()).abs() > 0.05 * size + 1e-12).any())
     if moved or not torch.equal(resume.players.labels, game.players.labels.cpu()):
         raise ProtoPFaithError(
-            "The result to continue belongs to another game (other players, outputs, image or function); continue it "
-            "with the game that it came from, or start anew without resume."
+            "The result to continue belongs to another game (other players, outputs, image or function); "
+            "continue it with the game that it came from, or start anew without resume."
         )
 
 
@@ -162,7 +167,7 @@ class _Bar:
 
     def __init__(self, progress: Progress | bool | None):
         self.given = progress
-        self.bar = None
+        self.bar: Any = None
 
     def __enter__(self) -> Progress | None:
         if callable(self.given):

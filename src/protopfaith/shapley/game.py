@@ -20,23 +20,27 @@ from protopfaith.shapley.memory import (
 from protopfaith.shapley.players import Players
 
 # How far two calls may differ, relative to the size of the output, before the function counts as random.
-# The same batch twice: only the order of additions may differ. Another batch: another kernel may be chosen, too.
+# The same batch twice: only the order of additions may differ. Another batch: another kernel may be
+# chosen, too.
 SAME_BATCH, OTHER_BATCH = 1e-4, 2e-3
 SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
 
 
 class Game:
-    """v(S) = function(image with the players outside S replaced by the baseline), for vector-valued functions.
+    """v(S) = function(image with the players outside S replaced by the baseline), for vector-valued
+    functions.
 
     Args:
-        function: maps images ``(B, C, H, W)`` to numbers ``(B, outputs)`` (or ``(B,)``), on the image's device. It must
+        function: maps images ``(B, C, H, W)`` to numbers ``(B, outputs)`` (or ``(B,)``), on the image's
+            device. It must
             be deterministic: call ``model.eval()`` first.
         image: ``(C, H, W)``, as the function expects it; its device is where everything runs.
         players: the regions, see :class:`Players`.
         baseline: what stands where a player is absent, see :func:`make_baseline`.
         baseline_options: options of a named baseline.
         batch_size: images per call of ``function``; without it as many as ``memory`` allows.
-        memory: bytes that one batch may take (6 GiB on a GPU, 1 GiB on a CPU). When memory runs out all the same, the
+        memory: bytes that one batch may take (6 GiB on a GPU, 1 GiB on a CPU). When memory runs out all
+            the same, the
             batch is halved and evaluation goes on.
         autocast: a dtype such as ``torch.bfloat16`` runs the function under ``torch.autocast``.
 
@@ -119,8 +123,8 @@ class Game:
         values = torch.cat(chunks) if chunks else self.grand.new_zeros(0, self.n_outputs)
         if not bool(torch.isfinite(values).all()):  # one synchronization per call, not per batch
             raise ProtoPFaithError(
-                "The function returned NaN or infinity for some coalition; Shapley values need finite numbers, so mend "
-                "the function or run it in a wider floating point type."
+                "The function returned NaN or infinity for some coalition; Shapley values need finite "
+                "numbers, so mend the function or run it in a wider floating point type."
             )
         return values
 
@@ -135,8 +139,8 @@ class Game:
             values = values[:, None]
         if values.dim() != 2 or len(values) != len(images):
             raise ProtoPFaithError(
-                f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected one row of "
-                "numbers per image."
+                f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected "
+                f"one row of numbers per image."
             )
         return values if values.dtype == torch.float64 else values.float()
 
@@ -149,7 +153,8 @@ class Game:
                 raise
             if len(coalitions) == 1:
                 raise ProtoPFaithError(
-                    "Memory ran out on a single image; free memory on the device or use a smaller network or image."
+                    "Memory ran out on a single image; free memory on the device or use a smaller network "
+                    "or image."
                 ) from error
         # Outside the handler: the exception's traceback would keep the tensors of the failed batch alive.
         release_memory(self.device)
@@ -165,7 +170,8 @@ class Game:
         each = max((need[3] - need[1]) // 2, self.image.nbytes, 1)
         if self._memory < each:
             raise ProtoPFaithError(
-                f"A memory bound of {self._memory:,} bytes holds no image: one takes about {each:,}; raise it."
+                f"A memory bound of {self._memory:,} bytes holds no image: one takes about {each:,}; "
+                f"raise it."
             )
         return int(min(self._memory // each, LARGEST_BATCH))
 
@@ -179,8 +185,8 @@ class Game:
         self.evaluations = 2
         if not bool(torch.isfinite(first).all()):
             raise ProtoPFaithError(
-                "The function returned NaN or infinity for the whole image or the baseline; Shapley values need finite "
-                "numbers, so mend the function or run it in a wider floating point type."
+                "The function returned NaN or infinity for the whole image or the baseline; Shapley "
+                "values need finite numbers, so mend the function or run it in a wider floating point type."
             )
         if check:
             _check_repeatable(
@@ -201,8 +207,8 @@ def _check_image(image: Tensor, players: Players) -> None:
     expected = tuple(image.shape if players.labels.dim() == 3 else image.shape[1:])
     if tuple(players.labels.shape) != expected:
         raise ProtoPFaithError(
-            f"The players do not cover the image: their labels are {tuple(players.labels.shape)}, but the image is "
-            f"{expected}; make the players from this image's size."
+            f"The players do not cover the image: their labels are {tuple(players.labels.shape)}, but the "
+            f"image is {expected}; make the players from this image's size."
         )
 
 
@@ -221,6 +227,6 @@ def _check_repeatable(first: Tensor, again: Tensor, elsewhere: Tensor, reduced: 
         if bool((change > tolerance * size).any()):
             worst = float((change / size.clamp_min(1e-30)).max())
             raise ProtoPFaithError(
-                f"The function's output changes between calls on the same image (by {worst:.1%}); switch off dropout and "
-                "batch statistics with model.eval(), or pass check=False if that is meant."
+                f"The function's output changes between calls on the same image (by {worst:.1%}); switch "
+                f"off dropout and batch statistics with model.eval(), or pass check=False if that is meant."
             )

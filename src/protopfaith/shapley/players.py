@@ -16,9 +16,9 @@ from protopfaith.errors import ProtoPFaithError
 class Players:
     """Which player every pixel belongs to.
 
-    ``labels`` holds the player's number 0 ... n-1 for every pixel: ``H x W`` when a player takes all channels of
-    its pixels along, ``C x H x W`` when channels are players of their own. Every pixel has a player and
-    every number has a pixel.
+    ``labels`` holds the player's number 0 ... n-1 for every pixel: ``H x W`` when a player takes all
+    channels of its pixels along, ``C x H x W`` when channels are players of their own. Every pixel has a
+    player and every number has a pixel.
 
     >>> players = Players.windows((5, 4), 2)
     >>> len(players), players.labels.tolist()[-1]
@@ -37,7 +37,8 @@ class Players:
     ) -> Players:
         """Windows of ``size`` pixels from the top left corner on; the last row and column may be smaller.
 
-        ``image_size`` is ``(H, W)``. With ``channels`` given, every channel of a window is a player of its own.
+        ``image_size`` is ``(H, W)``. With ``channels`` given, every channel of a window is a player of its
+        own.
         """
         height, width = (int(s) for s in image_size)
         down, right = (size, size) if isinstance(size, int) else (int(s) for s in size)
@@ -102,7 +103,9 @@ class Players:
         return masks.reshape(len(coalitions), -1, *self.image_size)
 
     def to_map(self, values: Tensor) -> Tensor:
-        """Values ``(..., n)`` painted onto their pixels: ``(..., H, W)``, or ``(..., C, H, W)`` with channels apart."""
+        """Values ``(..., n)`` painted onto their pixels: ``(..., H, W)``, or ``(..., C, H, W)`` with
+        channels apart.
+        """
         if values.shape[-1] != self.n:
             raise ProtoPFaithError(
                 f"There are {self.n} players but {values.shape[-1]} values; give one value per player."
@@ -138,7 +141,8 @@ def _check_labels(labels: Tensor) -> None:
         )
     if labels.dtype != torch.long:
         raise ProtoPFaithError(
-            f"Players need whole numbers of type int64 as labels, not {labels.dtype}; convert them with .long()."
+            f"Players need whole numbers of type int64 as labels, not {labels.dtype}; convert them with "
+            f".long()."
         )
     if int(labels.min()) < 0:
         uncovered = int((labels < 0).sum())
@@ -149,5 +153,6 @@ def _check_labels(labels: Tensor) -> None:
     counts = torch.bincount(labels.reshape(-1))
     if int(counts.min()) == 0:
         raise ProtoPFaithError(
-            f"Player {int(counts.argmin())} is empty: no pixel has its label; number the players 0 ... n-1 without gaps."
+            f"Player {int(counts.argmin())} is empty: no pixel has its label; number the players 0 ... "
+            f"n-1 without gaps."
         )

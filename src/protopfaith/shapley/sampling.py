@@ -60,8 +60,8 @@ def run(
 ) -> Attribution:
     """Rounds until ``budget`` evaluations are spent or ``precision`` is reached.
 
-    Every round has a random generator of its own, seeded by (seed, number of the round), so that a run that is
-    continued neither repeats nor skips anything.
+    Every round has a random generator of its own, seeded by (seed, number of the round), so that a run
+    that is continued neither repeats nor skips anything.
     """
     spent, rounds = _progress_of(resume)
     if budget - ENDS < sampler.least and not rounds:
@@ -114,7 +114,9 @@ def _generator(device: torch.device, seed: int, number: int) -> torch.Generator:
 
 
 def blocks(count: int, n: int, multiple: int = 1) -> list[int]:
-    """Splits ``count`` coalitions of ``n`` players into blocks of bounded memory, multiples of ``multiple``."""
+    """Splits ``count`` coalitions of ``n`` players into blocks of bounded memory, multiples of
+    ``multiple``.
+    """
     size = max(multiple, LARGEST_BLOCK // n // multiple * multiple)
     return [min(size, count - start) for start in range(0, count, size)]
 

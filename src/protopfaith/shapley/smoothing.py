@@ -1,11 +1,13 @@
 """Empirical Bayes for maps: noisy values of players are drawn towards what their neighborhood makes likely.
 
-Unbiased estimates are the true values plus errors of known size. Where a whole neighborhood shows nothing beyond its errors,
-the values there are near zero; where it does, neighbors resemble each other. Both are learned from the map itself:
+Unbiased estimates are the true values plus errors of known size. Where a whole neighborhood shows nothing
+beyond its errors, the values there are near zero; where it does, neighbors resemble each other. Both are
+learned from the map itself:
 
     value_i ~ Normal(0, t_i^2), correlation between neighbors;  estimate_i ~ Normal(value_i, s_i^2)
 
-with t^2 smooth over the image. The posterior mean has less error than the estimate, and its standard deviation says how much is
+with t^2 smooth over the image. The posterior mean has less error than the estimate, and its standard
+deviation says how much is
 left: over the players of a map, not for each single one (a lone peak is drawn down by its surroundings).
 """
 
@@ -24,6 +26,7 @@ REACH, SHARE = 2.0, 0.9  # correlation SHARE * exp(-distance / REACH), in units 
 BROAD, NARROW = 1.5, 1.0  # widths of the smoothing of t^2, first from the estimates, then from the posterior
 FLOOR = 0.02  # of the mean t^2, so that nothing is ruled out
 STEPS = 40  # of conjugate gradients
+LARGEST_RATIO = 1e4  # t^2 / s^2, beyond which nothing is left to shrink
 RATIOS = 96  # tabulated values of t^2 / s^2
 
 
@@ -75,25 +78,28 @@ def smoothing_matrix(places: Tensor, width: float) -> Tensor:
     index = torch.stack([torch.as_tensor(pairs.row), torch.as_tensor(pairs.col)]).long()
     weights = torch.exp(-torch.as_tensor(pairs.data).square() / (2 * width**2))
     sums = torch.zeros(len(places), dtype=weights.dtype).index_add_(0, index[0], weights)
-    matrix = torch.sparse_coo_tensor(index, weights / sums[index[0]], (len(places), len(places)))
+    shape = (len(places), len(places))
+    matrix = torch.sparse_coo_tensor(index, weights / sums[index[0]], shape, check_invariants=True)
     return matrix.coalesce().to(places.device)
 
 
 def shrink(estimates: Tensor, variances: Tensor, near: Neighborhood) -> tuple[Tensor, Tensor]:
     """Posterior mean and variance of the values, each ``(outputs, n)``.
 
-    ``variances`` are the squared standard errors of ``estimates``. They are noisy themselves, so each is drawn half way
-    (geometrically) to its output's mean.
+    ``variances`` are the squared standard errors of ``estimates``. They are noisy themselves, so each is
+    drawn half way (geometrically) to its output's mean.
     """
     level = variances.mean(1, keepdim=True)
-    noise = (variances * level).sqrt().clamp_min(1e-300)
+    # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
+    bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
+    noise = torch.maximum((variances * level).sqrt(), bound)
     excess = estimates.square() - noise
-    size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * level)
+    size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
     prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
     mean, left = _posterior(estimates, noise, prior, near)
     prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
     mean, left = _posterior(estimates, noise, prior, near)
-    exact = level <= 0  # outputs without any error stay as they are
+    exact = level <= bound  # outputs without any error stay as they are
     return torch.where(exact, estimates, mean), torch.where(exact, 0, left)
 
 
@@ -117,8 +123,12 @@ def _posterior(estimates: Tensor, noise: Tensor, prior: Tensor, near: Neighborho
 
 
 def _correlated_mean(estimates: Tensor, noise: Tensor, prior: Tensor, correlation: Tensor) -> Tensor:
-    """C (C + N)^-1 estimates with C = t R t, by conjugate gradients, for all outputs at once."""
-    scale = (prior / noise).sqrt()
+    """C (C + N)^-1 estimates with C = t R t, by conjugate gradients, for all outputs at once.
+
+    Computed as estimates - N (C + N)^-1 estimates: whatever the iteration has not resolved is then a small
+    part of the errors, not of the values.
+    """
+    scale = (prior / noise).clamp_max(LARGEST_RATIO).sqrt()
     residual = estimates / noise.sqrt()
     solution = torch.zeros_like(residual)
     direction = residual
@@ -132,4 +142,4 @@ def _correlated_mean(estimates: Tensor, noise: Tensor, prior: Tensor, correlatio
         after = residual.square().sum(1, keepdim=True)
         direction = residual + after / norm.clamp_min(tiny) * direction
         norm = after
-    return prior.sqrt() * ((scale * solution) @ correlation)
+    return estimates - noise.sqrt() * solution

@@ -1,7 +1,7 @@
 """A surrogate of the game whose Shapley values are known in closed form.
 
-Gaussian process regression on masks: with x~ = x - p (p = s/n the mask's density) and C the covariance that players' effects
-are expected to have, the kernel is
+Gaussian process regression on masks: with x~ = x - p (p = s/n the mask's density) and C the covariance
+that players' effects are expected to have, the kernel is
 
     k(x, y) = exp(-(p_x - p_y)^2 / 2 w^2) * (L + g L^2),   L = x~' C y~
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from protopfaith.shapley.densities import hat_functions
 
 WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
@@ -42,7 +44,8 @@ class Surrogate:
 
         With players drawn without replacement and u summing to zero, the functional
         E[v (x_i - p)] / (p (1 - p)) of u'x is u_i (f1 - f2) / (p (1 - p)), and of (u'x)^2 it is
-        (u_i^2 - mean u^2) (f1 - 3 f2 + 2 f3) / (p (1 - p)), where fk is the chance that k given players are all in.
+        (u_i^2 - mean u^2) (f1 - 3 f2 + 2 f3) / (p (1 - p)), where fk is the chance that k given players
+        are all in.
         """
         n = self.loadings.shape[1]
         sizes = torch.arange(1, n, dtype=torch.float64, device=self.loadings.device)
@@ -63,10 +66,11 @@ class Surrogate:
 def fit(
     masks: Tensor, residuals: Tensor, prior: Tensor, correlation: Tensor | None
 ) -> tuple[Surrogate, Tensor]:
-    """The surrogate of ``residuals`` ``(m, outputs)`` and what it leaves over on each sample when fitted without it.
+    """The surrogate of ``residuals`` ``(m, outputs)`` and what it leaves over on each sample when fitted
+    without it.
 
-    ``prior`` ``(n,)`` is the expected square of each player's effect, ``correlation`` that between players. Outputs that
-    no setting predicts keep a surrogate of zero.
+    ``prior`` ``(n,)`` is the expected square of each player's effect, ``correlation`` that between
+    players. Outputs that no setting predicts keep a surrogate of zero.
     """
     x, p = centered(masks, torch.float32)
     deviation = (prior + 0.02 * prior.mean()).sqrt().float()
@@ -112,8 +116,6 @@ def density_kernel(a: Tensor, b: Tensor) -> Tensor:
 
 def noise_shape(p: Tensor, residuals: Tensor) -> Tensor:
     """How the variance changes with density, ``(m,)``, averaged over outputs, one on average."""
-    from protopfaith.shapley.estimators.owen import hat_functions
-
     hats = hat_functions(p.double())
     square = (residuals.square() / residuals.square().mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
     eye = torch.eye(hats.shape[1], dtype=hats.dtype, device=hats.device)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from protopfaith.shapley import surrogate
 from protopfaith.shapley.attribution import Attribution, redistribute
-from protopfaith.shapley.estimation import ESTIMATORS, Progress
+from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
+from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress
 from protopfaith.shapley.estimators.exact import MOST_PLAYERS, exact
-from protopfaith.shapley.estimators.owen import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.sampling import Estimate, blocks, restore, run
 from protopfaith.shapley.smoothing import Neighborhood, shrink
@@ -35,18 +37,23 @@ def adaptive_owen(
     """The default. Owen sampling (see ``owen``) with three additions:
 
     1. Sizes of coalitions are drawn where the variance is, as measured so far.
-    2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it leaves over on samples
+    2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it
+        leaves over on samples
        that it has not seen is estimated by sampling. The first samples (4,096 on a GPU, 2,048 on a
-       CPU) are predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
-    3. The values are shrunk towards a smooth map (``smoothing.py``), and the gap to the total is redistributed in
+       CPU) are predicted leaving themselves out; for later ones the surrogate is fixed, so they need no
+       memory.
+    3. The values are shrunk towards a smooth map (``smoothing.py``), and the gap to the total is
+        redistributed in
        proportion to the variance that is left.
 
-    Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard errors hold for the
-    players of a map on average, while the highest peaks are drawn down a little. ``shrinkage=False`` leaves it out.
-    Games with so few players that the budget covers all coalitions are solved exactly.
+    Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard
+    errors hold for the players of a map on average, while the highest peaks are drawn down a little.
+    ``shrinkage=False`` leaves it out. Games with so few players that the budget covers all coalitions are
+    solved exactly.
     """
     n = game.n_players
-    if n <= MOST_PLAYERS and 2**n <= budget:
+    affordable = budget if precision is None else min(budget, DEFAULT_BUDGET)
+    if n <= MOST_PLAYERS and 2**n <= affordable:
         result = exact(game, seed=seed, precision=precision, progress=progress)
         return Attribution(**{**vars(result), "method": "adaptive_owen"})
     sampler = _Adaptive(game, restore(resume, game.device), shrinkage)
@@ -68,7 +75,7 @@ class _Adaptive:
 
     def __init__(self, game: Game, state: dict[str, Tensor] | None, shrinkage: bool):
         n, outputs, device = game.n_players, game.n_outputs, game.device
-        kind = {"dtype": torch.float64, "device": device}
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": device}
         self.kept = state or {
             "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
             "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
@@ -113,7 +120,9 @@ class _Adaptive:
         return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
 
     def _weights(self, masks: Tensor, chance: Tensor) -> Tensor:
-        """What a sample's residual counts for each player, sizes being drawn by ``chance`` instead of uniformly."""
+        """What a sample's residual counts for each player, sizes being drawn by ``chance`` instead of
+        uniformly.
+        """
         n = masks.shape[1]
         return membership_weights(masks) / (n * chance[masks.sum(1) - 1])[:, None]
 

@@ -34,8 +34,8 @@ def exact(
     n = game.n_players
     if n > MOST_PLAYERS:
         raise ProtoPFaithError(
-            f"Exact values of {n} players need 2^{n} evaluations; take at most {MOST_PLAYERS} players or an estimator "
-            "that samples."
+            f"Exact values of {n} players need 2^{n} evaluations; take at most {MOST_PLAYERS} players or "
+            f"an estimator that samples."
         )
     values = torch.zeros(game.n_outputs, n, dtype=torch.float64, device=game.device)
     for start in range(0, 2**n, BLOCK):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -27,9 +29,10 @@ def kernel(
 ) -> Attribution:
     r"""Weighted least squares of v(S) - v(empty) on membership, constrained to sum to the total.
 
-    Coalition sizes s are drawn uniformly (the leverage of a coalition depends on its size little), each coalition with
-    its complement; the weights :math:`1 / (s (n - s))` then make the fit the Shapley kernel's. Standard errors come
-    from a jackknife over groups of samples, since the misfit is interaction, not noise of equal size.
+    Coalition sizes s are drawn uniformly (the leverage of a coalition depends on its size little), each
+    coalition with its complement; the weights :math:`1 / (s (n - s))` then make the fit the Shapley
+    kernel's. Standard errors come from a jackknife over groups of samples, since the misfit is
+    interaction, not noise of equal size.
     """
     if game.n_players > MOST_PLAYERS:
         raise ProtoPFaithError(
@@ -54,7 +57,7 @@ class _Regression:
         n = game.n_players
         self.smallest = 2 * GROUPS
         self.least = -(-max(n + 2, 4 * GROUPS) * GROUPS // (GROUPS - 1) // self.smallest) * self.smallest
-        kind = {"dtype": torch.float64, "device": game.device}
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
         state = state or {
             "left": torch.zeros(GROUPS, n, n, **kind),
             "right": torch.zeros(GROUPS, n, game.n_outputs, **kind),
@@ -97,7 +100,8 @@ def paired_coalitions(pairs: int, n: int, generator: torch.Generator) -> Tensor:
 
 
 def constrained_solution(left: Tensor, right: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Solutions ``(..., outputs, n)`` of ``left @ values = right`` that sum to ``total``, and the gap without that.
+    """Solutions ``(..., outputs, n)`` of ``left @ values = right`` that sum to ``total``, and the gap
+    without that.
 
     ``left`` is ``(..., n, n)``, ``right`` ``(..., n, outputs)``.
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, redistribute
+from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS, Progress
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.sampling import Estimate, blocks, restore, run
-
-KNOTS = 10  # of the function's mean as a function of density
 
 
 @ESTIMATORS.register("owen")
@@ -28,13 +29,14 @@ def owen(
 ) -> Attribution:
     r""":math:`\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq`, by sampling.
 
-    Every mask has a density q of its own, stratified over (0, 1), so no node is fixed and nothing is biased. Given its
-    size s a mask is uniform among all of that size, whatever q was; the realized density s/n therefore replaces q, which
-    bounds the weights and makes each sample's contributions sum to zero: the values sum to the total by themselves.
-    The function's mean at that density, from the other samples, is subtracted first.
+    Every mask has a density q of its own, stratified over (0, 1), so no node is fixed and nothing is
+    biased. Given its size s a mask is uniform among all of that size, whatever q was; the realized density
+    s/n therefore replaces q, which bounds the weights and makes each sample's contributions sum to zero:
+    the values sum to the total by themselves. The function's mean at that density, from the other samples,
+    is subtracted first.
 
-    With ``nodes`` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for what happens
-    between them, and its sum is off until the residual is redistributed.
+    With ``nodes`` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for
+    what happens between them, and its sum is off until the residual is redistributed.
     """
     state = restore(resume, game.device)
     sampler = _Sizes(game, state) if nodes is None else _Nodes(game, nodes, state)
@@ -98,7 +100,7 @@ class _Nodes:
             raise ProtoPFaithError(f"Owen sampling with {nodes} nodes samples nothing; give at least one.")
         self.smallest, self.least = nodes, 16 * nodes
         points, weights = np.polynomial.legendre.leggauss(nodes)
-        kind = {"dtype": torch.float64, "device": game.device}
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
         self.q = torch.tensor((points + 1) / 2, **kind)
         self.weights = torch.tensor(weights / 2, **kind)
         outputs, n = game.n_outputs, game.n_players
@@ -172,43 +174,3 @@ def stratified_masks(count: int, n: int, generator: torch.Generator) -> Tensor:
     jitter = torch.rand(count, generator=generator, device=device)
     q = (torch.arange(count, device=device) + jitter) / count
     return torch.rand(count, n, generator=generator, device=device) < q[:, None]
-
-
-def membership_weights(x: Tensor) -> Tensor:
-    """(x_i - p) / (p (1 - p)) with p = s/n, the mask's own density, in float64; zero for all and for none."""
-    x = x.double()
-    p = x.mean(1, keepdim=True)
-    spread = p * (1 - p)  # zero for all and for none, where x - p is zero, too
-    return (x - p) / torch.where(spread > 0, spread, 1)
-
-
-def hat_functions(p: Tensor) -> Tensor:
-    """Piecewise linear functions of density ``(m, KNOTS)``, with knots closer to the ends: at sin^2."""
-    knots = torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=p.dtype, device=p.device)).square()
-    right = torch.searchsorted(knots, p.clamp(0, 1)).clamp(1, KNOTS - 1)
-    share = (p - knots[right - 1]) / (knots[right] - knots[right - 1])
-    hats = torch.zeros(len(p), KNOTS, dtype=p.dtype, device=p.device)
-    hats.scatter_(1, (right - 1)[:, None], (1 - share)[:, None])
-    return hats.scatter_(1, right[:, None], share[:, None])
-
-
-def anchored_mean(game: Game) -> dict[str, Tensor]:
-    """Normal equations of the mean over density, which know its two ends from the start."""
-    ends = torch.tensor([0.0, 1.0], dtype=torch.float64, device=game.device)
-    hats = hat_functions(ends)
-    values = torch.stack([game.empty, game.grand]).double()
-    roughness = torch.eye(KNOTS, dtype=torch.float64, device=game.device).diff(dim=0).diff(dim=0)
-    return {"left": hats.T @ hats + 0.1 * roughness.T @ roughness, "right": hats.T @ values}
-
-
-def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:
-    """Values minus their mean at density ``p`` as all samples but the own one know it; updates ``kept``.
-
-    Leaving the own sample out keeps the contribution unbiased: what is subtracted knows nothing of its mask.
-    """
-    hats = hat_functions(p)
-    kept["left"] = kept["left"] + hats.T @ hats
-    kept["right"] = kept["right"] + hats.T @ values
-    inverse = torch.linalg.inv(kept["left"])
-    leverage = ((hats @ inverse) * hats).sum(1, keepdim=True)
-    return (values - hats @ (inverse @ kept["right"])) / (1 - leverage)
