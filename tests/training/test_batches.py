@@ -43,7 +43,9 @@ def test_measuring_sees_every_image_once(count, batch_size, ranks):
 def test_both_sources_give_the_same_images(data, workers):
     order = [torch.tensor([3, 1]), torch.tensor([0, 5, 2])]
     resident = list(ResidentImages(data.train, CPU).batches(order))
-    streamed = list(StreamedImages(data.train, CPU, workers).batches(order))
+    source = StreamedImages(data.train, CPU, workers)
+    assert len(list(source.batches([torch.tensor([4])]))) == 1  # another pass before, with the same processes
+    streamed = list(source.batches(order))
     for indices, ours, theirs in zip(order, resident, streamed, strict=True):
         expected = torch.stack([data.train.image(index) for index in indices.tolist()])
         assert torch.equal(ours[0], expected)

@@ -121,7 +121,7 @@ def warp(images: Tensor, matrices: Tensor, padding: Padding = "zeros", mode: str
     """Moves the content of each image (N x C x H x W) by its matrix; ``mode="nearest"`` suits masks."""
     height, width = images.shape[-2:]
     half = torch.tensor([width / 2, height / 2], device=matrices.device)
-    inverse = torch.linalg.inv(matrices[:, :, :2])
+    inverse = torch.linalg.inv_ex(matrices[:, :, :2]).inverse  # inv itself would wait for the GPU
     # affine_grid asks where an output point comes from, in coordinates that run from -1 to 1.
     origin = torch.einsum("nij,nj->ni", inverse, half - matrices[:, :, 2]) - half
     theta = torch.cat([inverse * (half[None, None, :] / half[None, :, None]), (origin / half)[..., None]], 2)

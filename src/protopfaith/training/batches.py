@@ -40,29 +40,48 @@ class ResidentImages:
         return len(self.labels)
 
     def batches(self, order: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        for indices in order:
-            indices = indices.to(self.pixels.device)
+        if not order:
+            return
+        everything = torch.cat(list(order)).to(self.pixels.device)  # one transfer for the whole epoch
+        for indices in everything.split([len(indices) for indices in order]):
             yield self.pixels[indices], self.labels[indices]
+
+
+class _Order:
+    """A batch sampler whose batches are set anew for every pass, so that loading processes can stay."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
 
 
 class StreamedImages:
     """Images read by ``workers`` processes while the device computes."""
 
     def __init__(self, images: ImageSet, device: torch.device, workers: int):
-        self.images, self.device, self.workers = images, device, workers
+        self.device = device
         self.labels = images.labels.to(device)
+        self.order = _Order()
+        self.loader: DataLoader[tuple[Tensor, int]] = DataLoader(
+            images,
+            batch_sampler=self.order,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            prefetch_factor=4 if workers else None,
+            pin_memory=device.type == "cuda",
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def batches(self, order: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        loader: DataLoader[tuple[Tensor, int]] = DataLoader(
-            self.images,
-            batch_sampler=[indices.tolist() for indices in order],
-            num_workers=self.workers,
-            pin_memory=self.device.type == "cuda",
-        )
-        for pixels, labels in loader:
+        self.order.batches = [indices.tolist() for indices in order]
+        for pixels, labels in self.loader:
             yield pixels.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
 
 

@@ -87,7 +87,8 @@ def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: R
                 "part": part,
             }
         )
-    return AdamW(groups)
+    # One kernel for all parameters where there is one.
+    return AdamW(groups, fused=parts[stage.trained[0]][0].is_cuda)
 
 
 def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:
