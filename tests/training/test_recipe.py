@@ -65,6 +65,11 @@ def test_every_value_can_be_overridden():
     assert recipe.projection.distinct
 
 
+@pytest.mark.parametrize("text", ["2024", "true", "a: b", "[broken", "0.5"])
+def test_text_stays_text_whatever_it_looks_like(text):
+    assert load_recipe("birds", [f"data.root={text}"]).data.root == text
+
+
 @pytest.mark.parametrize(
     ("override", "words"),
     [
@@ -75,6 +80,7 @@ def test_every_value_can_be_overridden():
         ("optimization.batch_size=0", ["at least 1"]),
         ("schedule.warmup.end=2", ["'schedule.warmup.end'", "at most 1"]),
         ("compute.precision=bf16", ["'compute.precision'", "did you mean 'bf16-mixed'"]),
+        ("data=3", ["'data'", "keys and values"]),
         ("seed", ["section.key=value"]),
         ("seed.deep=1", ["'seed.deep=1'", "one value"]),
     ],

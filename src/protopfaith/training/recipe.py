@@ -15,7 +15,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
 from protopfaith.training.losses import CostWeights
-from protopfaith.training.typed import from_dict, to_dict
+from protopfaith.training.typed import Unparsed, from_dict, to_dict
 
 AT_LEAST_ZERO = {"at_least": 0}
 AT_LEAST_ONE = {"at_least": 1}
@@ -238,8 +238,5 @@ def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
             )
         inner[section] = dict(entry)
         inner = inner[section]
-    try:
-        inner[last] = yaml.safe_load(text)
-    except yaml.YAMLError:
-        inner[last] = text
+    inner[last] = Unparsed(text)
     return values

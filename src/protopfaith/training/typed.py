@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import yaml
+
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 
@@ -22,6 +24,20 @@ BOUNDS = {
     "above": (operator.gt, "more than"),
     "at_most": (operator.le, "at most"),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Unparsed:
+    """A value typed on the command line: what YAML makes of it, or the very text where text is wanted."""
+
+    text: str
+
+    @property
+    def parsed(self) -> Any:
+        try:
+            return yaml.safe_load(self.text)
+        except yaml.YAMLError:
+            return self.text
 
 
 def from_dict(kind: type[T], values: Any, where: str = "") -> T:
@@ -62,23 +78,34 @@ def to_dict(value: Any) -> Any:
 
 def convert(kind: Any, value: Any, where: str) -> Any:
     """``value`` as the type ``kind``, or an error that names the key and what it expects."""
+    if isinstance(value, Unparsed):
+        return _convert_unparsed(kind, value, where)
     if dataclasses.is_dataclass(kind):
         return from_dict(kind, value, where)  # type: ignore[arg-type]
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        return _convert_union(kind, value, where)
-    if origin is Literal:
-        if value in get_args(kind):
-            return value
-        hint = did_you_mean(str(value), [str(choice) for choice in get_args(kind)])
-        raise ProtoPFaithError(f"The recipe's {where!r} cannot be {value!r}; {hint}")
-    if origin is tuple:
-        return _convert_tuple(kind, value, where)
-    if origin is dict or kind is dict:
-        if isinstance(value, Mapping):
-            return dict(value)
+    converter = CONVERTERS.get(get_origin(kind) or kind, _convert_scalar)
+    return converter(kind, value, where)
+
+
+def _convert_unparsed(kind: Any, value: Unparsed, where: str) -> Any:
+    try:
+        return convert(kind, value.parsed, where)
+    except ProtoPFaithError:
+        if kind is str or str in get_args(kind):  # a folder named 2024 is not a number
+            return value.text
+        raise
+
+
+def _convert_literal(kind: Any, value: Any, where: str) -> Any:
+    if value in get_args(kind):
+        return value
+    hint = did_you_mean(str(value), [str(choice) for choice in get_args(kind)])
+    raise ProtoPFaithError(f"The recipe's {where!r} cannot be {value!r}; {hint}")
+
+
+def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
         raise _ill_typed(kind, value, where)
-    return _convert_scalar(kind, value, where)
+    return {str(k): v.parsed if isinstance(v, Unparsed) else v for k, v in value.items()}
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
@@ -114,6 +141,15 @@ def _convert_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
     if len(entries) != len(value):
         raise _ill_typed(kind, value, where)
     return tuple(convert(entry, item, where) for entry, item in zip(entries, value, strict=True))
+
+
+CONVERTERS = {
+    Union: _convert_union,
+    types.UnionType: _convert_union,
+    Literal: _convert_literal,
+    tuple: _convert_tuple,
+    dict: _convert_dict,
+}
 
 
 def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
