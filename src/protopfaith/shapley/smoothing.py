@@ -26,7 +26,7 @@ REACH, SHARE = 2.0, 0.9  # correlation SHARE * exp(-distance / REACH), in units 
 BROAD, NARROW = 1.5, 1.0  # widths of the smoothing of t^2, first from the estimates, then from the posterior
 FLOOR = 0.02  # of the mean t^2, so that nothing is ruled out
 STEPS = 40  # of conjugate gradients
-LARGEST_RATIO = 1e4  # t^2 / s^2, beyond which nothing is left to shrink
+LARGEST_RATIO = 1e8  # t^2 / s^2, beyond which nothing is left to shrink
 RATIOS = 96  # tabulated values of t^2 / s^2
 
 
@@ -119,7 +119,7 @@ def _posterior(estimates: Tensor, noise: Tensor, prior: Tensor, near: Neighborho
     below = place.long()
     player = torch.arange(estimates.shape[1], device=estimates.device)
     low, high = near.remaining[player, below], near.remaining[player, below + 1]
-    return mean, prior * torch.lerp(low, high, place - below)
+    return mean, torch.minimum(prior * torch.lerp(low, high, place - below), noise)
 
 
 def _correlated_mean(estimates: Tensor, noise: Tensor, prior: Tensor, correlation: Tensor) -> Tensor:

@@ -64,7 +64,11 @@ class Surrogate:
 
 
 def fit(
-    masks: Tensor, residuals: Tensor, prior: Tensor, correlation: Tensor | None
+    masks: Tensor,
+    residuals: Tensor,
+    prior: Tensor,
+    correlation: Tensor | None,
+    settings: tuple[tuple[float, float], ...] = SETTINGS,
 ) -> tuple[Surrogate, Tensor]:
     """The surrogate of ``residuals`` ``(m, outputs)`` and what it leaves over on each sample when fitted
     without it.
@@ -87,7 +91,7 @@ def fit(
     targets = residuals.float() / spread
     left, error = targets.clone(), targets.square().mean(0)
     linear, square = torch.zeros_like(targets), torch.zeros_like(targets)
-    for gain, ratio in SETTINGS:
+    for gain, ratio in settings:
         kernel = density * (product + gain * product.square())
         size = kernel.diagonal().mean().clamp_min(1e-30)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel / size + ratio * noise.diag()))

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.shapley import surrogate
+from protopfaith.shapley import surrogate as surrogates
 from protopfaith.shapley.attribution import Attribution, redistribute
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress
@@ -32,6 +32,8 @@ def adaptive_owen(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    allocation: bool = True,
+    surrogate: bool = True,
     shrinkage: bool = True,
 ) -> Attribution:
     """The default. Owen sampling (see ``owen``) with three additions:
@@ -48,7 +50,7 @@ def adaptive_owen(
 
     Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard
     errors hold for the players of a map on average, while the highest peaks are drawn down a little.
-    ``shrinkage=False`` leaves it out. Games with so few players that the budget covers all coalitions are
+    ``shrinkage=False`` (or ``surrogate``, ``allocation``) leaves it out. Games with so few players that the budget covers all coalitions are
     solved exactly.
     """
     n = game.n_players
@@ -56,7 +58,8 @@ def adaptive_owen(
     if n <= MOST_PLAYERS and 2**n <= affordable:
         result = exact(game, seed=seed, precision=precision, progress=progress)
         return Attribution(**{**vars(result), "method": "adaptive_owen"})
-    sampler = _Adaptive(game, restore(resume, game.device), shrinkage)
+    options = {"allocation": allocation, "surrogate": surrogate, "shrinkage": shrinkage}
+    sampler = _Adaptive(game, restore(resume, game.device), **options)
     return run(
         game,
         "adaptive_owen",
@@ -66,14 +69,22 @@ def adaptive_owen(
         seed=seed,
         resume=resume,
         progress=progress,
-        options={} if shrinkage else {"shrinkage": False},
+        options={name: False for name, on in options.items() if not on},
     )
 
 
 class _Adaptive:
     smallest, least = 1, 64
 
-    def __init__(self, game: Game, state: dict[str, Tensor] | None, shrinkage: bool):
+    def __init__(
+        self,
+        game: Game,
+        state: dict[str, Tensor] | None,
+        *,
+        allocation: bool,
+        surrogate: bool,
+        shrinkage: bool,
+    ):
         n, outputs, device = game.n_players, game.n_outputs, game.device
         kind: dict[str, Any] = {"dtype": torch.float64, "device": device}
         self.kept = state or {
@@ -84,7 +95,8 @@ class _Adaptive:
             "sum": torch.zeros(outputs, n, **kind),
             "squares": torch.zeros(outputs, n, **kind),
         }
-        self.shrinkage = shrinkage
+        self.allocation, self.shrinkage = allocation, shrinkage
+        self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.most_kept = KEPT.get(device.type, 2048)
         self._fitted: tuple[int, Tensor, Tensor, _Later] | None = None
@@ -129,6 +141,8 @@ class _Adaptive:
     def _allocation(self, game: Game) -> Tensor:
         """Chances of the sizes, by the measured variance: (n-1,)."""
         masks = self.kept["masks"]
+        if not self.allocation:
+            return torch.full_like(self.kept["chance"], 1 / (game.n_players - 1))
         residuals = remove_mean(anchored_mean(game), masks.double().mean(1), self.kept["values"].double())
         chance = self.kept["chance"] / len(masks)
         sizes = masks.sum(1)
@@ -148,7 +162,7 @@ class _Adaptive:
         share = game.total[:, None] / game.n_players
         rough = shrink(*_mean_and_variance(residuals, weights, share), self.near)[0]
         importance = (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
-        model, left = surrogate.fit(masks, residuals, importance, self.near.correlation)
+        model, left = surrogates.fit(masks, residuals, importance, self.near.correlation, self.settings)
         known = model.shapley() + share
         estimate, variances = _mean_and_variance(left, weights, known)
         later = _Later(mean, model, known, self._allocation(game))
@@ -182,7 +196,7 @@ class _Adaptive:
 class _Later:
     """What stays fixed once the kept samples are complete."""
 
-    def __init__(self, mean: dict[str, Tensor], model: surrogate.Surrogate, known: Tensor, chance: Tensor):
+    def __init__(self, mean: dict[str, Tensor], model: surrogates.Surrogate, known: Tensor, chance: Tensor):
         self.mean, self.model, self.known, self.chance = mean, model, known, chance
 
 
