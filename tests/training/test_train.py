@@ -237,7 +237,9 @@ def test_a_run_without_a_checkpoint_yet_starts_over(trained, recipe, data, tmp_p
     from protopfaith.training.run import create_run
 
     create_run(tmp_path / "run", recipe, data)
+    (tmp_path / "run" / ".last.safetensors.0.partial").write_bytes(b"half of it")
     assert same_weights(trained, train(recipe, tmp_path / "run", resume=True, data=data, progress=False))
+    assert not list((tmp_path / "run").glob(".*"))
 
 
 def test_full_disk_while_saving_leaves_the_last_checkpoint(trained, recipe, data, tmp_path, monkeypatch):

@@ -126,6 +126,8 @@ def open_run(fabric: Fabric, folder: Path, recipe: Recipe, data: ImageData, resu
         try:
             if resume:
                 check_resumable(Run(folder), recipe, data)
+                for leftover in folder.glob(".*.partial"):  # of a process killed while it wrote
+                    leftover.unlink()
             else:
                 create_run(folder, recipe, data)
         except ProtoPFaithError as error:
