@@ -1,0 +1,9 @@
+"""The command line: one thin command per verb, no logic of its own.
+
+Each module adds its commands to ``app`` when it is imported.
+"""
+
+from protopfaith.cli import data, demo, explaining, judging, training
+from protopfaith.cli.app import app, main
+
+__all__ = ["app", "data", "demo", "explaining", "judging", "main", "training"]

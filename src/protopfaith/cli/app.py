@@ -1,0 +1,86 @@
+"""The program: its commands, how it prints and how it fails."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from protopfaith import __version__
+from protopfaith.errors import ProtoPFaithError
+
+# Heavy packages are imported inside the commands: --help answers at once.
+
+console = Console()
+errors = Console(stderr=True)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Prototype networks whose explanations are true: train, explain, and measure how faithful.",
+)
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
+Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
+Seed = Annotated[int, typer.Option(help="Of all random choices.")]
+Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]
+Budget = Annotated[int | None, typer.Option(min=2, help="Evaluations of the network at most, an image.")]
+
+
+def main() -> None:
+    """Runs the command line; a ProtoPFaithError becomes one sentence and exit code 1."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=errors, show_path=False)]
+    )
+    for noisy in ("lightning", "lightning.fabric", "lightning_fabric", "PIL", "matplotlib"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        app()
+    except ProtoPFaithError as error:
+        errors.print(f"[bold red]Error:[/] {error}", soft_wrap=True, highlight=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("Interrupted.")
+        sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"protopfaith {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def say(text: str) -> None:
+    """A line for people, never wrapped in the middle of a path."""
+    console.print(text, soft_wrap=True, highlight=False)
+
+
+def parse_indices(text: str, what: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ProtoPFaithError(f"{what} are numbers with commas between, not {text!r}.") from None
+
+
+def fail_for(problems: list[str]) -> None:
+    """Lists what went wrong, after everything else was done, and says so in the exit code."""
+    for problem in problems:
+        errors.print(f"[bold red]Failed:[/] {problem}", soft_wrap=True, highlight=False)
+    if problems:
+        raise typer.Exit(1)

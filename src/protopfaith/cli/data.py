@@ -1,0 +1,64 @@
+"""Commands for image data: prepare, show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protopfaith.cli.app import Root, app, say
+from protopfaith.errors import ProtoPFaithError
+
+if TYPE_CHECKING:
+    from protopfaith.data import ImageSet
+
+DataName = Annotated[str, typer.Argument(metavar="NAME", help="birds, folder, cub, dogs or rsna.")]
+
+data_app = typer.Typer(no_args_is_help=True, help="Check, prepare and look at image data.")
+app.add_typer(data_app, name="data")
+
+
+@data_app.command("prepare")
+def data_prepare(
+    name: DataName,
+    root: Root = None,
+    size: Annotated[int | None, typer.Option(help="Training size in pixels.")] = None,
+    skip_unreadable: Annotated[bool, typer.Option(help="Go on without images that cannot be read.")] = False,
+) -> None:
+    """Check a data set file by file and build its fast local cache."""
+    from protopfaith.data import prepare
+
+    say(str(prepare(name, root, size, skip_unreadable=skip_unreadable)))
+
+
+@data_app.command("show")
+def data_show(
+    name: DataName,
+    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("contact-sheet.png"),
+    root: Root = None,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
+    size: Annotated[int | None, typer.Option(help="Training size in pixels.")] = None,
+    rows: Annotated[int, typer.Option(min=1)] = 8,
+    columns: Annotated[int, typer.Option(min=1)] = 8,
+    boxes: Annotated[bool, typer.Option(help="Draw boxes and part locations where known.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Pick images at random.")] = None,
+) -> None:
+    """Draw a contact sheet of a data set, one class per row."""
+    from protopfaith.data import contact_sheet, load_data
+    from protopfaith.files import atomic
+
+    images = choose_split(load_data(name, root=root, size=size).sets(), split)
+    sheet = contact_sheet(images, rows, columns, boxes=boxes, seed=seed)
+    with atomic(out) as partial:
+        sheet.save(partial, format="PNG")
+    say(f"Written to {out}")
+
+
+def choose_split(sets: dict[str, ImageSet], name: str) -> ImageSet:
+    """One of the three sets of a run."""
+    from protopfaith.registry import did_you_mean
+
+    if name not in sets:
+        raise ProtoPFaithError(f"There is no split named {name!r}; {did_you_mean(name, sets)}")
+    return sets[name]

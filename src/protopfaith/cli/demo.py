@@ -1,0 +1,62 @@
+"""The command that shows everything at once: demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protopfaith.cli.app import app, console, fail_for, say
+from protopfaith.cli.judging import evaluate_run, print_prototypes
+
+if TYPE_CHECKING:
+    from protopfaith.training import Run
+
+EXPLAINED = 3
+PLAYERS = 8  # pixels a side: 144 regions of a 96 x 96 image
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The run folder.")] = Path("runs/demo"),
+) -> None:
+    """Train on the embedded birds, explain three test images and show the reports.
+
+    About three minutes on two cores. Interrupted, it continues where it was.
+    """
+    from protopfaith.explanation import explain_files
+    from protopfaith.training import load_recipe
+    from protopfaith.training import train as run_training
+
+    run = run_training(load_recipe("birds"), out, resume=(out / "recipe.yaml").is_file())
+    console.print(evaluate_run(run, "test", "auto", 64).table())
+    print_prototypes(run)
+    images = write_test_images(run, EXPLAINED)
+    batch = explain_files(run, images, out / "explained", players=PLAYERS, progress=True)
+    say(f"\nThe reports, one for each of {len(batch.cases)} test images: [bold]{batch.index}[/]")
+    say("\n[bold]Next[/]")
+    for line in (
+        f"protopfaith explain {out} {images[0]} --precision 0.05",
+        f"protopfaith prototypes {out} --players {PLAYERS}",
+        f"protopfaith faithfulness {out}",
+    ):
+        say(f"  {line}")
+    fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
+
+
+def write_test_images(run: Run, count: int) -> list[Path]:
+    """The first test images of as many classes, as files that the other commands can take."""
+    from PIL import Image
+
+    from protopfaith.files import atomic
+
+    test = run.data().test
+    paths = []
+    for label in range(count):
+        index = test.labels.tolist().index(label)
+        path = run.folder / "images" / f"{Path(test.paths[index]).stem}.png"
+        with atomic(path) as partial:
+            Image.fromarray(test.image(index).permute(1, 2, 0).numpy()).save(partial, format="PNG")
+        paths.append(path)
+    return paths

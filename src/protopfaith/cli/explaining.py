@@ -1,0 +1,106 @@
+"""Commands that explain: explain, prototypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import Budget, Device, RunFolder, Seed, app, fail_for, say
+
+Players = Annotated[
+    str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for N of them.")
+]
+Precision = Annotated[
+    float | None, typer.Option(min=0, help="Stop at this relative standard error, such as 0.05.")
+]
+Estimator = Annotated[str, typer.Option(help="How Shapley values are estimated; see docs/estimators.md.")]
+Baseline = Annotated[str, typer.Option(help="What stands for an absent region: zero, mean, blur, ...")]
+
+
+@app.command()
+def explain(
+    folder: RunFolder,
+    images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
+    players: Players = "16",
+    precision: Precision = None,
+    budget: Budget = None,
+    estimator: Estimator = "default",
+    target: Annotated[
+        str | None, typer.Option("--class", help="The class to explain, if not the predicted.")
+    ] = None,
+    versus: Annotated[str | None, typer.Option(help="Why the class and not this one?")] = None,
+    baseline: Baseline = "zero",
+    second_baseline: Annotated[
+        str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
+    ] = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Explain decisions: a report, figures and data for each image.
+
+    Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
+    """
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.prediction import expand_folders
+    from protopfaith.explanation import explain_files
+
+    batch = explain_files(
+        folder,
+        expand_folders(images),
+        out or folder / "explained",
+        progress=True,
+        device=choose_device(device),
+        players=parse_players(players),
+        precision=precision,
+        budget=budget,
+        estimator=estimator,
+        target=target,
+        versus=versus,
+        baseline=baseline,
+        second_baseline=second_baseline,
+        seed=seed,
+    )
+    for report in batch.reports:
+        say(str(report))
+    say(f"All cases: {batch.index}")
+    fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
+
+
+@app.command()
+def prototypes(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/prototypes.")] = None,
+    players: Players = "16",
+    precision: Precision = None,
+    budget: Budget = None,
+    estimator: Estimator = "default",
+    baseline: Baseline = "zero",
+    nearest: Annotated[int, typer.Option(min=1, help="Training patches to show for each prototype.")] = 5,
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
+    from protopfaith.devices import choose_device
+    from protopfaith.explanation import Bar, explain_prototypes
+
+    with Bar(True) as bar:
+        catalog = explain_prototypes(
+            folder,
+            players=parse_players(players),
+            precision=precision,
+            budget=budget,
+            estimator=estimator,
+            baseline=baseline,
+            nearest=nearest,
+            device=choose_device(device),
+            seed=seed,
+            progress=bar.report(str(folder)),
+        )
+    say(str(catalog.save(out or folder / "prototypes")))
+
+
+def parse_players(text: str) -> int | str:
+    return int(text) if text.isdigit() else text

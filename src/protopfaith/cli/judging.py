@@ -1,0 +1,132 @@
+"""Commands that judge a model and its explanations: evaluate, predict, faithfulness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protopfaith.cli.app import (
+    BatchSize,
+    Budget,
+    Device,
+    RunFolder,
+    Seed,
+    Window,
+    app,
+    console,
+    fail_for,
+    say,
+)
+from protopfaith.cli.data import choose_split
+
+if TYPE_CHECKING:
+    from protopfaith.evaluation.classification import Classification
+    from protopfaith.training import Run
+
+
+@app.command()
+def evaluate(
+    folder: RunFolder,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    device: Device = "auto",
+    batch_size: BatchSize = 64,
+) -> None:
+    """Balanced accuracy, sensitivity, specificity, AUROC, confusion matrix and distinct prototypes."""
+    from protopfaith.training import Run
+
+    run = Run(folder)
+    result = evaluate_run(run, split, device, batch_size)
+    console.print(result.table())
+    print_prototypes(run)
+    say(f"Written to {run.folder / 'evaluation'}")
+
+
+@app.command()
+def predict(
+    folder: RunFolder,
+    images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
+    csv: Annotated[Path | None, typer.Option(help="Write all probabilities to this file.")] = None,
+    device: Device = "auto",
+    batch_size: BatchSize = 64,
+) -> None:
+    """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.prediction import expand_folders, predict_files, write_predictions
+    from protopfaith.training import Run
+
+    run = Run(folder)
+    model = run.model(choose_device(device))
+    predictions = list(predict_files(model, run.preprocessing(), expand_folders(images), batch_size))
+    for prediction in predictions:
+        if prediction.error is None:
+            console.print(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
+    if csv is not None:
+        write_predictions(csv, predictions, model.class_names)
+    fail_for([prediction.error for prediction in predictions if prediction.error])
+
+
+@app.command()
+def faithfulness(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
+    prototypes: Annotated[
+        int | None, typer.Option(min=1, help="How many prototypes, drawn at random; see --all.")
+    ] = 8,
+    every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
+    explainers: Annotated[
+        str | None, typer.Option(help="Names with commas between; default: all that are installed.")
+    ] = None,
+    players: Window = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps T of a removal curve.")] = None,
+    budget: Budget = None,
+    truth: Annotated[
+        int | None, typer.Option(min=0, help="Evaluations an image for the true values; 0: leave them out.")
+    ] = None,
+    quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Measure how faithful every explainer is: AOPC, agreement with the truth, axioms, sanity.
+
+    Interrupted, the same command goes on where it was.
+    """
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation import faithfulness as judge
+
+    result = judge(
+        folder,
+        out,
+        prototypes=None if every else prototypes,
+        explainers=explainers.split(",") if explainers else None,
+        window=players,
+        steps=steps,
+        budget=budget,
+        truth_budget=truth,
+        quantus=quantus,
+        device=choose_device(device),
+        seed=seed,
+    )
+    console.print(result.table())
+    say(f"Written to {result.folder}")
+
+
+def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.prediction import classify_set, write_classification
+
+    images = choose_split(run.data().sets(), split)
+    result = classify_set(run.model(choose_device(device)), images, run.preprocessing(), batch_size)
+    write_classification(run.folder / "evaluation", split, result)
+    return result
+
+
+def print_prototypes(run: Run) -> None:
+    from protopfaith.network import distinct_prototypes
+
+    distinct = distinct_prototypes(run.model())
+    say(
+        f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
+        f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class"
+    )

@@ -1,0 +1,123 @@
+"""Commands that make a model: train, recipes, prune."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protopfaith.cli.app import Device, Root, RunFolder, app, console, parse_indices, say
+from protopfaith.errors import ProtoPFaithError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from protopfaith.training import Run
+
+
+@app.command()
+def train(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="A recipe by name (see [b]protopfaith recipes[/b]) or a YAML file."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Values that replace the recipe's."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/RECIPE.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
+    ] = False,
+    root: Root = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
+    ] = None,
+    folds: Annotated[
+        str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
+    ] = None,
+) -> None:
+    """Train a ProtoPNet as a recipe says.
+
+    Examples:
+
+    protopfaith train birds
+
+    protopfaith train folder --root my_images optimization.batch_size=32 --out runs/mine
+
+    protopfaith train cub --root data --weights imagenet --folds all
+
+    protopfaith train --resume --out runs/mine
+    """
+    from protopfaith.training import load_recipe, train_folds, train_grid
+    from protopfaith.training import train as run_training
+    from protopfaith.training.search import FOLDS
+
+    changes = [recipe] if grid is not None and recipe else []  # a grid brings its own recipe
+    changes += overrides or []
+    changes += [f"data.root={root}"] if root is not None else []
+    changes += [f"model.weights={weights}"] if weights is not None else []
+    if out is None and (recipe or grid) is None:
+        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    folder = out or Path("runs") / Path(grid or recipe or "").stem
+    if grid is not None:
+        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
+    elif recipe is None:
+        _print_result(run_training(None, folder, resume=resume))
+    elif folds is not None:
+        chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
+        _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+    else:
+        _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
+
+
+@app.command()
+def recipes() -> None:
+    """List the recipes in the package, with what each is for."""
+    from protopfaith.training import recipe_names
+    from protopfaith.training.recipe import recipe_summary
+
+    for name in recipe_names():
+        say(f"[bold]{name:<14}[/] {recipe_summary(name)}")
+
+
+@app.command()
+def prune(
+    folder: RunFolder,
+    out: Annotated[Path, typer.Option(help="The folder of the new run.")],
+    prototypes: Annotated[
+        str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Squared distance up to which prototypes are duplicates.")
+    ] = 0.0,
+    device: Device = "auto",
+) -> None:
+    """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
+    from protopfaith.training import Run, prune_run
+
+    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
+    result = prune_run(Run(folder), out, drop=drop, tolerance=tolerance, device=device)
+    console.print(result.table())
+    say(f"The pruned run is in {result.run.folder}")
+
+
+def _print_result(run: Run) -> None:
+    result = run.result
+    value = result["validation_balanced_accuracy"]
+    accuracy = "not measured" if value is None else f"{value:.3f}"
+    say(
+        f"Best epoch {result['epoch']}: validation balanced accuracy {accuracy}, "
+        f"{result['distinct_prototypes']} of {result['prototypes']} prototypes distinct. "
+        f"The run is in {run.folder}"
+    )
+
+
+def _print_frame(frame: pd.DataFrame, folder: Path) -> None:
+    console.print(frame.to_string(index=False, float_format="{:.3f}".format), highlight=False)
+    say(f"The runs are in {folder}")
