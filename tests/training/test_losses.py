@@ -7,6 +7,7 @@ from protopfaith.training.losses import (
     cluster_cost,
     costs,
     diversity_cost,
+    individual_cost,
     l1_cost,
     separation_cost,
 )
@@ -101,3 +102,29 @@ def test_gradients_reach_only_the_nearest_prototype_of_the_class(batch):
     assert touched.sum() == B
     for image, label in enumerate(batch["labels"].tolist()):
         assert CLASSES[touched[image]] == label
+
+
+def test_individual_cost_asks_one_prototype_of_each_class_at_a_time(batch):
+    distances, labels = batch["distances"], batch["labels"]
+    slow = []
+    for rank in range(K):
+        asked = [rank, K + rank, 2 * K + rank]  # the rank-th prototype of each class
+        for image, label in enumerate(labels.tolist()):
+            scores = [float(-1.5 * K * distances[image, j]) for j in asked]
+            slow.append(torch.tensor(scores).logsumexp(0) - scores[label])
+    expected = torch.stack(slow).mean()
+    torch.testing.assert_close(individual_cost(distances, labels, CLASSES), expected)
+    more = total(batch, individual=2.0)["loss"] - total(batch)["loss"]
+    torch.testing.assert_close(more, 2 * expected)
+
+
+def test_an_idle_prototype_costs_only_individually():
+    """One prototype near every image adds the same to all classes: only the individual cost sees it."""
+    labels = torch.arange(C)
+    distances = torch.full((C, C * K), 3.0)
+    distances[labels, labels * K] = 0.0
+    idle = distances.clone()
+    distances[labels, labels * K + 1] = 0.0  # both prototypes of a class recognize it
+    idle[:, 1::K] = 0.0  # the second is near everything
+    assert individual_cost(idle, labels, CLASSES) > 10 * individual_cost(distances, labels, CLASSES)
+    assert cluster_cost(idle, labels, CLASSES) == cluster_cost(distances, labels, CLASSES)
