@@ -47,11 +47,15 @@ class Agreement:
 
 
 def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
-    """Exact for few players, else two runs of the default estimator with half of the budget each."""
+    """Exact for few players, else two runs of plain Owen sampling with half of the budget each.
+
+    Not the default estimator, which shrinks its values: the truth must be unbiased, and share nothing with
+    what is judged by it.
+    """
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
         return Truth(torch.stack([exact, exact]), 2**game.n_players)
-    halves = [estimate(game, "default", budget=budget // 2, seed=s) for s in (2 * seed, 2 * seed + 1)]
+    halves = [estimate(game, "owen", budget=budget // 2, seed=s) for s in (2 * seed, 2 * seed + 1)]
     return Truth(torch.stack([half.values for half in halves]), sum(half.evaluations for half in halves))
 
 

@@ -168,9 +168,11 @@ def symmetry(case: Case) -> tuple[float, float]:
 def linearity(case: Case) -> tuple[float, float]:
     """The explanation of s_1 - s_2 / 2 is that of s_1 minus half of that of s_2."""
     weights = _weights(case, [[1.0, 0.0], [0.0, 1.0], [1.0, -0.5]])
-    maps = case.explain(Combined(case.model, weights), [0, 1, 2]).values(case.players)
-    expected = maps[0] - maps[1] / 2
-    return _share((maps[2] - expected).abs().max(), expected), 0.0
+    found = case.explain(Combined(case.model, weights), [0, 1, 2])
+    values, errors = found.values(case.players), found.standard_errors(case.players)
+    expected = values[0] - values[1] / 2
+    error = (errors[0] ** 2 + errors[1] ** 2 / 4 + errors[2] ** 2).sqrt().max()
+    return _share((values[2] - expected).abs().max(), expected), _share(error, expected)
 
 
 @AXIOMS.register("linearity (log)")

@@ -27,6 +27,10 @@ from protopfaith.shapley import Players
 from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
+USUAL = {
+    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096},
+    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536},
+}
 VERSION = 1  # of what is computed: another one computes anew
 
 
@@ -37,10 +41,10 @@ def faithfulness(
     prototypes: int | Sequence[int] | None = 8,
     explainers: Sequence[str] | None = None,
     seed: int = 0,
-    steps: int = 50,
+    steps: int | None = None,
     window: int | None = None,
-    budget: int = 2048,
-    truth_budget: int = 8192,
+    budget: int | None = None,
+    truth_budget: int | None = None,
     sizes: int = 8,
     checked: int = 3,
     quantus: bool = False,
@@ -59,10 +63,10 @@ def faithfulness(
         out_folder: for page, figures, CSV and results; ``faithfulness`` in the run's folder by default
         prototypes: how many, drawn at random among distinct ones; their indices; None for all
         explainers: names of :data:`EXPLAINERS`; all but those that test the metrics by default
-        steps: T, the steps of a removal curve
+        steps: T, the steps of a removal curve; 50, or 100 on a GPU
         window: the side of the windows that are players, in pixels; 16, or an eighth of small images
-        budget: evaluations of the network an image, for explainers that sample
-        truth_budget: evaluations an image for the true Shapley values; 0 leaves agreement out
+        budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
+        truth_budget: evaluations an image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
         sizes: coalition sizes of DASP
         checked: images for axioms and sanity checks
         quantus: adds metrics of the Quantus library
@@ -70,6 +74,9 @@ def faithfulness(
         autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU
     """
     run = run if isinstance(run, Run) else Run(run)
+    usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
+    steps, budget = steps or usual["steps"], budget or usual["budget"]
+    truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
     names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
     for name in names:
         EXPLAINERS[name]  # an unknown name is told before the work starts

@@ -47,7 +47,11 @@ def quantus_scores(
         quiet: dict[str, Any] = {"disable_warnings": True, "display_progressbar": False}
         metrics = {
             "quantus_faithfulness_correlation": quantus.FaithfulnessCorrelation(
-                nr_runs=50, subset_size=maps[0].numel() // 16, perturb_baseline=0.0, **quiet
+                nr_runs=50,
+                subset_size=maps[0].numel() // 16,
+                perturb_baseline=0.0,
+                return_aggregate=False,
+                **quiet,
             ),
             "quantus_sparseness": quantus.Sparseness(**quiet),
             "quantus_complexity": quantus.Complexity(**quiet),

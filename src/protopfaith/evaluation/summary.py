@@ -154,8 +154,8 @@ class Faithfulness:
         said = [
             f"AOPC: mean of s(image) - s(image with pixels removed) over {n} of {total} prototypes on their "
             f"source images and T = {self.steps} steps; negative and large is good. All explainers remove "
-            f"the same regions ({self.players}); own units: the map's own resolution. The paper's normalizer is "
-            "1/(C + K + T - 1).",
+            f"the same regions ({self.players}); own units: the map's own resolution. The paper's normalizer "
+            "is 1/(C + K + T - 1).",
         ]
         if len(self.reliability):
             said.append(
@@ -217,7 +217,8 @@ def health_sentence(health: PrototypeHealth) -> str:
     distinct = health.distinct
     return (
         f"{distinct.distinct} of {distinct.total} prototypes are distinct, {len(health.collapsed)} classes "
-        f"have collapsed onto one, and {len(health.dead)} prototypes are dead (their distance hardly varies over images)."
+        f"have collapsed onto one, and {len(health.dead)} prototypes are dead (their distance hardly varies "
+        "over images)."
     )
 
 

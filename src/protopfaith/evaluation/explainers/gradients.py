@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -124,7 +125,8 @@ def _collected(attribute: Callable[[int], Tensor], prototypes: Sequence[int], op
 def _seeded(seed: int) -> Iterator[None]:
     """Captum draws from the global generators of torch and NumPy: seeded here, then given back."""
     state = np.random.get_state()
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*did not already require gradients.*")
         torch.manual_seed(seed)
         np.random.seed(seed % 2**32)
         try:
