@@ -20,6 +20,7 @@ from protopfaith.explanation.notebook import ShownAttribution
 from protopfaith.explanation.playing import Settings
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait, explain_prototypes
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
 
@@ -27,11 +28,14 @@ __all__ = [
     "Agreement",
     "Bar",
     "Batch",
+    "Catalog",
+    "ClassPortrait",
     "Decomposition",
     "Explainer",
     "Explanation",
     "Failure",
     "PrototypeEvidence",
+    "PrototypePortrait",
     "RegionValues",
     "SecondBaseline",
     "Settings",
@@ -43,6 +47,7 @@ __all__ = [
     "decompose",
     "explain",
     "explain_files",
+    "explain_prototypes",
     "explanation_steps",
     "load_explanation",
     "paper_scores",

@@ -129,6 +129,10 @@ def play(
         autocast=settings.autocast,
         check=check,
     )
+    if settings.precision is not None and not settings.precision > 0:
+        raise ProtoPFaithError(
+            f"The precision is {settings.precision}; give a relative error above zero, such as 0.1."
+        )
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     if settings.method in SINGLE_PASS or settings.precision is None or game.n_players == 1:
         result = estimate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -63,15 +64,8 @@ class Pictures:
         small = interpolate(activation[None, None].float(), size, mode="area")[0, 0].numpy()
         share = (small - limits[0]) / max(limits[1] - limits[0], 1e-12)
         heat = data_uri(png(np.asarray(sequential()(np.clip(share, 0, 1)))[..., :3]))  # type: ignore[operator]
-        left, top, right, bottom = box
-        place = (
-            f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%;"
-            f"width:{100 * (right - left) / width:.2f}%;height:{100 * (bottom - top) / height:.2f}%"
-        )
-        return (
-            f'<div class="picture heat">{base_image(pixels, alt)}<img class="layer theirs" alt="" src="{heat}">'
-            f'<div class="box" style="{place}"></div></div>'
-        )
+        layer = f'<img class="layer theirs" alt="" src="{heat}">'
+        return f'<div class="picture heat">{base_image(pixels, alt)}{layer}{box_html(box, (height, width))}</div>'
 
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""
@@ -109,6 +103,17 @@ def base_image(pixels: Tensor, alt: str) -> str:
         image.thumbnail((LARGEST, LARGEST), Image.Resampling.LANCZOS)
     uri = data_uri(png(np.asarray(image) / 255))
     return f'<img class="base" alt="{escape(alt)}" src="{uri}">'
+
+
+def box_html(box: tuple[int, int, int, int], size: Sequence[int]) -> str:
+    """A frame around (left, top, right, bottom) in an image of ``size`` (height, width)."""
+    left, top, right, bottom = box
+    height, width = size
+    place = (
+        f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%;"
+        f"width:{100 * (right - left) / width:.2f}%;height:{100 * (bottom - top) / height:.2f}%"
+    )
+    return f'<div class="box" style="{place}"></div>'
 
 
 def _short(value: float) -> float:

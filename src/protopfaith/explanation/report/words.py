@@ -40,8 +40,8 @@ def lead(explanation: Explanation) -> str:
     if explanation.target != explanation.prediction:
         text += f"{escape(target)}, the class explained here, gets {percent(p)}. "
     return text + (
-        f"Of its prototypes for {escape(target)}, the one most like this image is prototype {best.prototype}, "
-        f"at a distance of {best.distance:.2f}."
+        f"Of its prototypes for {escape(target)}, prototype {best.prototype} contributes most: this image is at a "
+        f"distance of {best.distance:.2f} from it."
     )
 
 

@@ -1,0 +1,292 @@
+"""Explanations of single images, on a trained network."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Explainer, Explanation, RegionValues, Settings, class_row, explain
+from protopfaith.explanation.local import weighted_values
+from protopfaith.explanation.picture import to_pil
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Game, Players, estimate
+
+
+def every_map(explanation: Explanation) -> list[RegionValues]:
+    maps = [explanation.class_map, *(one.test for one in explanation.evidence)]
+    return maps + [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
+
+
+def test_values_sum_to_what_is_shared_within_the_reported_gap(explanation: Explanation) -> None:
+    for regions in every_map(explanation):
+        missing = abs(float(regions.values.sum()) - regions.total)
+        assert missing <= abs(regions.gap) + 1e-4 * max(1.0, abs(regions.total))
+
+
+def test_totals_are_differences_of_distances(explainer: Explainer, explanation: Explanation) -> None:
+    model, x = explainer.model, explainer.preprocessing(explanation.pixels)  # type: ignore[misc]
+    with torch.no_grad():
+        whole, nothing = model.distances(torch.stack([x, torch.zeros_like(x)])).double()
+    for one in explanation.evidence:
+        assert one.distance == pytest.approx(float(whole[one.prototype]), abs=1e-5)
+        assert one.test.total == pytest.approx(float((whole - nothing)[one.prototype]), abs=1e-4)
+        assert one.source_side is not None
+        # On its own source image a prototype is at distance zero.
+        assert one.source_side.regions.total == pytest.approx(-float(nothing[one.prototype]), abs=1e-3)
+
+
+def test_the_class_map_is_the_weighted_sum_of_all_prototypes(
+    explainer: Explainer, explanation: Explanation
+) -> None:
+    model = explainer.model
+    expected = torch.zeros_like(explanation.class_map.values)
+    for weight, values in zip(
+        model.classifier.weight.detach()[explanation.target], explanation.prototype_values, strict=True
+    ):
+        expected -= weight.double() * values
+    assert torch.allclose(explanation.class_map.values, expected, atol=1e-9)
+
+
+def test_the_class_map_is_that_of_a_game_on_the_logit(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """By linearity: few players, so that both can be exact."""
+    found = explain(explainer, pixels, players=16, estimator="exact", sources=False, versus=1, target=0)
+    x = explainer.preprocessing(pixels)  # type: ignore[misc]
+
+    def difference(images: torch.Tensor) -> torch.Tensor:
+        return explainer.model(images) @ torch.tensor([1.0, -1.0, *[0.0] * 6])
+
+    logit = estimate(Game(difference, x, Players.windows((48, 48), 16), check=False), "exact")
+    assert torch.allclose(found.class_map.values, logit.values[0], atol=1e-4)
+    assert found.decomposition.total == pytest.approx(float(difference(x[None]).detach()), abs=1e-4)
+    assert not found.class_map.undecided.any()
+
+
+def test_prototypes_are_ranked_by_the_paper_score(explanation: Explanation) -> None:
+    scores = [one.paper_score for one in explanation.evidence]
+    assert scores == sorted(scores, reverse=True)
+    assert {one.class_index for one in explanation.evidence} == {explanation.target}
+    assert explanation.prediction == explanation.target
+    assert float(explanation.probabilities.sum()) == pytest.approx(1)
+
+
+def test_another_class_and_two_classes(explainer: Explainer, pixels: torch.Tensor) -> None:
+    name = explainer.model.class_names[5]
+    other = explain(explainer, pixels, target=name, budget=96, sources=False)
+    assert other.target == 5
+    both = explain(explainer, pixels, target=5, versus=2, budget=96, sources=False)
+    assert [one.class_index for one in both.evidence] == [5, 5, 2, 2]
+    assert both.title == f"Why {name} and not {explainer.model.class_names[2]}?"
+    row = class_row(explainer.model, 5, 2)
+    assert both.evidence[2].weight == pytest.approx(float(row[both.evidence[2].prototype]))
+
+
+def test_undecided_regions_are_within_two_standard_errors(explanation: Explanation) -> None:
+    regions = explanation.class_map
+    for value, error, undecided in zip(
+        regions.values.tolist(), regions.standard_errors.tolist(), regions.undecided.tolist(), strict=True
+    ):
+        assert undecided == (abs(value) < 2 * error)
+
+
+def test_maps_show_similarity_in_any_geometry(explainer: Explainer, pixels: torch.Tensor) -> None:
+    picture = to_pil(pixels).resize((100, 60))
+    found = explain(explainer, picture, budget=96, sources=False, players=24)
+    one = found.evidence[0].test
+    assert torch.equal(one.map(), -one.players.to_map(one.values))
+    assert torch.equal(found.class_map.map(), found.class_map.players.to_map(found.class_map.values))
+    large = found.original_map(one)
+    assert large.shape == (60, 100)
+    for player, (y, x) in enumerate([(5, 5), (5, 95), (55, 5), (55, 95)]):
+        assert float(large[y, x]) == float(one.evidence[player])
+
+
+def test_precision_is_that_of_the_outputs_asked_for(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explain(explainer, pixels, players=24, precision=0.2, sources=False)
+    assert found.reached
+    assert found.precision <= 0.2
+    rows = [one.test for one in found.evidence] + [found.class_map]
+    errors = [float(r.standard_errors.square().mean().sqrt() / r.values.square().mean().sqrt()) for r in rows]
+    assert found.precision == pytest.approx(max(errors), rel=1e-2)
+    hopeless = explain(explainer, pixels, players=8, precision=1e-6, budget=128, sources=False)
+    assert not hopeless.reached
+    assert hopeless.evaluations <= 128
+
+
+def test_a_coarse_answer_comes_first(explainer: Explainer, pixels: torch.Tensor) -> None:
+    quick: list[Explanation] = []
+    stages: set[str] = set()
+    final = explain(
+        explainer,
+        pixels,
+        budget=96,
+        sources=False,
+        on_coarse=quick.append,
+        progress=lambda stage, done, expected: stages.add(stage),
+    )
+    assert len(quick) == 1
+    assert quick[0].coarse
+    assert len(quick[0].class_map.values) == 49
+    assert not final.coarse
+    assert stages == {"coarse answer", "test image"}
+
+
+def test_a_second_baseline_and_how_far_it_agrees(explainer: Explainer, pixels: torch.Tensor) -> None:
+    same = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="zero").second
+    assert same is not None
+    assert same.class_agreement.correlation == pytest.approx(1)
+    other = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="blur:3").second
+    assert other is not None
+    assert other.baseline == "blur (sigma 3)"
+    assert -1 <= other.class_agreement.correlation < 1
+    assert set(other.prototype_agreement) == set(same.prototype_agreement)
+
+
+def test_log_similarity_plays_on_the_logit_and_refuses_weighted_maps(pixels: torch.Tensor) -> None:
+    torch.manual_seed(0)
+    model = ProtoPNet("small", 3, 2, 8, similarity="log").eval()
+    x = torch.randn(3, 48, 48)
+    found = explain(model, x, players=16, estimator="exact", sources=False)
+    target = found.target
+    logit = estimate(Game(lambda images: model(images)[:, target], x, Players.windows((48, 48), 16)), "exact")
+    assert torch.allclose(found.class_map.values, logit.values[0], atol=1e-4)
+    log_p = model(x[None]).detach().double().log_softmax(1)[0]
+    assert found.decomposition.total == pytest.approx(float(log_p[target]), abs=1e-5)
+    with pytest.raises(ProtoPFaithError, match="no weighted sum"):
+        weighted_values(model, found.prototype_values, class_row(model, target))
+
+
+def test_duplicates_are_found(explainer: Explainer, pixels: torch.Tensor) -> None:
+    model = copy.deepcopy(explainer.model)
+    with torch.no_grad():
+        model.prototypes[1] = model.prototypes[0]
+        model.prototypes[3] = model.prototypes[2] + 1e-5
+    found = explain(
+        model, pixels, target=0, versus=1, budget=96, sources=False, preprocessing=explainer.preprocessing
+    )
+    marks = {one.prototype: (one.duplicate_of, one.duplicate_kind) for one in found.evidence}
+    assert sorted(marks[p][1] for p in (0, 1)) == ["", "identical"]
+    assert sorted(marks[p][1] for p in (2, 3)) == ["", "near"]
+    first = next(one.prototype for one in found.evidence if one.class_index == 0)
+    assert marks[1 - first] == (first, "identical")
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
+def test_other_sizes_and_modes_are_converted(explainer: Explainer, pixels: torch.Tensor, mode: str) -> None:
+    picture = to_pil(pixels).resize((70, 31)).convert(mode)
+    found = explain(explainer, picture, budget=96, sources=False)
+    assert found.pixels.shape == (3, 48, 48)
+    assert found.original_size == (31, 70)
+
+
+def test_equal_images_have_equal_explanations(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path
+) -> None:
+    to_pil(pixels).save(tmp_path / "bird.png")
+    images = [tmp_path / "bird.png", str(tmp_path / "bird.png"), pixels, explainer.preprocessing(pixels)]  # type: ignore[misc]
+    results = [explain(explainer, image, budget=96, sources=False) for image in images]
+    for one in results[1:]:
+        assert torch.allclose(one.class_map.values, results[0].class_map.values, atol=1e-4)
+
+
+def test_players_of_other_kinds(explainer: Explainer, pixels: torch.Tensor) -> None:
+    assert len(explain(explainer, pixels, players="12", budget=96, sources=False).class_map.values) == 16
+    assert (
+        len(explain(explainer, pixels, players="superpixels:6", budget=96, sources=False).class_map.values)
+        > 1
+    )
+    labels = torch.zeros(48, 48, dtype=torch.long)
+    labels[10:30, 10:30] = 1
+    masked = explain(explainer, pixels, players=labels, budget=96)
+    assert len(masked.class_map.values) == 2
+    assert (
+        masked.evidence[0].source_side is not None
+    )  # whose regions are windows, not the mask of another image
+    assert len(masked.evidence[0].source_side.regions.values) == 9
+
+
+def test_deterministic_estimators_have_no_standard_errors(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explain(
+        explainer, pixels, players=24, estimator="moment_path", options={"nodes": 4}, sources=False
+    )
+    assert found.method == "moment_path"
+    assert not found.class_map.errors_known
+    assert not found.class_map.undecided.any()
+
+
+def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
+    model, one = explainer.model, {"sources": False, "budget": 96}
+    cases = [
+        (explainer, Path("nowhere.png"), {}, "no image at"),
+        (explainer, pixels, {"target": "Sparow"}, "no class 'Sparow'"),
+        (explainer, pixels, {"target": 0, "versus": 0}, "with itself"),
+        (explainer, pixels, {"players": "circles"}, "players 'circles'"),
+        (explainer, pixels, {"estimator": "magic"}, "no estimator named 'magic'"),
+        (explainer, pixels, {"baseline": "magic"}, "no baseline named 'magic'"),
+        (explainer, pixels, {"precision": -1.0}, "precision"),
+        (explainer, pixels.long(), {}, "uint8 or a normalized float"),
+        (explainer, torch.rand(1, 48, 48), {}, "3 x height x width"),
+        (explainer, 3.5, {}, "not float"),
+        (model, pixels, {}, "does not say how images are prepared"),
+        (model, torch.rand(3, 48, 48), {"sources": True}, "does not know its training images"),
+    ]
+    for subject, image, options, message in cases:
+        with pytest.raises(ProtoPFaithError, match=message):
+            explain(subject, image, **{**one, **options})  # type: ignore[arg-type]
+    unprojected = copy.deepcopy(model)
+    unprojected.sources = [None] * len(model.sources)
+    with pytest.raises(ProtoPFaithError, match=r"has no source image because .* were not projected"):
+        explain(
+            unprojected,
+            pixels,
+            budget=96,
+            preprocessing=explainer.preprocessing,
+            images=explainer.images.sets,
+        )  # type: ignore[union-attr]
+
+
+def test_a_network_that_answers_at_random_is_refused(explainer: Explainer) -> None:
+    model = copy.deepcopy(explainer.model)
+    model.encoder = torch.nn.Sequential(model.encoder, _Noise())
+    with pytest.raises(ProtoPFaithError, match="differently when asked twice"):
+        explain(model, torch.rand(3, 48, 48), sources=False)
+
+
+class _Noise(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+
+def test_settings_have_names_that_change_with_the_result() -> None:
+    plain = Settings()
+    assert plain.key() == replace(plain, batch_size=3).key() == replace(plain, players="16").key()
+    others = [
+        replace(plain, players=8),
+        replace(plain, budget=100),
+        replace(plain, baseline="blur"),
+        replace(plain, baseline=torch.zeros(3, 4, 4)),
+        replace(plain, baseline=torch.ones(3, 4, 4)),
+        replace(plain, players=torch.zeros(4, 4).long()),
+    ]
+    assert len({plain.key(), plain.key("weights"), *(one.key() for one in others)}) == 8
+
+
+def test_shares_inside_a_mask() -> None:
+    players = Players.windows((4, 4), 2)
+    regions = RegionValues(torch.tensor([-3.0, 1.0, -1.0, 0.0]), torch.zeros(4), -3.0, 0.0, players, -1)
+    mask = torch.zeros(4, 4, dtype=torch.bool)
+    mask[:2, :1] = True  # half of the first region, which has three quarters of the positive evidence
+    assert regions.share_inside(mask) == pytest.approx(3 / 8)
+    nothing = replace(regions, values=torch.ones(4))
+    assert math.isnan(nothing.share_inside(mask))
+
+
+def test_images_may_be_opened_by_others(explainer: Explainer) -> None:
+    found = explain(explainer, Image.new("RGB", (48, 48), "white"), budget=96, sources=False)
+    assert found.name == "image"
