@@ -48,16 +48,14 @@ def removal_ranks(
         raise ProtoPFaithError(
             "A map with NaN or infinity cannot order pixels; mend the explainer that made it."
         )
-    importance = importance.detach().double().cpu()
-    shape = importance.shape
-    if regions is None:
-        labels, values = torch.arange(importance.numel()), importance.flatten()
-    else:
-        labels, values = _pixel_labels(regions).cpu().reshape(-1), region_means(importance, regions)
-    shuffled = torch.randperm(len(values), generator=generator)
-    order = shuffled[values[shuffled].argsort(descending=True, stable=True)]
-    pixels = _inverse(order)[labels].argsort(stable=True)
-    return _inverse(pixels).reshape(shape)
+    importance = importance.detach().double()
+    values = importance.flatten() if regions is None else region_means(importance, regions)
+    shuffled = torch.randperm(len(values), generator=generator).to(values.device)
+    places = _inverse(shuffled[values[shuffled].argsort(descending=True, stable=True)])
+    if regions is not None:
+        labels = _pixel_labels(regions).reshape(-1).to(values.device)
+        places = _inverse(places[labels].argsort(stable=True))
+    return places.reshape(importance.shape)
 
 
 def removed_counts(pixels: int, steps: int) -> Tensor:
@@ -150,7 +148,7 @@ def _last_step(curves: Tensor, up_to: float) -> int:
 
 def _inverse(order: Tensor) -> Tensor:
     places = torch.empty_like(order)
-    places[order] = torch.arange(len(order))
+    places[order] = torch.arange(len(order), device=order.device)
     return places
 
 

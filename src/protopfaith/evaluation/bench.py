@@ -183,7 +183,7 @@ class Bench:
     def _ranks(self, index: int, explained: Explained, *, same: bool) -> Tensor:
         generator = torch.Generator().manual_seed(self.plan.options.seed + self.prototypes[index])
         regions = self.plan.options.players if same else explained.regions
-        return removal_ranks(explained.maps[index], regions, generator)
+        return removal_ranks(explained.maps[index].to(self.images.device), regions, generator)
 
     def _baselines(self, name: str, **more: Any) -> Tensor:
         return torch.stack([make_baseline(name, image, **more)[0] for image in self.images])
