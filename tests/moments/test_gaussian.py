@@ -98,7 +98,7 @@ def test_a_missing_rule_names_operation_and_module_and_shows_how_to_add_one():
     "function", [torch.exp, lambda x: x > 0, bool, float, lambda x: x == 1, lambda x: x @ x]
 )
 def test_what_is_not_known_is_an_error_never_a_guess(function):
-    with pytest.raises(ProtoPFaithError, match="no moment rule for .* outside any module"):
+    with pytest.raises(ProtoPFaithError, match=r"no moment rule for .* outside any module"):
         function(random_gaussian(1))
 
 

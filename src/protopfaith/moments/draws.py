@@ -61,17 +61,30 @@ class FixedSize:
         variance = unit[place] * spread
         factors = None
         if self.directions is not None and others > 1:
-            along = contributions.along(self.directions)[:, None]
-            without = self.directions[:, unique].reshape(len(self.directions), *column) * own
-            factors = (along - without)[:, place] * (spread * (others / (others - 1))).sqrt()
+            factors = self._along(contributions, unique, own, rest)[:, place]
+            factors = factors * (spread * (others / (others - 1))).sqrt()
         return _gaussian(mean, variance, factors)
+
+    def _along(self, contributions: Contributions, players: Tensor, own: Tensor, rest: Tensor) -> Tensor:
+        """Sums along the directions over the others' contributions less their average, (K, m, units)."""
+        directions: Tensor = self.directions  # type: ignore[assignment]
+        column = (len(directions), -1, *(1,) * (own.dim() - 1))
+        weights = directions[:, players].reshape(column)
+        average = rest / (self.count - 1)
+        sums = directions.sum(1).reshape(column) - weights
+        return contributions.along(directions)[:, None] - weights * own - sums * average
 
 
 class Tap(NamedTuple):
-    """Moments of a first layer as they entered the network, to differentiate by."""
+    """Moments of a first layer as they entered the network, to differentiate by.
+
+    Tensors, not the Gaussian that holds them: an in-place activation gives that one others.
+    """
 
     contributions: Contributions
-    moments: Gaussian
+    mean: Tensor
+    variance: Tensor
+    factors: Tensor | None
 
 
 @dataclass
@@ -102,20 +115,14 @@ class Independent:
             factors = contributions.along(self.directions)[:, None] * (q * (1 - q)).sqrt()
         result = _gaussian(mean, variance, factors)
         if torch.is_grad_enabled():
-            for leaf in (*result.moments, result.factors):
-                if leaf is not None:
-                    leaf.requires_grad_()
-            self.taps.append(Tap(contributions, result))
+            self.taps.append(Tap(contributions, *result.moments, result.factors))
+            for leaf in self.leaves():
+                leaf.requires_grad_()
         return result
 
     def leaves(self) -> list[Tensor]:
         """The tensors to differentiate by, in the order that :meth:`derivatives` takes."""
-        return [
-            leaf
-            for tap in self.taps
-            for leaf in (*tap.moments.moments, tap.moments.factors)
-            if leaf is not None
-        ]
+        return [leaf for tap in self.taps for leaf in tap[1:] if isinstance(leaf, Tensor)]
 
     def summed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """Gradients by the :meth:`leaves`, summed over the batch with what each probability makes of them."""
@@ -124,7 +131,7 @@ class Independent:
             by_mean, by_variance = next(rest), next(rest)
             q = self.probability.to(by_mean.dtype).reshape(-1, *(1,) * (by_mean.dim() - 1))
             sums += [by_mean.sum(0), (by_variance * (1 - 2 * q)).sum(0)]
-            if tap.moments.factors is not None:
+            if tap.factors is not None:
                 slope = (1 - 2 * q) / (2 * (q * (1 - q)).clamp_min(1e-12).sqrt())
                 sums.append((next(rest) * slope).sum(1))
         return sums
@@ -138,21 +145,20 @@ class Independent:
         for tap in self.taps:
             total = total + tap.contributions.pulled_back(next(columns))
             total = total + tap.contributions.squares_pulled_back(next(columns))
-            if tap.moments.factors is not None:
+            if tap.factors is not None:
                 factors = next(columns)  # (m, K, units)
                 pulled = tap.contributions.pulled_back(factors.flatten(0, 1))
                 total = total + (pulled.unflatten(0, factors.shape[:2]) * self.directions).sum(1)
         return total  # type: ignore[return-value]
 
 
-def sketch(labels: Tensor, count: int, seed: int = 0, *, centered: bool = False) -> Tensor:
+def sketch(labels: Tensor, count: int, seed: int = 0) -> Tensor:
     r"""``count`` directions in player space, (K, n), along which common factors follow the players.
 
     Every player belongs to one direction, with a random sign: players of one direction lie as far apart as
     possible, so units that share a player share its factor, and only units that see several players of one
     direction see their contributions mixed, with signs that cancel on average (a count sketch of the
-    covariance). With as many directions as players the covariance of a first layer is exact. ``centered``:
-    less the mean, for draws of a fixed size, whose sum does not vary.
+    covariance). With as many directions as players the covariance of a first layer is exact.
     """
     n = int(labels.max()) + 1
     group = torch.arange(n) if count >= n else spread_apart(labels, count).cpu()
@@ -160,8 +166,6 @@ def sketch(labels: Tensor, count: int, seed: int = 0, *, centered: bool = False)
     signs = torch.randint(0, 2, (n,), generator=generator) * 2.0 - 1
     directions = torch.zeros(int(group.max()) + 1, n)
     directions[group, torch.arange(n)] = signs
-    if centered:
-        directions = directions - directions.mean(1, keepdim=True)
     return directions
 
 

@@ -18,20 +18,20 @@ import torch
 from torch import Tensor
 
 Formula = Callable[..., tuple[Tensor, ...]]
-_fused: ContextVar[bool] = ContextVar("fused", default=False)
+_backend: ContextVar[str | None] = ContextVar("backend", default=None)
 
 
 @contextmanager
-def fused(enabled: bool = True) -> Iterator[None]:
-    """Compiles the formulas inside this context with ``torch.compile``, one kernel each, on CUDA devices.
+def fused(enabled: bool = True, backend: str = "inductor") -> Iterator[None]:
+    """Compiles the formulas inside this context with ``torch.compile``, one kernel each.
 
-    The first call of each formula takes some seconds; after that it runs several times faster.
+    The first call of each takes some seconds; after that, a GPU runs it several times faster.
     """
-    token = _fused.set(enabled)
+    token = _backend.set(backend if enabled else None)
     try:
         yield
     finally:
-        _fused.reset(token)
+        _backend.reset(token)
 
 
 class _Closed(torch.autograd.Function):
@@ -71,30 +71,33 @@ def closed_form(moments: Formula, slopes: Formula, *tensors: Tensor, numbers: tu
 
 def evaluate(formula: Formula, tensors: tuple[Tensor, ...], numbers: tuple = ()) -> tuple[Tensor, ...]:
     """The formula itself, or its compiled form inside :func:`fused`."""
-    first = tensors[0]
-    if not (_fused.get() and first.is_cuda):
+    backend = _backend.get()
+    if backend is None:
         return formula(*tensors, *numbers)
+    first = _dense(tensors[0])
     size, stride = first.size(), first.stride()
-    if not _is_dense(first):
-        first = first.contiguous()
-        stride = first.stride()
     # One dimension for all shapes and memory formats: one compilation serves every layer.
-    flat = [_as(tensor, size, stride).as_strided((tensor.numel(),), (1,)) for tensor in (first, *tensors[1:])]
-    results = _compiled(formula)(*flat, *numbers)
-    return tuple(result.as_strided(size, stride) for result in results)
+    flat = [_in_layout(tensor, first).as_strided((first.numel(),), (1,)) for tensor in (first, *tensors[1:])]
+    return tuple(result.as_strided(size, stride) for result in _compiled(formula, backend)(*flat, *numbers))
 
 
-def _is_dense(tensor: Tensor) -> bool:
-    return torch.ops.aten.is_non_overlapping_and_dense(tensor)
+def _dense(tensor: Tensor) -> Tensor:
+    """Without gaps in memory: channels last stay last, since the convolutions that follow are fastest so."""
+    is_last = tensor.dim() == 4 and tensor.stride(1) == 1
+    return tensor.contiguous(
+        memory_format=torch.channels_last if is_last else torch.contiguous_format
+    ).detach()
 
 
-def _as(tensor: Tensor, size: torch.Size, stride: tuple[int, ...]) -> Tensor:
-    """The tensor in the given memory layout."""
-    if tensor.stride() == stride and tensor.size() == size:
-        return tensor
-    return torch.empty_strided(size, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+def _in_layout(tensor: Tensor, like: Tensor) -> Tensor:
+    """The tensor in the memory layout of another of its shape."""
+    if tensor.stride() == like.stride():
+        return tensor.detach()
+    return torch.empty_strided(like.size(), like.stride(), dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor
+    )
 
 
 @cache
-def _compiled(formula: Formula) -> Formula:
-    return torch.compile(formula, dynamic=True, fullgraph=True)
+def _compiled(formula: Formula, backend: str) -> Formula:
+    return torch.compile(formula, dynamic=True, fullgraph=True, backend=backend)

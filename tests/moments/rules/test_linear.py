@@ -113,5 +113,5 @@ def test_training_statistics_have_no_rule():
 
 
 def test_random_weights_have_no_rule():
-    with pytest.raises(ProtoPFaithError, match="no moment rule for torch.nn.functional.linear"):
+    with pytest.raises(ProtoPFaithError, match=r"no moment rule for torch.nn.functional.linear"):
         F.linear(torch.zeros(2, 3), Gaussian(torch.zeros(4, 3), 1.0))

@@ -104,7 +104,7 @@ class _Differences:
         self.image = player_image(game)
         self.directions = None
         if factors:
-            self.directions = sketch(game.players.labels, factors, seed, centered=True).to(game.image)
+            self.directions = sketch(game.players.labels, factors, seed).to(game.image)
 
     def __call__(self, pairs: Tensor) -> Tensor:
         player, size = pairs // len(self.plan), self.plan[pairs % len(self.plan)]

@@ -1,0 +1,155 @@
+import math
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn import functional as F
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.moments.draws import Independent
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Game, Players, estimate
+from protopfaith.shapley.moment_passes import moment_pass, player_image
+from tests.shapley.estimators.networks import network
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """A small network trained on scikit-learn's digits, and images of two classes."""
+    data = load_digits()
+    images = torch.tensor(data.images, dtype=torch.float32)[:, None] / 8 - 1
+    labels = torch.tensor(data.target)
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
+    optimizer = torch.optim.Adam(net.parameters(), 0.02)
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(net(images[:600]), labels[:600]).backward()
+        optimizer.step()
+    net.eval()
+    with torch.no_grad():
+        assert (net(images[1000:]).argmax(1) == labels[1000:]).float().mean() > 0.85
+    return net, images[[1000, 1003]], labels[[1000, 1003]]
+
+
+def test_agrees_with_dasp_per_pixel(digits):
+    net, images, labels = digits
+    for image, label in zip(images, labels, strict=True):
+        game = Game(lambda x, label=label: net(x)[:, [int(label)]], image, Players.windows((8, 8), 1), -1.0)
+        path, dasp = (estimate(game, method).values[0] for method in ("moment_path", "dasp"))
+        assert torch.corrcoef(torch.stack([path, dasp]))[0, 1] > 0.99
+
+
+def test_values_sum_to_the_total_within_the_asked_precision(digits):
+    net, images, _ = digits
+    game = Game(net, images[0], Players.windows((8, 8), 1), -1.0)
+    for precision in (0.01, 1e-4):
+        result = estimate(game, "moment_path", precision=precision)
+        span = _range(game)
+        assert bool((result.completeness_gap.abs() <= precision * span + 1e-5).all())
+        assert result.reached
+        assert result.precision <= precision
+    assert result.options["nodes"] >= 32
+
+
+def _range(game):
+    """How far F runs, by many plain passes."""
+    q = torch.linspace(0, 1, 101)
+    with torch.no_grad():
+        values = moment_pass(game, player_image(game).drawn(Independent(q))).double()
+    return values.amax(0) - values.amin(0)
+
+
+def test_its_derivatives_are_those_of_the_expectation():
+    """F with one player's probability moved, by brute force over independent players."""
+    torch.manual_seed(0)
+    net = network().double()
+    image = torch.randn(2, 9, 9, dtype=torch.float64)
+    players = Players.windows((9, 9), 3)
+    game = Game(net, image, players)
+    theta, weights = _legendre(6)
+    expected = torch.zeros(game.n_outputs, len(players), dtype=torch.float64)
+    for angle, weight in zip(theta, weights, strict=True):
+        q = math.sin(angle) ** 2
+        for i in range(len(players)):
+            moved = [_expectation(net, image, players, q, player=i, changed=q + h) for h in (1e-5, -1e-5)]
+            expected[:, i] += weight * math.sin(2 * angle) * (moved[0] - moved[1]) / 2e-5
+    result = estimate(game, "moment_path", nodes=6)
+    assert torch.allclose(result.values, expected, rtol=1e-4, atol=1e-7)
+
+
+def _legendre(count):
+    import numpy as np
+
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return (points + 1) * math.pi / 4, weights * math.pi / 4
+
+
+@torch.no_grad()
+def _expectation(net, image, players, q, *, player, changed):
+    from protopfaith.moments import Gaussian
+
+    probability = torch.full((len(players),), q, dtype=torch.float64)
+    probability[player] = changed
+    first = net[0]
+    c = [
+        F.conv2d((image * (players.labels == j))[None], first.weight, stride=2, padding=1)
+        for j in range(len(players))
+    ]
+    c = torch.cat(c)
+    p = probability[:, None, None, None]
+    mean = first(torch.zeros_like(image)[None]) + (p * c).sum(0, keepdim=True)
+    variance = (p * (1 - p) * c.square()).sum(0, keepdim=True)
+    return net[1:](Gaussian(mean, variance)).moments[0][0]
+
+
+@pytest.mark.parametrize("factors", [0, 4])
+def test_runs_on_prototype_distances_and_stays_finite(factors):
+    torch.manual_seed(0)
+    model = ProtoPNet("small", 2, 1, 8, in_channels=1).eval()
+    image = torch.randn(1, 24, 24)
+    game = Game(model.distances, image, Players.windows((24, 24), 8))
+    result = estimate(game, "moment_path", precision=0.01, factors=factors, budget=1024)
+    assert result.reached
+    assert result.values.shape == (2, 9)
+    assert bool(torch.isfinite(result.values).all())
+    assert bool((result.completeness_gap.abs() <= 0.01 * _range(game) + 1e-5).all()) or factors
+
+
+def test_batches_do_not_matter():
+    game = Game(
+        network(),
+        torch.randn(2, 9, 9, generator=torch.Generator().manual_seed(0)),
+        Players.windows((9, 9), 3),
+    )
+    whole, parts = (estimate(game, "moment_path", nodes=8, batch_size=b).values for b in (8, 3))
+    assert torch.allclose(whole, parts, atol=1e-6)
+
+
+def test_an_output_that_ignores_the_image_has_no_shapley_values():
+    net = network()
+    game = Game(lambda x: torch.cat([net(x), net(x) * 0], 1), torch.ones(2, 9, 9), Players.windows((9, 9), 3))
+    assert bool((estimate(game, "moment_path").values[3:] == 0).all())
+
+
+def test_a_spent_budget_is_said():
+    game = Game(network(), torch.randn(2, 9, 9), Players.windows((9, 9), 3))
+    result = estimate(game, "moment_path", precision=1e-9, budget=40)
+    assert not result.reached
+    assert result.precision > 1e-9
+
+
+def test_no_nodes_are_refused():
+    game = Game(network(), torch.randn(2, 9, 9), Players.windows((9, 9), 3))
+    with pytest.raises(ProtoPFaithError, match="at least one"):
+        estimate(game, "moment_path", nodes=0)
