@@ -82,6 +82,18 @@ class Case:
         return (without - game.grand[0]).double().cpu()
 
     @cached_property
+    def combined(self) -> Explained:
+        """s_1, s_2 and s_1 - s_2 / 2, of the two prototypes."""
+        weights = self.weights([[1.0, 0.0], [0.0, 1.0], [1.0, -0.5]])
+        return self.explain(Combined(self.model, weights), [0, 1, 2])
+
+    def weights(self, rows: list[list[float]]) -> Tensor:
+        """Rows of weights of the two prototypes among all of them, (outputs, P)."""
+        weights = torch.zeros(len(rows), len(self.model.prototypes))
+        weights[:, list(self.prototypes)] = torch.tensor(rows)
+        return weights
+
+    @cached_property
     def total(self) -> float:
         return float(game_of(self.model, self.image, self.prototypes[:1], self.options).total[0])
 
@@ -92,10 +104,12 @@ AXIOMS: Registry[Measure] = Registry("axiom")
 
 
 def on_grid(options: Options, image: Tensor) -> Options:
-    """The same options with :data:`GRID` by :data:`GRID` windows as players."""
+    """The same options with :data:`GRID` by :data:`GRID` windows as players, which need fewer evaluations."""
     height, width = image.shape[-2:]
     size = (math.ceil(height / GRID), math.ceil(width / GRID))
-    return replace(options, players=Players.windows((height, width), size))
+    return replace(
+        options, players=Players.windows((height, width), size), budget=max(options.budget // 4, 256)
+    )
 
 
 def check_axioms(
@@ -167,9 +181,8 @@ def symmetry(case: Case) -> tuple[float, float]:
 @AXIOMS.register("linearity")
 def linearity(case: Case) -> tuple[float, float]:
     """The explanation of s_1 - s_2 / 2 is that of s_1 minus half of that of s_2."""
-    weights = _weights(case, [[1.0, 0.0], [0.0, 1.0], [1.0, -0.5]])
-    found = case.explain(Combined(case.model, weights), [0, 1, 2])
-    values, errors = found.values(case.players), found.standard_errors(case.players)
+    values = case.combined.values(case.players)
+    errors = case.combined.standard_errors(case.players)
     expected = values[0] - values[1] / 2
     error = (errors[0] ** 2 + errors[1] ** 2 / 4 + errors[2] ** 2).sqrt().max()
     return _share((values[2] - expected).abs().max(), expected), _share(error, expected)
@@ -179,9 +192,9 @@ def linearity(case: Case) -> tuple[float, float]:
 def linearity_of_log(case: Case) -> tuple[float, float]:
     """Linearity under log similarity g: is the explanation of g(s_1) - g(s_2) / 2 that of s_2 / 2 - s_1, up
     to the best factor? Not in general, which is why distance maps do not add up to logits there."""
-    weights = _weights(case, [[1.0, -0.5]])
-    log = -case.explain(Combined(case.model, weights, "log"), [0]).values(case.players)[0]
-    plain = case.explain(Combined(case.model, weights), [0]).values(case.players)[0]
+    similarity = Combined(case.model, case.weights([[1.0, -0.5]]), "log")
+    log = -case.explain(similarity, [0]).values(case.players)[0]
+    plain = case.combined.values(case.players)[2]
     factor = (log @ plain) / (plain @ plain).clamp_min(1e-300)
     return _share((log - factor * plain).abs().max(), log), 0.0
 
@@ -202,13 +215,6 @@ def sensitivity(case: Case) -> tuple[float, float]:
     nothing = values <= NOTHING * max(float(values.max()), abs(case.total))
     count = int(influential.sum())
     return (float((nothing & influential).sum()) / count if count else 0.0), 0.0
-
-
-def _weights(case: Case, rows: list[list[float]]) -> Tensor:
-    """Rows of weights of the two prototypes among all of them, (outputs, P)."""
-    weights = torch.zeros(len(rows), len(case.model.prototypes))
-    weights[:, list(case.prototypes)] = torch.tensor(rows)
-    return weights
 
 
 def _share(size: Tensor, values: Tensor) -> float:

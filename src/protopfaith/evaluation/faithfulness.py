@@ -28,8 +28,8 @@ from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
 USUAL = {
-    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096},
-    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536},
+    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 2048, "checked": 2},
+    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "checked": 8},
 }
 VERSION = 1  # of what is computed: another one computes anew
 
@@ -46,7 +46,7 @@ def faithfulness(
     budget: int | None = None,
     truth_budget: int | None = None,
     sizes: int = 8,
-    checked: int = 3,
+    checked: int | None = None,
     quantus: bool = False,
     device: torch.device | str = "cpu",
     memory: int | None = None,
@@ -66,16 +66,16 @@ def faithfulness(
         steps: T, the steps of a removal curve; 50, or 100 on a GPU
         window: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
-        truth_budget: evaluations an image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
+        truth_budget: evaluations an image for the true Shapley values; 2,048, or 65,536 on a GPU; 0 for none
         sizes: coalition sizes of DASP
-        checked: images for axioms and sanity checks
+        checked: images for axioms and sanity checks; 2, or 8 on a GPU
         quantus: adds metrics of the Quantus library
         memory: bytes that a batch may take
         autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU
     """
     run = run if isinstance(run, Run) else Run(run)
     usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
-    steps, budget = steps or usual["steps"], budget or usual["budget"]
+    steps, budget, checked = steps or usual["steps"], budget or usual["budget"], checked or usual["checked"]
     truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
     names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
     for name in names:

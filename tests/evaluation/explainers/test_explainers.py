@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -132,3 +135,17 @@ def test_a_missing_captum_is_said(model, image, options, monkeypatch) -> None:
 def test_unknown_names_are_told() -> None:
     with pytest.raises(ProtoPFaithError, match="did you mean 'saliency'"):
         EXPLAINERS["salience"]
+
+
+def test_the_explainer_of_the_docs_works(model, image, options, players) -> None:
+    text = (Path(__file__).parents[3] / "docs/faithfulness.md").read_text(encoding="utf-8")
+    (example,) = (code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "register" in code)
+    try:
+        exec(compile(example, "docs/faithfulness.md", "exec"), {})
+        maps = EXPLAINERS["occlusion"](model, image, [0, 2], options).values(players)
+    finally:
+        EXPLAINERS.pop("occlusion", None)
+    without = image.clone()
+    without[:, :6, :6] = 0
+    rise = (model.distances(without[None]) - model.distances(image[None]))[0, [0, 2]]
+    assert torch.allclose(maps[:, 0], rise.double(), atol=1e-5)

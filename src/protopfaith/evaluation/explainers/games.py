@@ -18,6 +18,8 @@ from protopfaith.evaluation.explainers.common import (
 )
 from protopfaith.shapley import Attribution, Game, estimate
 
+MOMENTS = ("dasp", "moment_path")
+
 
 def game_of(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Game:
     """The game of some prototypes' distances on one image."""
@@ -40,6 +42,8 @@ def from_attribution(attribution: Attribution) -> Explained:
 def _played(
     method: str, model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, **more: Any
 ) -> Explained:
+    if method in MOMENTS:  # variances do not survive half precision
+        options = replace(options, autocast=None)
     game = game_of(model, image, prototypes, options)
     found = estimate(game, method, budget=options.budget, seed=options.seed, **more)
     if bool(found.values.isnan().any()):
