@@ -18,6 +18,7 @@ from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
 
 EVERY = sorted(EXPLAINERS)
+DRAWN = ("ours", "owen", "reversed", "random")  # where a draw may depend on all outputs
 SHARES = ("ours", "owen", "dasp", "moment_path", "integrated_gradients", "gradient_shap")
 
 
@@ -46,10 +47,8 @@ def test_the_same_seed_gives_the_same_map_and_the_global_generators_stay(
     assert torch.allclose(again.maps, found[name].maps, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in DRAWN])
 def test_a_prototype_gets_the_same_map_alone(found, model, image, options, name) -> None:
-    if name in ("ours", "owen", "reversed", "random"):
-        pytest.skip("samples depend on all outputs, or on nothing")
     alone = EXPLAINERS[name](model, image, [2], options)
     assert torch.allclose(alone.maps[0], found[name].maps[1], rtol=1e-3, atol=1e-5)
 
