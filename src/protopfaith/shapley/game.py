@@ -39,7 +39,7 @@ class Game:
         baseline: what stands where a player is absent, see :func:`make_baseline`.
         baseline_options: options of a named baseline.
         batch_size: images per call of ``function``; without it as many as ``memory`` allows.
-        memory: bytes that one batch may take (6 GiB on a GPU, 1 GiB on a CPU). When memory runs out all
+        memory: bytes that one batch may take (4 GiB on a GPU, 128 MiB on a CPU). When memory runs out all
             the same, the
             batch is halved and evaluation goes on.
         autocast: a dtype such as ``torch.bfloat16`` runs the function under ``torch.autocast``.

@@ -39,19 +39,17 @@ def adaptive_owen(
     """The default. Owen sampling (see ``owen``) with three additions:
 
     1. Sizes of coalitions are drawn where the variance is, as measured so far.
-    2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it
-        leaves over on samples
-       that it has not seen is estimated by sampling. The first samples (4,096 on a GPU, 2,048 on a
-       CPU) are predicted leaving themselves out; for later ones the surrogate is fixed, so they need no
-       memory.
+    2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it leaves
+       over on samples that it has not seen is estimated by sampling. The first samples (4,096 on a GPU,
+       2,048 on a CPU) are predicted leaving themselves out; for later ones the surrogate is fixed, so
+       they need no memory.
     3. The values are shrunk towards a smooth map (``smoothing.py``), and the gap to the total is
-        redistributed in
-       proportion to the variance that is left.
+       redistributed in proportion to the variance that is left.
 
     Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard
     errors hold for the players of a map on average, while the highest peaks are drawn down a little.
-    ``shrinkage=False`` (or ``surrogate``, ``allocation``) leaves it out. Games with so few players that the budget covers all coalitions are
-    solved exactly.
+    ``shrinkage=False`` (or ``surrogate``, ``allocation``) leaves it out. Games with so few players that
+    the budget covers all coalitions are solved exactly.
     """
     n = game.n_players
     affordable = budget if precision is None else min(budget, DEFAULT_BUDGET)

@@ -1,0 +1,129 @@
+"""What estimation costs on top of the forward passes, and what very many players need.
+
+    python benchmarks/throughput.py                                   # a small network, on a CPU
+    python benchmarks/throughput.py --device cuda --autocast bfloat16 --network resnet50
+    python benchmarks/throughput.py --device cuda --autocast bfloat16 --network resnet50 --many 1000000
+
+First: 2,048 evaluations for 1,000 outputs at once against 2,048 plain forward passes of the same network in the
+same batches, each the median of several runs. With --many also: as many evaluations for 112 x 112 players, in two
+halves, with the peak of memory and how well the halves agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+from protopfaith.evaluation.agreement import pearson
+from protopfaith.shapley import DEFAULT_METHOD, Game, Players, estimate
+from small import convolutional
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--device", default="cpu")
+    add("--autocast", choices=("bfloat16", "float16"))
+    add("--network", default="small", choices=("small", "resnet50"))
+    add("--outputs", type=int, default=1000)
+    add("--evaluations", type=int, default=2048)
+    add("--estimators", default=f"{DEFAULT_METHOD},owen,permutation")
+    add("--repeats", type=int, default=3)
+    add("--many", type=int, default=0, help="evaluations for 112 x 112 players")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    device = torch.device(options.device)
+    dtype = getattr(torch, options.autocast) if options.autocast else None
+    model = network(options.network, options.outputs).to(device).eval()
+    image = torch.randn(3, 224, 224, device=device)
+    game = Game(model, image, Players.windows((224, 224), 16), autocast=dtype)
+    console = Console()
+    console.print(overhead(game, options))
+    if options.many:
+        some = Game(lambda x: model(x)[:, :5], image, Players.windows((224, 224), 2), autocast=dtype)
+        console.print(very_many(some, options.many))
+
+
+def network(name: str, outputs: int) -> nn.Module:
+    """Untrained: only its cost matters here, and that its output varies."""
+    if name == "small":
+        return convolutional(outputs, width=8)
+    from protopfaith.network import ProtoPNet
+
+    class Distances(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = ProtoPNet("resnet50", outputs // 5, 5)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.network.distances(images)
+
+    return Distances()
+
+
+def overhead(game: Game, options: argparse.Namespace) -> Table:
+    batch = game.image.expand(game.batch_size, *game.image.shape).contiguous()
+
+    @torch.no_grad()
+    def plain() -> None:
+        for start in range(0, options.evaluations, len(batch)):
+            game._evaluate(batch[: options.evaluations - start])
+
+    table = Table("what", "evaluations", "s", "of plain time", title=f"{game.n_outputs} outputs at once")
+    base = seconds(plain, game.device, options.repeats)
+    table.add_row(
+        f"plain forward passes, batches of {len(batch)}", f"{options.evaluations:,}", f"{base:.3f}", "1.00"
+    )
+    for name in options.estimators.split(","):
+        budget = options.evaluations
+        spent = estimate(game, name, budget=budget).evaluations
+        took = seconds(lambda n=name, b=budget: estimate(game, n, budget=b), game.device, options.repeats)
+        table.add_row(name, f"{spent:,}", f"{took:.3f}", f"{took / base * options.evaluations / spent:.2f}")
+    return table
+
+
+def very_many(game: Game, evaluations: int) -> Table:
+    if game.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(game.device)
+    table = Table("estimator", "evaluations", "s", "peak memory", "relative error", "halves agree", "reliability",
+                  title=game.players.description)  # fmt: skip
+    for name in (DEFAULT_METHOD, "owen"):
+        start = perf_counter()
+        halves = [estimate(game, name, budget=evaluations // 2, seed=seed) for seed in (0, 1)]
+        took = perf_counter() - start
+        r = pearson(halves[0].values, halves[1].values).mean()
+        spent = sum(half.evaluations for half in halves)
+        agree = (f"{halves[0].precision:.2f}", f"{float(r):.3f}", f"{float(2 * r / (1 + r)):.3f}")
+        table.add_row(name, f"{spent:,}", f"{took:.1f}", f"{peak(game.device) / 2**30:.2f} GiB", *agree)
+    return table
+
+
+def peak(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def seconds(run: Callable[[], object], device: torch.device, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = perf_counter()
+        run()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(perf_counter() - start)
+    return median(times)
+
+
+if __name__ == "__main__":
+    main()
