@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Explanation, RegionValues, Settings, class_row, explain
-from protopfaith.explanation.local import weighted_values
+from protopfaith.explanation import Explainer, Explanation, RegionValues, class_row, explain
+from protopfaith.explanation.class_maps import weighted_values
 from protopfaith.explanation.picture import to_pil
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
@@ -85,14 +82,6 @@ def test_another_class_and_two_classes(explainer: Explainer, pixels: torch.Tenso
     assert both.title == f"Why {name} and not {explainer.model.class_names[2]}?"
     row = class_row(explainer.model, 5, 2)
     assert both.evidence[2].weight == pytest.approx(float(row[both.evidence[2].prototype]))
-
-
-def test_undecided_regions_are_within_two_standard_errors(explanation: Explanation) -> None:
-    regions = explanation.class_map
-    for value, error, undecided in zip(
-        regions.values.tolist(), regions.standard_errors.tolist(), regions.undecided.tolist(), strict=True
-    ):
-        assert undecided == (abs(value) < 2 * error)
 
 
 def test_maps_show_similarity_in_any_geometry(explainer: Explainer, pixels: torch.Tensor) -> None:
@@ -177,24 +166,6 @@ def test_duplicates_are_found(explainer: Explainer, pixels: torch.Tensor) -> Non
     assert marks[1 - first] == (first, "identical")
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
-def test_other_sizes_and_modes_are_converted(explainer: Explainer, pixels: torch.Tensor, mode: str) -> None:
-    picture = to_pil(pixels).resize((70, 31)).convert(mode)
-    found = explain(explainer, picture, budget=96, sources=False)
-    assert found.pixels.shape == (3, 48, 48)
-    assert found.original_size == (31, 70)
-
-
-def test_equal_images_have_equal_explanations(
-    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path
-) -> None:
-    to_pil(pixels).save(tmp_path / "bird.png")
-    images = [tmp_path / "bird.png", str(tmp_path / "bird.png"), pixels, explainer.preprocessing(pixels)]  # type: ignore[misc]
-    results = [explain(explainer, image, budget=96, sources=False) for image in images]
-    for one in results[1:]:
-        assert torch.allclose(one.class_map.values, results[0].class_map.values, atol=1e-4)
-
-
 def test_players_of_other_kinds(explainer: Explainer, pixels: torch.Tensor) -> None:
     assert len(explain(explainer, pixels, players="12", budget=96, sources=False).class_map.values) == 16
     assert (
@@ -261,32 +232,3 @@ def test_a_network_that_answers_at_random_is_refused(explainer: Explainer) -> No
 class _Noise(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + torch.rand_like(x)
-
-
-def test_settings_have_names_that_change_with_the_result() -> None:
-    plain = Settings()
-    assert plain.key() == replace(plain, batch_size=3).key() == replace(plain, players="16").key()
-    others = [
-        replace(plain, players=8),
-        replace(plain, budget=100),
-        replace(plain, baseline="blur"),
-        replace(plain, baseline=torch.zeros(3, 4, 4)),
-        replace(plain, baseline=torch.ones(3, 4, 4)),
-        replace(plain, players=torch.zeros(4, 4).long()),
-    ]
-    assert len({plain.key(), plain.key("weights"), *(one.key() for one in others)}) == 8
-
-
-def test_shares_inside_a_mask() -> None:
-    players = Players.windows((4, 4), 2)
-    regions = RegionValues(torch.tensor([-3.0, 1.0, -1.0, 0.0]), torch.zeros(4), -3.0, 0.0, players, -1)
-    mask = torch.zeros(4, 4, dtype=torch.bool)
-    mask[:2, :1] = True  # half of the first region, which has three quarters of the positive evidence
-    assert regions.share_inside(mask) == pytest.approx(3 / 8)
-    nothing = replace(regions, values=torch.ones(4))
-    assert math.isnan(nothing.share_inside(mask))
-
-
-def test_images_may_be_opened_by_others(explainer: Explainer) -> None:
-    found = explain(explainer, Image.new("RGB", (48, 48), "white"), budget=96, sources=False)
-    assert found.name == "image"

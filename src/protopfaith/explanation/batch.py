@@ -12,10 +12,11 @@ from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.local import Explanation, as_explainer, explain
+from protopfaith.explanation.local import as_explainer, explain
 from protopfaith.explanation.playing import Settings
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.report.index import write_index
+from protopfaith.explanation.result import Explanation
 from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
 from protopfaith.training import Run
@@ -34,8 +35,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Batch:
-    """The folders of finished cases (each with report.html, explanation.json, explanation.npz and figures), the page
-    that lists them, and what failed."""
+    """The folders of finished cases (each with report.html, explanation.json, explanation.npz and
+    figures), the page that lists them, and what failed."""
 
     cases: tuple[Path, ...]
     failures: tuple[Failure, ...]
@@ -59,10 +60,10 @@ def explain_files(
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into ``folder``.
 
-    ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the network's
-    weights and the settings, and appears when it is complete: calling again does only what is missing. An image that
-    fails does not stop the others; the result lists it. ``on_case`` gets each finished folder and its explanation
-    (None for one that was there already).
+    ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the
+    network's weights and the settings, and appears when it is complete: calling again does only what is
+    missing. An image that fails does not stop the others; the result lists it. ``on_case`` gets each
+    finished folder and its explanation (None for one that was there already).
     """
     explainer = as_explainer(model, device=device)
     folder = Path(folder)
@@ -70,7 +71,9 @@ def explain_files(
     with Bar(progress) as bar:
         for path in [Path(path) for path in paths]:
             try:
-                case, found = _explain_file(explainer, path, folder, figures, bar, options)
+                case, found = _explain_file(
+                    explainer, path, folder, figures=figures, bar=bar, options=options
+                )
             except ProtoPFaithError as error:
                 logger.warning("%s: %s", path, error)
                 failures.append(Failure(path, str(error)))
@@ -84,7 +87,13 @@ def explain_files(
 
 
 def _explain_file(
-    explainer: Explainer, path: Path, folder: Path, figures: Sequence[str], bar: Bar, options: dict[str, Any]
+    explainer: Explainer,
+    path: Path,
+    folder: Path,
+    *,
+    figures: Sequence[str],
+    bar: Bar,
+    options: dict[str, Any],
 ) -> tuple[Path, Explanation | None]:
     if not path.is_file():
         raise ProtoPFaithError(f"There is no image at {path}; check the path.")

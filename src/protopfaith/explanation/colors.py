@@ -1,10 +1,12 @@
-"""Heat maps over images: one diverging color map, centered at zero, that color-blind readers can tell apart."""
+"""Heat maps over images: one diverging color map, centered at zero, that color-blind readers can tell
+apart."""
 
 from __future__ import annotations
 
 import base64
 import io
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -12,20 +14,23 @@ from torch import Tensor
 
 from protopfaith.explanation.regions import RegionValues
 
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+
 WARM, COOL = "#c4440b", "#1f6fb4"
-# From cool to warm through white, lightness falling alike on both sides: orange and blue differ for all common
-# kinds of color blindness, and stay apart in print.
+# From cool to warm through white, lightness falling alike on both sides: orange and blue differ for all
+# common kinds of color blindness, and stay apart in print.
 STOPS = ("#0a3f78", COOL, "#8fbfe3", "#ffffff", "#f7b488", WARM, "#8f2a04")
 
 
-def diverging() -> object:
+def diverging() -> Colormap:
     """The color map as matplotlib has them."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("cool_warm", STOPS)
 
 
-def sequential() -> object:
+def sequential() -> Colormap:
     """For ProtoPNet's maps, which have no sign."""
     import matplotlib as mpl
 
@@ -38,15 +43,17 @@ def scale_of(maps: Iterable[RegionValues]) -> float:
 
 
 def overlay(values: np.ndarray, scale: float) -> np.ndarray:
-    """Evidence (H, W) as RGBA in 0..1: the color says the sign, color and opacity say the size; zero is clear."""
+    """Evidence (H, W) as RGBA in 0..1: the color says the sign, color and opacity say the size; zero is
+    clear."""
     share = np.clip(np.asarray(values, dtype=float) / scale, -1, 1)
-    rgba = np.asarray(diverging()(0.5 + 0.5 * np.sign(share) * (0.45 + 0.55 * np.abs(share))))  # type: ignore[operator]
+    rgba = np.asarray(diverging()(0.5 + 0.5 * np.sign(share) * (0.45 + 0.55 * np.abs(share))))
     rgba[..., 3] = 0.85 * np.abs(share) ** 0.6  # never quite opaque: the image must stay recognizable
     return rgba
 
 
 def gray(pixels: Tensor) -> np.ndarray:
-    """An image (uint8, C x H x W) as gray levels in 0..1, a little lighter, so that colors on it stand out."""
+    """An image (uint8, C x H x W) as gray levels in 0..1, a little lighter, so that colors on it stand
+    out."""
     array = pixels.numpy().astype(float) / 255
     weights = np.array([0.299, 0.587, 0.114]) if len(array) == 3 else np.ones(1)
     return 0.18 + 0.74 * np.tensordot(weights, array, 1)

@@ -22,8 +22,8 @@ class Decomposition:
       :math:`\sigma = -s` (or the log similarity) and R the sum over classes of exp(logit);
     - the rest is what F adds from the prototypes of the other classes.
 
-    For two classes the total is log P(c) - log P(d); R cancels, so :math:`\Psi_k = (a_{ck} - a_{dk}) \sigma_k` for the
-    prototypes of both.
+    For two classes the total is log P(c) - log P(d); R cancels, so :math:`\Psi_k = (a_{ck} - a_{dk})
+    \sigma_k` for the prototypes of both.
     """
 
     target: int
@@ -46,7 +46,8 @@ def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
 
 
 def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:
-    """The weights (P,) with which the similarities add up to the target's logit, or to a difference of logits."""
+    """The weights (P,) with which the similarities add up to the target's logit, or to a difference of
+    logits."""
     weights = model.classifier.weight.detach()
     return weights[target] if versus is None else weights[target] - weights[versus]
 
@@ -54,9 +55,9 @@ def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tenso
 def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
     r"""The paper's :math:`\Psi_k = -a_{ck} s_k - \log(R) / K` of the target's K prototypes: (K,), float64.
 
-    ``distances`` is (P,). R sums :math:`\exp \sum_k -a_{\hat c k} s_k` over all classes, each with **its own**
-    prototypes alone, as the paper has it. So the scores add up to a log probability of their own, not to the
-    network's, whose F also reads the prototypes of other classes: see :func:`decompose` for that.
+    ``distances`` is (P,). R sums :math:`\exp \sum_k -a_{\hat c k} s_k` over all classes, each with **its
+    own** prototypes alone, as the paper has it. So the scores add up to a log probability of their own,
+    not to the network's, whose F also reads the prototypes of other classes: see :func:`decompose` for that.
     """
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
@@ -73,8 +74,9 @@ def decompose(
     ``distances`` is (P,), as the network computed them. Without a target it is the predicted class.
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
-    >>> sum_ = decompose(model, torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), target=0)
-    >>> round(sum_.total, 4) == round(model.logits(torch.arange(1.0, 7.0)[None]).log_softmax(1)[0, 0].item(), 4)
+    >>> distances = torch.arange(1.0, 7.0)
+    >>> log_p = model.logits(distances[None]).log_softmax(1)[0]
+    >>> abs(decompose(model, distances, target=0).total - log_p[0].item()) < 1e-5
     True
     """
     weighted = _weighted(model, distances)
@@ -123,5 +125,6 @@ def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
 def _check_different(model: ProtoPNet, target: int, versus: int) -> None:
     if target == versus:
         raise ProtoPFaithError(
-            f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare it with."
+            f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare "
+            "it with."
         )

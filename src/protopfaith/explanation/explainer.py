@@ -1,4 +1,5 @@
-"""A network ready to be explained: its weights, how images are prepared for it, where its prototypes come from."""
+"""A network ready to be explained: its weights, how images are prepared for it, where its prototypes come
+from."""
 
 from __future__ import annotations
 
@@ -42,10 +43,10 @@ class SourceSide:
 class Explainer:
     """Holds what several explanations of one network share.
 
-    ``model`` is a run, its folder, or a network. A network alone needs ``preprocessing`` for images that are not
-    normalized tensors, and ``images`` (the training images) to show where prototypes come from; a run knows both,
-    and ``root`` says where its images lie now if they moved as a whole. What is computed on source images is kept
-    in memory and, for a run, in its folder.
+    ``model`` is a run, its folder, or a network. A network alone needs ``preprocessing`` for images that
+    are not normalized tensors, and ``images`` (the training images) to show where prototypes come from; a
+    run knows both, and ``root`` says where its images lie now if they moved as a whole. What is computed
+    on source images is kept in memory and, for a run, in its folder.
     """
 
     def __init__(
@@ -107,7 +108,8 @@ class Explainer:
         if source is None:
             name = self.model.class_names[int(self.model.prototype_classes[prototype])]
             raise ProtoPFaithError(
-                f"Prototype {prototype} ({name}) has no source image because the network's prototypes were not "
+                f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
+                "not "
                 "projected; train it through a projection, or ask for explanations without sources."
             )
         return source
@@ -170,7 +172,8 @@ class Explainer:
         source = self.source(prototype)
         if self.images is None:
             raise ProtoPFaithError(
-                "A network alone does not know its training images; give a run folder, images=..., or ask for "
+                "A network alone does not know its training images; give a run folder, images=..., or ask "
+                "for "
                 "explanations without sources."
             )
         images, index = self.images.find(source, prototype)
@@ -179,7 +182,8 @@ class Explainer:
     def _normalized(self, pixels: Tensor) -> Tensor:
         if self.preprocessing is None:
             raise ProtoPFaithError(
-                "Source images need the network's preprocessing; give preprocessing=..., or ask for explanations "
+                "Source images need the network's preprocessing; give preprocessing=..., or ask for "
+                "explanations "
                 "without sources."
             )
         return self.preprocessing.normalize(self.preprocessing.uint8(pixels).to(self.device))
@@ -201,7 +205,8 @@ class Explainer:
 
 
 def _for_sources(settings: Settings) -> Settings:
-    """Regions that were drawn on the test image mean nothing on another one: there windows take their place."""
+    """Regions that were drawn on the test image mean nothing on another one: there windows take their
+    place."""
     if isinstance(settings.players, Tensor | Players):
         return replace(settings, players=16)
     return settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.colors import diverging, gray, overlay, rgb, scale_of, sequential
-from protopfaith.explanation.local import Explanation, PrototypeEvidence
+from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.explanation.result import Explanation, PrototypeEvidence
 from protopfaith.files import atomic
 
 if TYPE_CHECKING:
@@ -31,6 +33,15 @@ STYLE = {
 }
 
 
+@dataclass(frozen=True)
+class _Scales:
+    """One for all of our maps, one for all of ProtoPNet's."""
+
+    ours: float
+    low: float
+    high: float
+
+
 def figure(
     explanation: Explanation,
     path: Path | str | None = None,
@@ -41,9 +52,9 @@ def figure(
 ) -> Figure:
     """Draws the explanation: the class's map, then the best ``most`` prototypes, duplicates grayed.
 
-    Each block has ProtoPNet's own map (top), the images (middle) and our map (bottom), on the test image (left)
-    and on the prototype's source image (right). All our maps share one color scale, centered at zero. With a
-    ``path`` it is also written there, as PNG at print size or as PDF or SVG.
+    Each block has ProtoPNet's own map (top), the images (middle) and our map (bottom), on the test image
+    (left) and on the prototype's source image (right). All our maps share one color scale, centered at
+    zero. With a ``path`` it is also written there, as PNG at print size or as PDF or SVG.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -51,19 +62,18 @@ def figure(
     shown = explanation.evidence[:most]
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         width = columns * (2 * INCHES + 0.25) + 0.25
         legend, block = 0.8, 3 * INCHES + 0.62
         drawing = Figure(figsize=(max(width, 6.4), HEADER + rows * block + legend))
-        parts = drawing.subfigures(3, 1, height_ratios=[HEADER, rows * block, legend])
+        parts: Any = drawing.subfigures(3, 1, height_ratios=[HEADER, rows * block, legend])
         _draw_header(parts[0], explanation)
-        limits = activation_limits(shown)
-        scale = scale_of(maps_of(shown))
+        scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown))
         cells = np.atleast_2d(parts[1].subfigures(rows, columns, squeeze=False, wspace=0.04))
         for place, evidence in enumerate(shown):
             cell = cells[divmod(place, columns)]
-            _draw_block(cell, explanation, evidence, place, scale, limits)
-        _draw_legend(parts[2], explanation, scale, limits)
+            _draw_block(cell, explanation, evidence, place, scales)
+        _draw_legend(parts[2], explanation, scales)
         if path is not None:
             write(drawing, path, dpi)
     return drawing
@@ -97,7 +107,7 @@ def activation_limits(shown: Sequence[PrototypeEvidence]) -> tuple[float, float]
 
 def _draw_header(part: SubFigure, explanation: Explanation) -> None:
     """The case in words, and the map of the class beside its image."""
-    width, height = part.figure.get_figwidth(), HEADER  # type: ignore[union-attr]
+    width, height = part.figure.get_figwidth(), HEADER
     side = HEADER - 0.42
 
     def place(left: float) -> Axes:
@@ -124,31 +134,25 @@ def _words(explanation: Explanation) -> str:
         if explanation.versus is None
         else f"log P of the one minus log P of the other = {explanation.decomposition.total:+.4g}",
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{explanation.evaluations:,} evaluations ({explanation.method}), relative error {explanation.precision:.0%}",
+        f"{explanation.evaluations:,} evaluations ({explanation.method}), relative error "
+        f"{explanation.precision:.0%}",
     ]
     return "\n".join(lines)
 
 
 def _draw_block(
-    cell: SubFigure,
-    explanation: Explanation,
-    evidence: PrototypeEvidence,
-    place: int,
-    scale: float,
-    limits: tuple[float, float],
+    cell: SubFigure, explanation: Explanation, evidence: PrototypeEvidence, place: int, scales: _Scales
 ) -> None:
     axes = cell.subplots(3, 2)
     cell.subplots_adjust(left=0.09, right=0.97, top=0.875, bottom=0.01, wspace=0.05, hspace=0.05)
     faded = evidence.duplicate_of is not None
-    _draw_column(
-        axes[:, 0], explanation.pixels, evidence.activation, evidence.box, evidence.test, scale, limits
-    )
+    _draw_column(axes[:, 0], explanation.pixels, evidence, evidence.test, scales)
     side = evidence.source_side
     if side is None:
         for ax in axes[:, 1]:
             ax.axis("off")
     else:
-        _draw_column(axes[:, 1], side.pixels, side.activation, side.box, side.regions, scale, limits)
+        _draw_column(axes[:, 1], side.pixels, side, side.regions, scales)
     for ax, name in zip(axes[:, 0], ("ProtoPNet", "image", "ours"), strict=True):
         ax.set_ylabel(name, fontsize=7, labelpad=2)
     axes[0, 0].set_title("test", fontsize=7, pad=2)
@@ -167,26 +171,29 @@ def _draw_block(
 def _draw_column(
     axes: np.ndarray,
     pixels: Tensor,
-    activation: Tensor,
-    box: tuple[int, int, int, int],
+    theirs: PrototypeEvidence | SourceSide,
     regions: RegionValues,
-    scale: float,
-    limits: tuple[float, float],
+    scales: _Scales,
 ) -> None:
     from matplotlib.patches import Rectangle
 
     _show(axes[0], gray(pixels), cmap="gray", vmin=0, vmax=1)
     axes[0].imshow(
-        activation, cmap=sequential(), vmin=limits[0], vmax=limits[1], alpha=0.6, interpolation="nearest"
+        theirs.activation.numpy(),
+        cmap=sequential(),
+        vmin=scales.low,
+        vmax=scales.high,
+        alpha=0.6,
+        interpolation="nearest",
     )
-    left, top, right, bottom = box
+    left, top, right, bottom = theirs.box
     axes[0].add_patch(
         Rectangle(
             (left - 0.5, top - 0.5), right - left, bottom - top, fill=False, color="white", linewidth=0.9
         )
     )
     _show(axes[1], rgb(pixels))
-    draw_map(axes[2], pixels, regions, scale)
+    draw_map(axes[2], pixels, regions, scales.ours)
 
 
 def draw_map(ax: Axes, pixels: Tensor, regions: RegionValues, scale: float) -> None:
@@ -195,7 +202,7 @@ def draw_map(ax: Axes, pixels: Tensor, regions: RegionValues, scale: float) -> N
     ax.imshow(overlay(regions.map().numpy(), scale), interpolation="nearest")
     undecided = regions.undecided
     if bool(undecided.any()):
-        centers = regions.players.centers[undecided]
+        centers = regions.players.centers[undecided].numpy()
         ax.scatter(
             centers[:, 2], centers[:, 1], marker="x", s=1.6, linewidths=0.3, color="#333333", alpha=0.6
         )
@@ -208,34 +215,33 @@ def _fade(axes: np.ndarray) -> None:
             image.set_alpha(0.25)
 
 
-def _draw_legend(
-    part: SubFigure, explanation: Explanation, scale: float, limits: tuple[float, float]
-) -> None:
+def _draw_legend(part: SubFigure, explanation: Explanation, scales: _Scales) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     ours = part.add_axes((0.06, 0.62, 0.4, 0.14))
     theirs = part.add_axes((0.54, 0.62, 0.4, 0.14))
     bar = part.colorbar(
-        ScalarMappable(Normalize(-scale, scale), diverging()),
+        ScalarMappable(Normalize(-scales.ours, scales.ours), diverging()),
         cax=ours,
-        orientation="horizontal",  # type: ignore[arg-type]
+        orientation="horizontal",
     )
     bar.set_label(
-        "ours: share in the similarity (minus the share in the distance)\nblue: less similar, orange: more similar",
+        "ours: share in the similarity (minus the share in the distance)\nblue: less similar, orange: more "
+        "similar",
         fontsize=7,
     )
     other = part.colorbar(
-        ScalarMappable(Normalize(*limits), sequential()),
+        ScalarMappable(Normalize(scales.low, scales.high), sequential()),
         cax=theirs,
-        orientation="horizontal",  # type: ignore[arg-type]
+        orientation="horizontal",
     )
     other.set_label(
         "ProtoPNet: up-scaled activation, box: its 95th percentile\n" + _marks(explanation), fontsize=7
     )
     for one in (bar, other):
         one.ax.tick_params(labelsize=7, length=2)
-        one.outline.set_linewidth(0.4)  # type: ignore[operator]
+        one.outline.set_linewidth(0.4)
 
 
 def _marks(explanation: Explanation) -> str:

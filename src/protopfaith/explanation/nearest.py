@@ -36,12 +36,18 @@ class Survey:
 
 @torch.no_grad()
 def survey(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, *, nearest: int = 5, batch_size: int = 64
+    model: ProtoPNet,
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    *,
+    nearest: int = 5,
+    batch_size: int = 64,
 ) -> Survey:
     """Streams over the images; holds no more than the ``nearest`` patches of every prototype.
 
-    An image *uses* the prototype that contributes most to the class predicted for it. A prototype's own source image
-    does not count: there its distance is zero by construction. Equal prototypes share their uses.
+    An image *uses* the prototype that contributes most to the class predicted for it. A prototype's own
+    source image does not count: there its distance is zero by construction. Equal prototypes share their
+    uses.
     """
     device, count = model.prototypes.device, len(model.prototypes)
     best = torch.full((count, 0), torch.inf)

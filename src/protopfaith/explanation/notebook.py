@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from protopfaith.explanation.colors import data_uri, gray, overlay, png, rgb, scale_of
-from protopfaith.explanation.local import Explanation
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.report.words import lead, percent
+from protopfaith.explanation.result import Explanation
 from protopfaith.shapley import Attribution
 
 SIDE = 132  # pixels of a picture
@@ -15,7 +15,8 @@ CELL = "padding:2px 8px 2px 0;text-align:left;vertical-align:top"
 
 
 def explanation_html(explanation: Explanation) -> str:
-    """The answer, the class map, and the prototypes with their maps: static, so that it survives being exported."""
+    """The answer, the class map, and the prototypes with their maps: static, so that it survives being
+    exported."""
     scale = scale_of([one.test for one in explanation.evidence])
     rows = []
     for one in explanation.evidence:
@@ -25,7 +26,8 @@ def explanation_html(explanation: Explanation) -> str:
             source = _image(one.source_side.pixels, None, 1.0) + _image(
                 one.source_side.pixels, one.source_side.regions, scale
             )
-        facts = f"prototype {one.prototype}<br>Ψ<sub>k</sub> = {one.paper_score:+.3f}<br>distance {one.distance:.3g}"
+        score = f"Ψ<sub>k</sub> = {one.paper_score:+.3f}"
+        facts = f"prototype {one.prototype}<br>{score}<br>distance {one.distance:.3g}"
         cells = (facts, _image(explanation.pixels, one.test, scale), source)
         rows.append(
             f'<tr style="{style}">' + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
@@ -42,8 +44,10 @@ def explanation_html(explanation: Explanation) -> str:
 def _trust(explanation: Explanation) -> str:
     error = "unknown" if not explanation.class_map.errors_known else percent(explanation.precision)
     return (
-        f"Orange: more similar, or for the class; blue: less, or against. {explanation.settings['players']}, baseline "
-        f"{explanation.baseline}, {explanation.evaluations:,} evaluations ({explanation.method}), relative error {error}."
+        "Orange: more similar, or for the class; blue: less, or against. "
+        f"{explanation.settings['players']}, baseline "
+        f"{explanation.baseline}, {explanation.evaluations:,} evaluations ({explanation.method}), relative "
+        f"error {error}."
     )
 
 
@@ -67,7 +71,8 @@ class ShownAttribution:
             heat = data_uri(png(overlay(regions.map().numpy(), scale)))
             figures.append(
                 f'<figure style="display:inline-block;margin:4px"><img src="{heat}" width="{SIDE}" '
-                f'style="image-rendering:pixelated;background:#ddd"><figcaption>{escape(name)}: {regions.total:+.4g} in all, '
+                f'style="image-rendering:pixelated;background:#ddd"><figcaption>{escape(name)}: '
+                f"{regions.total:+.4g} in all, "
                 f"±{scale:.3g} at most</figcaption></figure>"
             )
         a = self.attribution
@@ -82,4 +87,5 @@ def _image(pixels: object, regions: RegionValues | None, scale: float) -> str:
         heat = overlay(regions.map().numpy(), scale)
         base, alpha = gray(pixels)[..., None], heat[..., 3:]  # type: ignore[arg-type]
         picture = base * (1 - alpha) + heat[..., :3] * alpha
-    return f'<img src="{data_uri(png(picture))}" width="{SIDE}" style="image-rendering:pixelated;display:inline;margin:2px">'
+    style = "image-rendering:pixelated;display:inline;margin:2px"
+    return f'<img src="{data_uri(png(picture))}" width="{SIDE}" style="{style}">'

@@ -53,7 +53,8 @@ def open_picture(
             return _from_input(image, preprocessing, model, name or "image")
         if image.dim() != 3 or image.dtype != torch.uint8:
             raise ProtoPFaithError(
-                f"An image to explain is C x height x width of type uint8 or a normalized float, not {image.dtype} "
+                "An image to explain is C x height x width of type uint8 or a normalized float, not "
+                f"{image.dtype} "
                 f"of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
@@ -62,7 +63,8 @@ def open_picture(
         image = read_image(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(
-            f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; convert it."
+            f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
+            "convert it."
         )
     preprocessing = _needed(preprocessing)
     pixels = preprocessing.uint8(image)
@@ -78,7 +80,8 @@ def to_pil(pixels: Tensor) -> Image.Image:
 def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
     if image.dim() != 3 or len(image) != model.in_channels:
         raise ProtoPFaithError(
-            f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but its shape is "
+            f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "
+            "its shape is "
             f"{tuple(image.shape)}; convert it, or give the image as uint8."
         )
     if preprocessing is not None:
@@ -93,7 +96,8 @@ def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: Proto
 def _needed(preprocessing: Preprocessing | None) -> Preprocessing:
     if preprocessing is None:
         raise ProtoPFaithError(
-            "A network alone does not say how images are prepared for it; give a run folder, preprocessing=..., or a "
+            "A network alone does not say how images are prepared for it; give a run folder, "
+            "preprocessing=..., or a "
             "normalized float tensor."
         )
     return preprocessing

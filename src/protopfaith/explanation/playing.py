@@ -1,4 +1,5 @@
-"""One game on one image, whose outputs are the distances of all prototypes and, if wanted, a class's logit."""
+"""One game on one image, whose outputs are the distances of all prototypes and, if wanted, a class's
+logit."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class Settings:
 
 
 def make_players(spec: PlayersLike, image: Tensor) -> Players:
-    """Players of an image (C x H x W): windows of that many pixels, ``"superpixels:60"``, or a label image."""
+    """Players of an image (C x H x W): windows of that many pixels, ``"superpixels:60"``, or a label
+    image."""
     if isinstance(spec, Players):
         return spec
     if isinstance(spec, Tensor):
@@ -94,8 +96,8 @@ def coarse_players(image: Tensor) -> Players:
 def distances_and_logit(
     model: ProtoPNet, prototypes: Sequence[int] | None = None, row: Tensor | None = None
 ) -> Callable[[Tensor], Tensor]:
-    """The function of images that a game is played on: distances (of some prototypes), then the weighted sum of the
-    similarities of all of them, with the weights ``row`` (P,)."""
+    """The function of images that a game is played on: distances (of some prototypes), then the weighted
+    sum of the similarities of all of them, with the weights ``row`` (P,)."""
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
 
     def function(images: Tensor) -> Tensor:
@@ -118,7 +120,8 @@ def play(
     progress: Progress | None = None,
     check: bool = True,
 ) -> Attribution:
-    """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by default)."""
+    """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by
+    default)."""
     game = Game(
         function,
         image,

@@ -43,16 +43,16 @@ class Bar:
         bar = self._bar
         assert bar is not None
         current: dict[str, int] = {}
-        last = {"stage": "", "done": 0}
+        last: tuple[str, int] = ("", 0)
 
         def report(stage: str, done: int, expected: int) -> None:
-            started_anew = stage != last["stage"] or done < int(last["done"])
-            if started_anew:
+            nonlocal last
+            if stage != last[0] or done < last[1]:
                 for task in current.values():
                     bar.remove_task(task)  # type: ignore[arg-type]
                 current.clear()
                 current[stage] = bar.add_task(f"{name}: {stage}", total=expected)
             bar.update(current[stage], completed=done, total=expected)  # type: ignore[arg-type]
-            last.update(stage=stage, done=done)
+            last = (stage, done)
 
         return report

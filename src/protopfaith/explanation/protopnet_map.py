@@ -19,8 +19,9 @@ INTERPOLATIONS = {"bilinear": "bilinear", "cubic": "bicubic"}
 def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
     """Distance maps (..., h, w) as activation maps, large where the prototype is near.
 
-    Linear similarity: the largest distance there can be minus the distance, which is L for latent values in [0, 1];
-    without such a bound (ReLU) the largest one of each map. Log similarity: log((s + 1) / (s + epsilon)).
+    Linear similarity: the largest distance there can be minus the distance, which is L for latent values
+    in [0, 1]; without such a bound (ReLU) the largest one of each map. Log similarity: log((s + 1) / (s +
+    epsilon)).
     """
     if model.similarity == "log":
         return similarities(model, maps)
@@ -40,7 +41,8 @@ def upscale(maps: Tensor, size: Sequence[int], interpolation: str = "cubic") -> 
 def protopnet_maps(
     model: ProtoPNet, distance_maps: Tensor, size: Sequence[int], interpolation: str = "cubic"
 ) -> Tensor:
-    """ProtoPNet's explanation of one image: (P, h, w) distance maps to (P, H, W) activations on its pixels."""
+    """ProtoPNet's explanation of one image: (P, h, w) distance maps to (P, H, W) activations on its
+    pixels."""
     return upscale(flip(model, distance_maps), size, interpolation)
 
 

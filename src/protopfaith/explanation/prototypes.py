@@ -15,7 +15,8 @@ from torch import Tensor
 from protopfaith.data import ImageSet
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, SourceSide
-from protopfaith.explanation.local import Report, as_explainer, mark_duplicates
+from protopfaith.explanation.local import Report, as_explainer
+from protopfaith.explanation.looking import mark_duplicates
 from protopfaith.explanation.nearest import Patch, survey
 from protopfaith.explanation.playing import PlayersLike, Settings
 from protopfaith.files import atomic
@@ -149,19 +150,22 @@ def explain_prototypes(
     progress: Report | None = None,
     **more: Any,
 ) -> Catalog:
-    """Every prototype with its source image and attribution, its nearest training patches, duplicates, prototypes
-    that no image uses, and classes that rest on background.
+    """Every prototype with its source image and attribution, its nearest training patches, duplicates,
+    prototypes that no image uses, and classes that rest on background.
 
-    What is computed on source images goes to the run's cache, so a second call, and later explanations of single
-    images with the same settings, find it there.
+    What is computed on source images goes to the run's cache, so a second call, and later explanations of
+    single images with the same settings, find it there.
     """
     explainer = as_explainer(model, device=device, **more)
     network, images = explainer.model, explainer.images
     if images is None or explainer.preprocessing is None:
         raise ProtoPFaithError(
-            "A network alone does not know its training images; give a run folder, or images=... and preprocessing=...."
+            "A network alone does not know its training images; give a run folder, or images=... and "
+            "preprocessing=...."
         )
-    settings = Settings(players, precision, budget, estimator, baseline, seed, options or {}, autocast=autocast)
+    settings = Settings(
+        players, precision, budget, estimator, baseline, seed, options or {}, autocast=autocast
+    )
     every = list(range(len(network.prototypes)))
     for prototype in every:
         images.find(explainer.source(prototype), prototype)  # complain before the work, not after
@@ -192,14 +196,17 @@ def explain_prototypes(
         )
     if progress is not None:
         progress("prototypes", len(every), len(every))
-    classes = tuple(_class(network.class_names, portraits, label) for label in range(len(network.class_names)))
+    classes = tuple(
+        _class(network.class_names, portraits, label) for label in range(len(network.class_names))
+    )
     return Catalog(
         tuple(portraits), classes, found.latent_size, images.sets[0], settings, explainer.weights_hash
     )
 
 
 def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tuple[float, float]:
-    """The share of the positive evidence on the object in the source image, and the object's share of the image."""
+    """The share of the positive evidence on the object in the source image, and the object's share of the
+    image."""
     assert explainer.images is not None
     images, index = explainer.images.find(explainer.source(prototype), prototype)
     mask = object_mask(images, index)

@@ -18,7 +18,8 @@ UNDECIDED = 2.0  # standard errors
 class RegionValues:
     """One output of a game: the players' shares in ``total``, with standard errors.
 
-    ``sign`` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a logit.
+    ``sign`` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a
+    logit.
     """
 
     values: Tensor  # (n,)
@@ -30,7 +31,8 @@ class RegionValues:
 
     @property
     def evidence(self) -> Tensor:
-        """The values with the sign that heat maps show: positive is more similar, or in favor of the class."""
+        """The values with the sign that heat maps show: positive is more similar, or in favor of the
+        class."""
         return self.sign * self.values
 
     @property

@@ -15,8 +15,8 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.contribution import Decomposition
 from protopfaith.explanation.explainer import SourceSide
-from protopfaith.explanation.local import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
+from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
@@ -41,8 +41,8 @@ KINDS = {
 def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
     """Writes ``stem.json`` and ``stem.npz``.
 
-    The JSON has the explanation's fields by name; an array stands there as ``{"array": name}``, which is its name
-    in the NPZ file. Numbers that JSON does not have (NaN, infinity) stand there as texts.
+    The JSON has the explanation's fields by name; an array stands there as ``{"array": name}``, which is
+    its name in the NPZ file. Numbers that JSON does not have (NaN, infinity) stand there as texts.
     """
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, **_encode(explanation, "", arrays, {})}
@@ -70,7 +70,8 @@ def load(path: Path | str) -> Explanation:
         return _decode(content, arrays)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtoPFaithError(
-            f"{path} is no readable explanation ({error}); give the JSON file of one, with its NPZ file beside it."
+            f"{path} is no readable explanation ({error}); give the JSON file of one, with its NPZ file "
+            "beside it."
         ) from error
 
 

@@ -45,10 +45,12 @@ class SourceImages:
             return moved
         if there is not None:
             raise ProtoPFaithError(
-                f"The source image {source.image} of prototype {prototype} has changed since training (its SHA-256 "
+                f"The source image {source.image} of prototype {prototype} has changed since training (its "
+                "SHA-256 "
                 "differs); restore it, or ask for explanations without sources."
             )
         raise ProtoPFaithError(
-            f"The source image {source.image} of prototype {prototype} is not among the images any more; restore it, "
+            f"The source image {source.image} of prototype {prototype} is not among the images any more; "
+            "restore it, "
             "or ask for explanations without sources."
         )

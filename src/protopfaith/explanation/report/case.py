@@ -8,10 +8,10 @@ from pathlib import Path
 from protopfaith.explanation.colors import STOPS, scale_of
 from protopfaith.explanation.contribution import Decomposition
 from protopfaith.explanation.figures import activation_limits, maps_of
-from protopfaith.explanation.local import Explanation, PrototypeEvidence
 from protopfaith.explanation.report.page import fill, render_page
 from protopfaith.explanation.report.pictures import Pictures
 from protopfaith.explanation.report.words import faithful, lead, percent
+from protopfaith.explanation.result import Explanation, PrototypeEvidence
 from protopfaith.files import atomic
 
 SIMILAR = ("in similarity", "It makes the image more like the prototype.", "It makes the image less like it.")
@@ -55,7 +55,8 @@ def render_report(explanation: Explanation) -> str:
 def color_bar(scale: float) -> str:
     return (
         f'<span class="scale">less similar &minus;{scale:.3g} '
-        f'<i style="background:linear-gradient(90deg,{",".join(STOPS)})"></i> +{scale:.3g} more similar</span>'
+        f'<i style="background:linear-gradient(90deg,{",".join(STOPS)})"></i> +{scale:.3g} more '
+        "similar</span>"
     )
 
 
@@ -81,7 +82,8 @@ def _class_note(explanation: Explanation) -> str:
         else "from a game on the logit itself, since log similarity does not add up"
     )
     return (
-        f"Orange regions speak for the class, blue ones against it; the strongest color is &plusmn;{scale:.3g} in the "
+        "Orange regions speak for the class, blue ones against it; the strongest color is "
+        f"&plusmn;{scale:.3g} in the "
         f"class's score (logit). The map is {how}. Hover a region for its value and standard error."
     )
 
@@ -111,7 +113,8 @@ def _sum_table(explanation: Explanation, sum_: Decomposition, caption: str) -> s
     terms = list(zip(sum_.prototypes.tolist(), sum_.weighted.tolist(), strict=True))
     rows = [(_prototype_name(explanation, sum_, p), term) for p, term in terms]
     if sum_.versus is None:
-        # Both are large and nearly cancel; apart they would dwarf everything that tells prototypes from one another.
+        # Both are large and nearly cancel; apart they would dwarf everything that tells prototypes from
+        # one another.
         detail = f"other classes' prototypes {sum_.rest:+.4g}, normalizer {-sum_.log_normalizer:+.4g}"
         rows.append(
             (f'<span title="{detail}">all other classes, normalized</span>', sum_.rest - sum_.log_normalizer)
@@ -148,15 +151,18 @@ def _row(
     text = label if raw else escape(label)
     return (
         f'<tr class="{kind}"><td>{text}</td><td class="track"><div class="bar"><i class="{sign}" '
-        f'style="left:{100 * left:.2f}%;width:{100 * width:.2f}%"></i><b style="left:{100 * start:.0f}%"></b></div></td>'
+        f'style="left:{100 * left:.2f}%;width:{100 * width:.2f}%"></i><b '
+        f'style="left:{100 * start:.0f}%"></b></div></td>'
         f'<td class="number">{shown}</td></tr>'
     )
 
 
 def _prototypes_note(explanation: Explanation) -> str:
     text = (
-        "A prototype is a part of one training image, its source. Ranked by the paper's contribution Ψ<sub>k</sub>. Heat "
-        "maps show similarity: a region whose share in the distance is negative brings the image closer to the prototype "
+        "A prototype is a part of one training image, its source. Ranked by the paper's contribution "
+        "Ψ<sub>k</sub>. Heat "
+        "maps show similarity: a region whose share in the distance is negative brings the image closer to "
+        "the prototype "
         "and is orange. All of our maps share one scale; the white box is ProtoPNet's 95th percentile."
     )
     if any(one.duplicate_of is not None for one in explanation.evidence):
@@ -220,8 +226,10 @@ def _settings(explanation: Explanation) -> str:
         f"{explanation.pixels.shape[2]} x {explanation.pixels.shape[1]}",
         "players": explanation.settings["players"],
         "baseline": explanation.baseline,
-        "estimator": f"{explanation.method}, {explanation.evaluations:,} evaluations, seed {explanation.settings['seed']}",
-        "network": f"{explanation.network['encoder'] or 'own encoder'}, {explanation.network['prototypes']} prototypes, "
+        "estimator": f"{explanation.method}, {explanation.evaluations:,} evaluations, seed "
+        "{explanation.settings['seed']}",
+        "network": f"{explanation.network['encoder'] or 'own encoder'}, "
+        "{explanation.network['prototypes']} prototypes, "
         f"{explanation.network['similarity']} similarity",
         "weights (SHA-256)": explanation.network["weights_sha256"],
     }

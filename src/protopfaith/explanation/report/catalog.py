@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait
 
 NOTE = (
-    "“On the object” is the share of the evidence for a prototype, on its source image, that lies on the object, where a "
-    "mask or a box is known; the object's share of the image is what a map without any knowledge would have. A prototype "
-    "is used by an image if it contributes most to the class predicted for it; its own source image does not count."
+    "“On the object” is the share of the evidence for a prototype, on its source image, that lies on the "
+    "object, where a "
+    "mask or a box is known; the object's share of the image is what a map without any knowledge would "
+    "have. A prototype "
+    "is used by an image if it contributes most to the class predicted for it; its own source image does "
+    "not count."
 )
 
 
@@ -31,7 +34,9 @@ def render_catalog(catalog: Catalog) -> str:
     for label, portrait in enumerate(catalog.classes):
         members = [one for one in catalog.prototypes if one.class_index == label]
         cards = "".join(_card(catalog, one, scale, pictures) for one in members)
-        sections.append(f"<section><h2>{escape(portrait.name)}</h2><div class='cards'>{cards}</div></section>")
+        sections.append(
+            f"<section><h2>{escape(portrait.name)}</h2><div class='cards'>{cards}</div></section>"
+        )
     body = fill(
         "catalog.html",
         lead=_lead(catalog),
@@ -87,11 +92,14 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
         (pictures.ours(side.pixels, side.regions, scale, f"{name}, our map", SIMILAR), "what it sees"),
         *((_patch(catalog, patch), f"{patch.distance:.2g}") for patch in _others(one)),
     )
-    figures = "".join(f"<figure>{html}<figcaption>{escape(text)}</figcaption></figure>" for html, text in parts)
+    figures = "".join(
+        f"<figure>{html}<figcaption>{escape(text)}</figcaption></figure>" for html, text in parts
+    )
     kind = " duplicate" if one.duplicate_of is not None else ""
     return (
         f'<article class="card{kind}"><h3>{name}</h3>{flags}<div class="trio">{figures}</div>'
-        f"<p>{escape(side.path)}; {_used(one.uses)}{share}. Pictures with a number: the nearest other training images, "
+        f"<p>{escape(side.path)}; {_used(one.uses)}{share}. Pictures with a number: the nearest other "
+        "training images, "
         "and their distances.</p></article>"
     )
 

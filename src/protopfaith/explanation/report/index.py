@@ -41,6 +41,7 @@ def _card(case: Path) -> str:
     link = quote(f"{case.name}/report.html")
     p = percent(float(found.probabilities[found.target]))
     return (
-        f'<article class="card"><a href="{link}">{picture}</a><h3><a href="{link}">{escape(found.title)}</a></h3>'
+        f'<article class="card"><a href="{link}">{picture}</a><h3><a '
+        f'href="{link}">{escape(found.title)}</a></h3>'
         f"<p>{escape(found.name)}, {p}</p></article>"
     )

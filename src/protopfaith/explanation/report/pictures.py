@@ -63,9 +63,9 @@ class Pictures:
         size = (max(1, round(height * factor)), max(1, round(width * factor)))
         small = interpolate(activation[None, None].float(), size, mode="area")[0, 0].numpy()
         share = (small - limits[0]) / max(limits[1] - limits[0], 1e-12)
-        heat = data_uri(png(np.asarray(sequential()(np.clip(share, 0, 1)))[..., :3]))  # type: ignore[operator]
-        layer = f'<img class="layer theirs" alt="" src="{heat}">'
-        return f'<div class="picture heat">{base_image(pixels, alt)}{layer}{box_html(box, (height, width))}</div>'
+        heat = data_uri(png(np.asarray(sequential()(np.clip(share, 0, 1)))[..., :3]))
+        layers = f'<img class="layer theirs" alt="" src="{heat}">{box_html(box, (height, width))}'
+        return f'<div class="picture heat">{base_image(pixels, alt)}{layers}</div>'
 
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from protopfaith.explanation.local import Explanation
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.explanation.result import Explanation
 
 BASELINES = {
     "zero": "a plain color, the one that normalization makes zero",
@@ -19,12 +19,16 @@ METHODS = {
 }
 LIMITS = (
     "A map says what the network uses, not whether that is right, nor what causes what in the world.",
-    "Values depend on the regions and on what stands in for an absent one: partly hidden images are images that the "
+    "Values depend on the regions and on what stands in for an absent one: partly hidden images are images "
+    "that the "
     "network was not trained on.",
-    "A region's value is an average over all contexts of other regions; how regions act together is not shown.",
-    "ProtoPNet's own map stands here for comparison: it is the distance map of the last layer, enlarged. It does not "
+    "A region's value is an average over all contexts of other regions; how regions act together is not "
+    "shown.",
+    "ProtoPNet's own map stands here for comparison: it is the distance map of the last layer, enlarged. "
+    "It does not "
     "add up to anything, and the part of the image that it marks need not be the part that the network used.",
-    "The paper's score Ψ<sub>k</sub> ranks the prototypes of one class; it leaves out that every prototype also counts "
+    "The paper's score Ψ<sub>k</sub> ranks the prototypes of one class; it leaves out that every prototype "
+    "also counts "
     "for or against the other classes. The sum of bars leaves out nothing.",
 )
 
@@ -40,7 +44,8 @@ def lead(explanation: Explanation) -> str:
     if explanation.target != explanation.prediction:
         text += f"{escape(target)}, the class explained here, gets {percent(p)}. "
     return text + (
-        f"Of its prototypes for {escape(target)}, prototype {best.prototype} contributes most: this image is at a "
+        f"Of its prototypes for {escape(target)}, prototype {best.prototype} contributes most: this image "
+        "is at a "
         f"distance of {best.distance:.2f} from it."
     )
 
@@ -65,14 +70,16 @@ def faithful(explanation: Explanation) -> str:
 
 def _what(explanation: Explanation) -> str:
     return (
-        f"The maps show Shapley values of {escape(explanation.settings['players'])}: how much each region adds when it "
-        f"is shown instead of {stand_in(explanation.baseline)}, averaged over all orders in which regions can appear."
+        f"The maps show Shapley values of {escape(explanation.settings['players'])}: how much each region "
+        "adds when it "
+        f"is shown instead of {stand_in(explanation.baseline)}, averaged over all orders in which regions "
+        "can appear."
     )
 
 
 def stand_in(baseline: str) -> str:
     """What stands where a region is absent."""
-    name = baseline.split(" ")[0]
+    name = baseline.split(" ", maxsplit=1)[0]
     return (
         f"{BASELINES[name]} (baseline {escape(baseline)})"
         if name in BASELINES
@@ -83,7 +90,8 @@ def stand_in(baseline: str) -> str:
 def _how(explanation: Explanation) -> str:
     how = METHODS.get(explanation.method, "estimated by hiding random sets of regions")
     return (
-        f"They were {how} (estimator {escape(explanation.method)}), from {explanation.evaluations:,} evaluations of the "
+        f"They were {how} (estimator {escape(explanation.method)}), from {explanation.evaluations:,} "
+        "evaluations of the "
         f"network itself in {explanation.seconds:.1f} s."
         if explanation.method not in ("dasp", "moment_path")
         else f"They were {how}, in {explanation.evaluations:,} passes; the network itself was not sampled."
@@ -98,12 +106,14 @@ def _precision(explanation: Explanation) -> str:
     if explanation.precision == 0:
         return "The values are exact: they have no sampling error."
     text = (
-        f"Sampling leaves an error of about {percent(explanation.precision)} of the size of a typical value, in the "
+        f"Sampling leaves an error of about {percent(explanation.precision)} of the size of a typical "
+        "value, in the "
         "worst of the maps of this image; hover a region to see its own."
     )
     if explanation.precision_asked is not None and not explanation.reached:
         text += (
-            f' <span class="warning">The precision asked for, {percent(explanation.precision_asked)}, was not '
+            f' <span class="warning">The precision asked for, {percent(explanation.precision_asked)}, was '
+            "not "
             "reached: allow more evaluations.</span>"
         )
     if explanation.coarse:
@@ -117,9 +127,12 @@ def _completeness(explanation: Explanation) -> str:
     worst = max((relative_gap(one) for one in every), default=0.0)
     mine = explanation.class_map
     return (
-        f"The values add up, as they should: those of the class map to {float(mine.values.sum()):+.4g}, and showing the "
-        f"whole image instead of the baseline changes the score by {mine.total:+.4g}. Before what was missing was shared "
-        f"out, the sums were off by {percent(relative_gap(mine))} here and by {percent(worst)} in the worst prototype's map."
+        f"The values add up, as they should: those of the class map to {float(mine.values.sum()):+.4g}, "
+        "and showing the "
+        f"whole image instead of the baseline changes the score by {mine.total:+.4g}. Before what was "
+        "missing was shared "
+        f"out, the sums were off by {percent(relative_gap(mine))} here and by {percent(worst)} in the "
+        "worst prototype's map."
     )
 
 
@@ -133,7 +146,8 @@ def _undecided(explanation: Explanation) -> str:
     if not mine.errors_known or not count:
         return ""
     return (
-        f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of zero: whether "
+        f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of "
+        "zero: whether "
         "they speak for or against the class is undecided. They are hatched."
     )
 
@@ -141,10 +155,15 @@ def _undecided(explanation: Explanation) -> str:
 def _sum(explanation: Explanation) -> str:
     sum_ = explanation.decomposition
     if sum_.versus is not None:
-        return f"The bars add up to the difference of the two log probabilities, {sum_.total:+.6g}, with nothing left out."
+        return (
+            f"The bars add up to the difference of the two log probabilities, {sum_.total:+.6g}, with "
+            "nothing "
+            "left out."
+        )
     stated = float(explanation.probabilities[sum_.target].log())
     return (
-        f"The bars add up to the log probability of the class with nothing left out: {sum_.total:.6g}; the network's own "
+        f"The bars add up to the log probability of the class with nothing left out: {sum_.total:.6g}; the "
+        "network's own "
         f"output gives {stated:.6g}."
     )
 
@@ -154,13 +173,16 @@ def _second(explanation: Explanation) -> str:
     assert second is not None
     agreed = second.class_agreement
     text = (
-        f"With {stand_in(second.baseline)} in place of absent regions instead, the class map correlates with this one by "
+        f"With {stand_in(second.baseline)} in place of absent regions instead, the class map correlates "
+        "with this one by "
         f"{agreed.correlation:.2f}"
     )
     if agreed.compared:
-        text += f", and of the {agreed.compared} regions that both decide, {percent(agreed.same_sign)} have the same sign"
+        same = percent(agreed.same_sign)
+        text += f", and of the {agreed.compared} regions that both decide, {same} have the same sign"
     if agreed.correlation < 0.7:
-        text += '. <span class="warning">The two disagree, so the choice of baseline matters for this image</span>'
+        warning = "The two disagree, so the choice of baseline matters for this image"
+        text += f'. <span class="warning">{warning}</span>'
     return text + "."
 
 

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
+
+QUICK = {"budget": 96, "players": 24, "figures": ()}
+
+
+def test_the_rest_is_done_when_one_fails(explainer: Explainer, bird_file: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"\xff\xd8 not an image")
+    copy = shutil.copy(bird_file, tmp_path / "other.png")
+    done = explain_files(
+        explainer, [bird_file, broken, tmp_path / "gone.png", copy], tmp_path / "out", **QUICK
+    )  # type: ignore[arg-type]
+    assert [failure.path.name for failure in done.failures] == ["broken.jpg", "gone.png"]
+    assert "cannot be read" in done.failures[0].message
+    assert len(done.cases) == 2
+    for case in done.cases:
+        assert {path.name for path in case.iterdir()} == {
+            "explanation.json",
+            "explanation.npz",
+            "report.html",
+        }
+    page = done.index.read_text()
+    assert "broken.jpg" in page
+    assert all(f"{case.name}/report.html" in page for case in done.cases)
+    assert load_explanation(done.cases[0] / "explanation.json").original_size == (60, 100)
+
+
+def test_finished_cases_are_not_done_again(explainer: Explainer, bird_file: Path, tmp_path: Path) -> None:
+    seen: list[tuple[Path, Explanation | None]] = []
+
+    def call(**options: object) -> None:
+        explain_files(
+            explainer, [bird_file], tmp_path, on_case=lambda *one: seen.append(one), **{**QUICK, **options}
+        )  # type: ignore[arg-type]
+
+    call()
+    call()
+    call(seed=1)
+    call(target=2)
+    fresh = [case for case, found in seen if found is not None]
+    assert [found is None for _, found in seen] == [False, True, False, False]
+    assert len(set(fresh)) == 3
+
+
+def test_an_interrupted_case_leaves_nothing(
+    explainer: Explainer, bird_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("protopfaith.explanation.report.write_report", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            explain_files(explainer, [bird_file], tmp_path, **QUICK)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    assert len(explain_files(explainer, [bird_file], tmp_path, **QUICK).cases) == 1  # type: ignore[arg-type]
+
+
+def test_a_class_that_does_not_exist_is_told_once_per_image(
+    explainer: Explainer, bird_file: Path, tmp_path: Path
+) -> None:
+    done = explain_files(explainer, [bird_file], tmp_path, target="dodo", **QUICK)  # type: ignore[arg-type]
+    assert "no class 'dodo'" in done.failures[0].message
+
+
+def test_with_a_progress_bar_and_a_figure(explainer: Explainer, bird_file: Path, tmp_path: Path) -> None:
+    done = explain_files(
+        explainer, [bird_file], tmp_path, budget=96, players=24, progress=True, precision=0.9
+    )
+    assert (done.cases[0] / "figure.png").stat().st_size > 10_000
+    with pytest.raises(ProtoPFaithError):
+        explain_files(tmp_path / "no run", [bird_file], tmp_path)
