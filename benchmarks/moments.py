@@ -1,19 +1,20 @@
 """Moment propagation: how fast dasp and moment_path are, how complete, and what common factors are worth.
 
-    python benchmarks/moments.py --device cuda                          # ResNet50, 224 pixels, random weights
-    python benchmarks/moments.py --device cuda --weights resnet50.pth   # ImageNet weights for the encoder
+    python benchmarks/moments.py --device cuda                         # ResNet50, 224 pixels, random weights
+    python benchmarks/moments.py --device cuda --weights resnet50.pth  # ImageNet weights for the encoder
     python benchmarks/moments.py --device cuda --checkpoint model.safetensors --image bird.jpg
-    python benchmarks/moments.py --small                                # a small network, on a CPU, in seconds
-    python benchmarks/moments.py --only factors --weights resnet50.pth  # one of: dasp, path, factors
+    python benchmarks/moments.py --small                               # a small network, on a CPU
+    python benchmarks/moments.py --only factors --weights resnet50.pth # one of: dasp, path, factors
 
 - dasp: milliseconds per player for all prototypes, 2x2 windows and 32 sizes, timed on a few players after a
-  warm-up; in plain float32, with TF32 convolutions (torch's default on a GPU), and fused; with the correlation
-  of the values with those of plain float32, and moment passes per second as a fraction of plain passes.
-- path: seconds for 32 nodes and 5 prototypes, the completeness gap they leave relative to the range of F, and
-  the nodes and seconds that a gap of 1% takes.
-- factors: the error of the means of every stage against sampled coalitions, root mean square over units relative
-  to the spread of the true means between units, without and with common factors; for the encoder and for the
-  paper's ResNet.
+  warm-up; in plain float32, with TF32 convolutions (torch's default on a GPU), and fused; with the
+  correlation of the values with those of plain float32, and moment passes per second as a fraction of plain
+  passes.
+- path: seconds for 32 nodes and 5 prototypes, the completeness gap they leave relative to the range of F,
+  and the nodes and seconds that a gap of 1% takes.
+- factors: the error of the means of every stage against sampled coalitions, root mean square over units
+  relative to the spread of the true means between units, without and with common factors; for the encoder
+  and for the paper's ResNet.
 """
 
 from __future__ import annotations

@@ -124,32 +124,38 @@ class Independent:
         """The tensors to differentiate by, in the order that :meth:`derivatives` takes."""
         return [leaf for tap in self.taps for leaf in tap[1:] if isinstance(leaf, Tensor)]
 
-    def summed(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """Gradients by the :meth:`leaves`, summed over the batch with what each probability makes of them."""
+    def summed(self, gradients: Sequence[Tensor], weights: Tensor) -> list[Tensor]:
+        """Gradients by the :meth:`leaves`, summed over the batch with ``weights`` (r, B) and with what each
+        probability makes of them: (r, units) for every leaf."""
         sums, rest = [], iter(gradients)
+        q = self.probability.to(weights)
         for tap in self.taps:
-            by_mean, by_variance = next(rest), next(rest)
-            q = self.probability.to(by_mean.dtype).reshape(-1, *(1,) * (by_mean.dim() - 1))
-            sums += [by_mean.sum(0), (by_variance * (1 - 2 * q)).sum(0)]
+            sums.append(_weighted(weights, next(rest)))
+            sums.append(_weighted(weights * (1 - 2 * q), next(rest)))
             if tap.factors is not None:
                 slope = (1 - 2 * q) / (2 * (q * (1 - q)).clamp_min(1e-12).sqrt())
-                sums.append((next(rest) * slope).sum(1))
+                sums.append(_weighted(weights * slope, next(rest).transpose(0, 1)))
         return sums
 
-    def derivatives(self, summed: Sequence[Sequence[Tensor]]) -> Tensor:
-        r"""The derivative of m outputs by the presence of every player, (m, n), from their :meth:`summed`
-        gradients: :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\,
-        \partial/\partial v_u`."""
+    def derivatives(self, summed: Sequence[Tensor]) -> Tensor:
+        r"""Derivatives by the presence of every player, (r, n), from :meth:`summed` gradients:
+        :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\, \partial/\partial v_u`."""
         total: Tensor | float = 0.0
-        columns = iter([torch.stack(column) for column in zip(*summed, strict=True)])
+        rest = iter(summed)
         for tap in self.taps:
-            total = total + tap.contributions.pulled_back(next(columns))
-            total = total + tap.contributions.squares_pulled_back(next(columns))
+            total = total + tap.contributions.pulled_back(next(rest))
+            total = total + tap.contributions.squares_pulled_back(next(rest))
             if tap.factors is not None:
-                factors = next(columns)  # (m, K, units)
+                factors = next(rest)  # (r, K, units)
                 pulled = tap.contributions.pulled_back(factors.flatten(0, 1))
                 total = total + (pulled.unflatten(0, factors.shape[:2]) * self.directions).sum(1)
         return total  # type: ignore[return-value]
+
+
+def _weighted(weights: Tensor, gradients: Tensor) -> Tensor:
+    """sum_b w_rb g_b, with g (B, ...): (r, ...)"""
+    flat = weights.to(gradients.dtype) @ gradients.flatten(1)
+    return flat.unflatten(1, gradients.shape[1:])
 
 
 def sketch(labels: Tensor, count: int, seed: int = 0) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -13,14 +13,13 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
 from protopfaith.moments.draws import Independent, sketch
-from protopfaith.moments.presence import PlayerImage
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.moment_passes import fitting, in_batches, moment_pass, player_image
 
 NODES = 32
-PULLED_AT_ONCE = 16  # outputs whose gradients go back through the first layer together
+LEAST = 8  # nodes of a part
 
 
 @ESTIMATORS.register("moment_path")
@@ -44,8 +43,8 @@ def moment_path(
     the cost is nodes times outputs, not players. The integral is taken over :math:`\theta`, :math:`q =
     \sin^2 \theta`, since the integrand grows like a square root's derivative at both ends, by
     Gauss-Legendre nodes. Its sum over players must be F(1) - F(0), and that holds for every part of the
-    path: parts where it does not are halved until the gaps, added up, are at most ``precision`` times the
-    range that F runs through, or ``budget`` passes are spent.
+    path: parts where it does not are halved until the gap is at most ``precision`` times the range that F
+    runs through, or ``budget`` passes are spent.
 
     Without ``precision`` there is one part with ``nodes`` nodes. The values are not redistributed: the
     completeness gap is what the nodes leave. ``evaluations`` counts all moment passes, the options record
@@ -55,9 +54,9 @@ def moment_path(
         raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
     path = _Path(game, factors, batch_size, seed)
     with fused(fuse):
-        parts = [path.part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())]
+        parts = path.parts([_Part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())])
         while precision is not None and _error(parts) > precision and path.passes < budget:
-            parts = _refined(path, parts, precision, nodes, budget)
+            parts = _refined(path, parts, precision, max(nodes // 4, LEAST))
             if progress is not None:
                 progress(min(path.passes, budget), budget)
     values = torch.stack([part.values for part in parts]).sum(0)
@@ -76,78 +75,96 @@ def moment_path(
 
 @dataclass
 class _Part:
-    """A part of the path: what it adds to the values, and by how much it misses its share of the total."""
+    """A part of the path: F at its ends, what it adds to the values, and the range of F on it."""
 
     start: float
     end: float
     nodes: int
-    at_start: Tensor  # F, (outputs,)
+    at_start: Tensor  # (outputs,)
     at_end: Tensor
-    values: Tensor  # (outputs, n)
-    low: Tensor  # of F on this part, (outputs,)
-    high: Tensor
+    values: Tensor = field(default_factory=lambda: torch.zeros(0))  # (outputs, n)
+    low: Tensor = field(default_factory=lambda: torch.zeros(0))  # (outputs,)
+    high: Tensor = field(default_factory=lambda: torch.zeros(0))
 
     @property
     def gap(self) -> Tensor:
+        """By how much the values miss what this part adds to the total, (outputs,)."""
         return self.values.sum(1) - (self.at_end - self.at_start)
+
+    def rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes in theta, and weights that hold dq = sin(2 theta) dtheta."""
+        points, weights = np.polynomial.legendre.leggauss(self.nodes)
+        theta = self.start + (points + 1) / 2 * (self.end - self.start)
+        return theta, weights / 2 * (self.end - self.start) * np.sin(2 * theta)
 
 
 class _Path:
-    """F and its derivative along the diagonal."""
+    """F and its derivatives along the diagonal."""
 
     def __init__(self, game: Game, factors: int, batch_size: int | None, seed: int):
         self.game, self.image, self.passes = game, player_image(game), 0
-        self.directions = None
-        if factors:
-            self.directions = sketch(game.players.labels, factors, seed).to(game.image)
+        self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
         self.batch_size = batch_size
 
     @torch.no_grad()
-    def value(self, theta: float) -> Tensor:
-        """F at one point, (outputs,)."""
-        draw = Independent(torch.tensor([math.sin(theta) ** 2], device=self.game.device), self.directions)
-        self.passes += 1
-        return moment_pass(self.game, self.image.drawn(draw))[0].double()
+    def expectations(self, theta: Sequence[float]) -> Tensor:
+        """F at several points, (m, outputs)."""
+        probability = torch.tensor(np.sin(theta) ** 2, device=self.game.device)
+        self.passes += len(theta)
 
-    def part(self, start: float, end: float, nodes: int, at_start: Tensor, at_end: Tensor) -> _Part:
-        """The integral of the derivative from ``start`` to ``end``."""
-        points, weights = np.polynomial.legendre.leggauss(nodes)
-        theta = start + (points + 1) / 2 * (end - start)
-        probability = torch.from_numpy(np.sin(theta) ** 2).to(self.game.device)
-        weight = torch.from_numpy(weights / 2 * (end - start) * np.sin(2 * theta)).to(self.game.device)
-        values = probability.new_zeros(self.game.n_outputs, self.game.n_players)
-        means = [torch.stack([at_start, at_end])]
+        def values(numbers: Tensor) -> Tensor:
+            draw = Independent(probability[numbers], self.directions)
+            return moment_pass(self.game, self.image.drawn(draw)).double()
 
-        def add(numbers: Tensor) -> Tensor:
-            mean, derivative = _derivative(
-                self.game, self.image, probability[numbers], weight[numbers], self.directions
-            )
-            return torch.cat([mean.double().flatten(), derivative.double().flatten()])
+        size = self.batch_size or fitting(self.game, values)
+        found = in_batches(values, 0, len(theta), size=size, device=self.game.device)
+        return torch.cat([value for _, value in found])
+
+    def parts(self, parts: Sequence[_Part]) -> list[_Part]:
+        """The integrals of the derivatives over parts of the path, filled in; all nodes go in common
+        batches."""
+        rules = [part.rule() for part in parts]
+        device = self.game.device
+        probability = torch.from_numpy(np.sin(np.concatenate([theta for theta, _ in rules])) ** 2).to(device)
+        weight = torch.from_numpy(np.concatenate([weights for _, weights in rules])).to(device)
+        owner = torch.arange(len(parts)).repeat_interleave(torch.tensor([p.nodes for p in parts])).to(device)
+        outputs, players = self.game.n_outputs, self.game.n_players
+        sums = torch.zeros(len(parts), outputs, players, dtype=torch.float64, device=device)
+        means = torch.zeros(len(owner), outputs, dtype=torch.float64, device=device)
+
+        def one_batch(numbers: Tensor) -> Tensor:
+            owners, place = owner[numbers].unique(return_inverse=True)
+            shares = torch.zeros(len(owners), len(numbers), dtype=weight.dtype, device=device)
+            shares[place, torch.arange(len(numbers), device=device)] = weight[numbers]
+            means[numbers], values = self._derivatives(probability[numbers], shares)
+            return values
 
         if self.batch_size is None:
-            self.batch_size = fitting(self.game, add)
-        for numbers, found in in_batches(add, 0, nodes, size=self.batch_size, device=self.game.device):
-            count = len(numbers) * self.game.n_outputs
-            means.append(found[:count].reshape(-1, self.game.n_outputs))
-            values += found[count:].reshape_as(values)
-        self.passes += nodes
-        every = torch.cat(means)
-        return _Part(start, end, nodes, at_start, at_end, values, every.amin(0), every.amax(0))
+            self.batch_size = fitting(self.game, one_batch)
+        for numbers, values in in_batches(one_batch, 0, len(owner), size=self.batch_size, device=device):
+            sums.index_add_(0, owner[numbers].unique(), values)
+        self.passes += len(owner)
+        for number, part in enumerate(parts):
+            every = torch.cat([means[owner == number], torch.stack([part.at_start, part.at_end])])
+            part.values, part.low, part.high = sums[number], every.amin(0), every.amax(0)
+        return list(parts)
 
+    def _derivatives(self, probability: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """F at every probability (B, outputs), and sums of its derivatives weighted by shares (r, B): (r,
+        outputs, n).
 
-def _derivative(
-    game: Game, image: PlayerImage, probability: Tensor, weight: Tensor, directions: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """F at every probability, (B, outputs), and the weighted sum of its derivatives, (outputs, n)."""
-    with torch.enable_grad():
-        draw = Independent(probability, directions)
-        mean = moment_pass(game, image.drawn(draw))
-        weighted = (mean * weight[:, None].to(mean.dtype)).sum(0)
-        leaves, pulled = draw.leaves(), []
-        for some in range(0, len(weighted), PULLED_AT_ONCE):
-            chosen = weighted[some : some + PULLED_AT_ONCE]
-            pulled.append(draw.derivatives([draw.summed(_gradients(one, leaves)) for one in chosen]))
-    return mean.detach(), torch.cat(pulled)
+        The batch's passes do not touch one another, so one backward pass gives the gradients of all of
+        them.
+        """
+        with torch.enable_grad():
+            draw = Independent(probability, self.directions)
+            mean = moment_pass(self.game, self.image.drawn(draw))
+            leaves = draw.leaves()
+            columns = [
+                draw.derivatives(draw.summed(_gradients(output, leaves), shares)).double()
+                for output in mean.sum(0)
+            ]
+        return mean.detach().double(), torch.stack(columns, 1)
 
 
 def _gradients(output: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
@@ -159,29 +176,31 @@ def _gradients(output: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _error(parts: Sequence[_Part]) -> float:
-    """The parts' gaps, added up regardless of sign, relative to the range of F, for the worst output."""
-    gap = torch.stack([part.gap.abs() for part in parts]).sum(0)
-    span = _range(parts)
-    return float(torch.where(gap > 0, gap / span.clamp_min(1e-30), torch.zeros_like(gap)).max())
+    """The gap relative to the range of F, for the worst output.
+
+    Of the sum of the parts' gaps and the root of the sum of their squares the larger one: gaps that cancel by
+    chance do not count as none.
+    """
+    gaps = torch.stack([part.gap for part in parts])
+    gap = torch.maximum(gaps.sum(0).abs(), gaps.square().sum(0).sqrt())
+    return float(torch.where(gap > 0, gap / _range(parts), torch.zeros_like(gap)).max())
 
 
 def _range(parts: Sequence[_Part]) -> Tensor:
-    return torch.stack([p.high for p in parts]).amax(0) - torch.stack([p.low for p in parts]).amin(0)
+    low, high = torch.stack([part.low for part in parts]), torch.stack([part.high for part in parts])
+    return (high.amax(0) - low.amin(0)).clamp_min(1e-30)
 
 
-def _refined(path: _Path, parts: Sequence[_Part], precision: float, nodes: int, budget: int) -> list[_Part]:
+def _refined(path: _Path, parts: Sequence[_Part], precision: float, nodes: int) -> list[_Part]:
     """Halves every part that has more than its share of the gap: at least the worst one."""
-    span = _range(parts).clamp_min(1e-30)
+    span = _range(parts)
     shares = [float((part.gap.abs() / span).max()) for part in parts]
-    limit = min(precision / len(parts), 0.999 * max(shares))
-    refined: list[_Part] = []
-    for part, share in zip(parts, shares, strict=True):
-        if share <= limit or path.passes >= budget:
-            refined.append(part)
-            continue
-        middle = (part.start + part.end) / 2
-        at_middle = path.value(middle)
-        half = max(nodes // 2, 8)
-        refined.append(path.part(part.start, middle, half, part.at_start, at_middle))
-        refined.append(path.part(middle, part.end, half, at_middle, part.at_end))
-    return refined
+    limit = min(precision / math.sqrt(len(parts)), 0.999 * max(shares))
+    coarse = [part for part, share in zip(parts, shares, strict=True) if share > limit]
+    middles = [(part.start + part.end) / 2 for part in coarse]
+    halves = []
+    for part, middle, value in zip(coarse, middles, path.expectations(middles), strict=True):
+        halves.append(_Part(part.start, middle, nodes, part.at_start, value))
+        halves.append(_Part(middle, part.end, nodes, value, part.at_end))
+    kept = [part for part, share in zip(parts, shares, strict=True) if share <= limit]
+    return kept + path.parts(halves)
