@@ -41,6 +41,12 @@ def test_other_networks_by_name(name):
     assert output_channels(build_encoder(name, 2), 2) > 100
 
 
+def test_auxiliary_classifiers_do_not_cut_the_network_short():
+    """With published weights Inception comes with one in its middle."""
+    network = torchvision.models.inception_v3(aux_logits=True, init_weights=False)
+    assert output_channels(feature_map_part(network), 3) == network.fc.in_features
+
+
 def test_networks_without_a_feature_map_are_refused():
     with pytest.raises(ProtoPFaithError, match="vit_b_32 gives no feature map"):
         ProtoPNet("vit_b_32", 2)

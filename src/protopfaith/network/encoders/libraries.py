@@ -12,6 +12,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import HEADS, Wrapped, set_in_channels
 
 POOLING = ("avgpool", "flatten", "dropout")
+AUXILIARY = ("AuxLogits", "aux1", "aux2")
+"""Classifiers on the side: they leave the way to the last feature map, which goes on behind them."""
 
 
 @cache
@@ -24,7 +26,7 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
     """Torchvision's network ``name`` without pooling and classifier, under its own parameter names."""
     options: dict[str, Any] = {"weights": published and _weights(name, published)}
     if name in ("googlenet", "inception_v3"):
-        # Auxiliary classifiers are no part of the map; with weights torchvision drops them itself.
+        # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
         options |= {"aux_logits": published is not None, "init_weights": published is None}
     try:
         network = torchvision.models.get_model(name, **options)
@@ -59,6 +61,8 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     """The children of a classification network that come before its pooling and classifier, in sequence."""
     part = nn.Sequential()
     for name, child in network.named_children():
+        if name in AUXILIARY:
+            continue
         if name in (*HEADS, *POOLING):
             break
         part.add_module(name, nn.Sequential(*child) if isinstance(child, nn.ModuleList) else child)
