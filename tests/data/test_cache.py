@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from protopfaith.data import Preprocessing, load_data, prepare
 from protopfaith.data.cache import build_once, cached_images, content_hashes
 from protopfaith.data.folder import list_folder
 from protopfaith.data.images import read_image
+from protopfaith.errors import ProtoPFaithError
 
 Save = Callable[..., Path]
 
@@ -76,3 +79,28 @@ def test_preparing_again_is_the_same(root: Path) -> None:
     first, second = prepare("folder", root, 16), prepare("folder", root, 16)
     assert first.data.fingerprint == second.data.fingerprint
     assert "24 images of 2 classes (12 to 12 each)" in str(second)
+
+
+def test_a_file_that_may_not_be_opened_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(path: Path, *arguments: object, **options: object) -> object:
+        if path.name == "7.png":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", deny)
+    with pytest.raises(ProtoPFaithError, match=r"7\.png cannot be opened \(Permission denied\)"):
+        load_data("folder", root=root, size=16)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
+def test_a_full_disk_is_found_before_anything_is_decoded(
+    root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(ProtoPFaithError, match="No space left on device"):
+        load_data("folder", root=root, size=16)
+    assert not list((cache / "images").iterdir())

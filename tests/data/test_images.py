@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from PIL import Image
 
 from protopfaith.data import read_image
+from protopfaith.data.images import to_rgb_or_gray
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -44,6 +47,19 @@ def test_transparency_is_laid_on_white_and_said_once(
     assert [record.message for record in caplog.records] == [
         "Images with an alpha channel are laid on a white background."
     ]
+
+
+def test_many_threads_say_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Images are decoded by several threads; a slow log gives each of them time to speak."""
+    slow = logging.Handler()
+    slow.emit = lambda record: time.sleep(0.05)  # type: ignore[method-assign]
+    logging.getLogger("protopfaith").addHandler(slow)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(to_rgb_or_gray, [Image.new("P", (2, 2)) for _ in range(4)]))
+    finally:
+        logging.getLogger("protopfaith").removeHandler(slow)
+    assert len(caplog.records) == 1
 
 
 def test_16_bits_are_scaled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

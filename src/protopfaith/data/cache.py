@@ -72,10 +72,20 @@ def content_hashes(listing: Listing) -> dict[str, str]:
 
     def compute() -> dict[str, str]:
         paths = [entry.path for entry in listing.entries]
-        digests = in_threads(lambda path: sha256(listing.root / path), paths, f"Reading {listing.name}")
+        digests = in_threads(lambda path: _hash(listing.root / path), paths, f"Reading {listing.name}")
         return dict(zip(paths, digests, strict=True))
 
     return dict(remember("hashes", listing.stamp(), compute))
+
+
+def _hash(path: Path) -> str:
+    try:
+        return sha256(path)
+    except OSError as error:
+        raise ProtoPFaithError(
+            f"The file {path} cannot be opened ({error.strerror or error}); check its permissions, or remove "
+            "it."
+        ) from error
 
 
 def cached_images(listing: Listing, hashes: dict[str, str], preprocessing: Preprocessing) -> CachedImages:
@@ -120,6 +130,7 @@ def _decode_all(listing: Listing, preprocessing: Preprocessing, folder: Path) ->
     """Writes pixels.npy and index.json. Unreadable files are noted, not raised: they may be skipped."""
     shape = (len(listing.entries), preprocessing.channels, *preprocessing.size)
     pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+    _reserve(folder / "pixels.npy")
     paths: list[str] = []
     sizes: list[tuple[int, int]] = []
     unreadable: dict[str, str] = {}
@@ -135,6 +146,14 @@ def _decode_all(listing: Listing, preprocessing: Preprocessing, folder: Path) ->
         sizes.append(size)
     pixels.flush()
     write_json(folder / "index.json", {"paths": paths, "sizes": sizes, "unreadable": unreadable})
+
+
+def _reserve(path: Path) -> None:
+    """Takes the whole space of a mapped file now, where a full disk is an OSError; later, writing into the
+    map, it would end the process without a word."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _decode(

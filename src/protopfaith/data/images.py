@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,23 @@ logger = logging.getLogger("protopfaith")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
 
-@functools.cache
+_saying = threading.Lock()
+
+
 def say_once(message: str) -> None:
-    """Logs a message the first time it is needed in this process."""
+    """Logs a message the first time it is needed in this process, also when several threads need it."""
+    with _saying:
+        _say(message)
+
+
+@functools.cache
+def _say(message: str) -> None:
     logger.warning(message)
+
+
+def forget_what_was_said() -> None:
+    """The next of each message is logged again."""
+    _say.cache_clear()
 
 
 def read_image(path: Path | str) -> Image.Image:
