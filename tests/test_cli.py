@@ -49,6 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pixels = random.integers(0, 90, (30, 40, 3), dtype=np.uint8)
             pixels[8:20, 10:25, 2 - label] = 240
             Image.fromarray(pixels).save(folder / "images" / name / f"{number}.png")
+    (folder / "empty").mkdir()
     (folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
     return folder
 
@@ -118,6 +119,7 @@ def test_evaluate_writes_numbers_and_a_picture(place: Path, run: Path) -> None:
     assert Image.open(run / "evaluation" / "train-confusion.png").size[0] > 300
     assert "balanced accuracy" in done.stdout
     assert "distinct" in done.stdout
+    assert values["distinct_prototypes"].keys() == set(CLASSES)
 
 
 def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -> None:
@@ -129,6 +131,9 @@ def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -
     ]
     done = protopfaith(place, "predict", str(run), *some, "--csv", "out.csv")
     fails_with(done, "broken.png")
+    lines = [line.split("\t") for line in done.stdout.splitlines()]  # long paths are not wrapped
+    assert [line[0] for line in lines[:2]] == [some[0], f"{some[2]}/0.png"]
+    assert all(len(line) == 3 for line in lines)
     rows = list(csv.DictReader((place / "out.csv").open()))
     assert len(rows) == 1 + 1 + 12
     assert rows[1]["error"]
@@ -143,6 +148,8 @@ def test_prune_makes_a_smaller_run(place: Path, run: Path) -> None:
     with safe_open(place / "runs" / "pruned" / "model.safetensors", "pt") as file:
         assert file.get_tensor("prototypes").shape == (5, 8)
     assert protopfaith(place, "evaluate", "runs/pruned").returncode == 0
+    assert protopfaith(place, "prune", str(run), "--prototypes", "1").returncode == 0
+    assert (place / "runs" / "tiny-pruned" / "model.safetensors").is_file()
 
 
 def test_resume_of_a_finished_run_changes_nothing(place: Path, run: Path) -> None:
@@ -150,6 +157,15 @@ def test_resume_of_a_finished_run_changes_nothing(place: Path, run: Path) -> Non
     done = protopfaith(place, "train", "--resume", "--out", "runs/tiny")
     assert done.returncode == 0, done.stderr
     assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_resume_takes_overrides_of_where_to_compute_and_refuses_others(place: Path, run: Path) -> None:
+    done = protopfaith(place, "train", "compute.workers=0", "--resume", "--out", "runs/tiny")
+    assert done.returncode == 0, done.stderr
+    done = protopfaith(place, "train", "optimization.batch_size=3", "--resume", "--out", "runs/tiny")
+    fails_with(done, "optimization.batch_size was 12, now 3")
+    done = protopfaith(place, "train", "--resume", "--out", "runs/tiny", "--root", "elsewhere")
+    fails_with(done, "no folder elsewhere")
 
 
 def test_contact_sheet(place: Path) -> None:
@@ -191,6 +207,8 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
         (["evaluate", "runs/tiny", "--device", "cuda:7"], ["cuda:7"]),
         (["prune", "runs/tiny", "--prototypes", "one", "--out", "runs/d"], ["'one'"]),
         (["data", "prepare", "cub", "--root", "images"], ["CUB_200_2011"]),
+        (["data", "prepare", "folder", "--root", "a[red]b"], ["a[red]b"]),
+        (["predict", "runs/tiny", "empty"], ["empty holds no images"]),
     ],
 )
 def test_bad_input_is_one_sentence(place: Path, run: Path, arguments: list[str], words: list[str]) -> None:

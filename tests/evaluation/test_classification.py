@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -102,6 +103,17 @@ def test_table_shows_every_class():
     text = output.getvalue()
     assert all(name in text for name in ("[bold]wren", "tit", "owl", "mean"))
     assert f"{result.balanced_accuracy:.3f}" in text
+
+
+def test_distinct_prototypes_are_told_for_each_class():
+    plain = classification(*scores(30, 3, 0), ["wren", "tit", "owl"])
+    result = replace(plain, distinct_prototypes=(7, 11, 13))
+    assert "distinct_prototypes" not in plain.to_dict()
+    assert result.to_dict()["distinct_prototypes"] == {"wren": 7, "tit": 11, "owl": 13}
+    output = io.StringIO()
+    Console(file=output, width=100).print(result.table())
+    rows = [line.split("│")[1:-1] for line in output.getvalue().splitlines() if line.startswith("│")]
+    assert [row[-1].strip() for row in rows] == ["7", "11", "13", ""]
 
 
 @pytest.mark.parametrize("classes", [2, 8, 30, 200])

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, PrototypeSource, load, load_into, prune, save
+from protopfaith.network import ProtoPNet, PrototypeSource, load, load_into, prune, read_metadata, save
 
 METADATA = {"preprocessing": {"size": [96, 96], "mean": [0.5]}, "epoch": 3, "note": "prüfen"}
 
@@ -101,7 +101,8 @@ class Tied(nn.Module):
 
 def test_own_encoders_are_given_again(tmp_path):
     model = ProtoPNet(Tied(), 2, 1, 4, in_channels=1).eval()
-    save(model, tmp_path / "own.safetensors")
+    save(model, tmp_path / "own.safetensors", METADATA)
+    assert read_metadata(tmp_path / "own.safetensors") == METADATA  # needs no encoder
     with pytest.raises(ProtoPFaithError, match=r"test_checkpoint\.Tied.*load\(path, encoder=module\)"):
         load(tmp_path / "own.safetensors")
     again, _ = load(tmp_path / "own.safetensors", encoder=Tied())

@@ -21,7 +21,7 @@ def model():
 
 
 def test_identical_vectors_of_a_class(model):
-    result = distinct_prototypes(model)
+    result = distinct_prototypes(model, 0)
     assert result.groups == ((0, 2), (1,), (3,), (4,), (5,))
     assert result.per_class == (2, 3)
     assert (result.distinct, result.total) == (5, 6)
@@ -32,6 +32,14 @@ def test_identical_vectors_of_a_class(model):
 def test_tolerance_is_a_squared_distance(model):
     assert distinct_prototypes(model, 4.1e-6).per_class == (2, 2)
     assert distinct_prototypes(model, 3.9e-6).per_class == (2, 3)
+
+
+def test_what_differs_by_rounding_is_equal_by_default(model):
+    with torch.no_grad():
+        model.prototypes[2] += 1e-4
+        model.prototypes[5] += 1e-2
+    assert distinct_prototypes(model).per_class == (2, 3)
+    assert distinct_prototypes(model, 0).per_class == (3, 3)
 
 
 @settings(max_examples=40, deadline=None)
@@ -60,7 +68,7 @@ def test_pruning_drops_columns(model, keep):
 
 
 def test_pruning_duplicates_with_their_weights_added_changes_no_logit(model):
-    result = distinct_prototypes(model)
+    result = distinct_prototypes(model, 0)
     pruned = prune(model, [group[0] for group in result.groups])
     with torch.no_grad():
         weight = model.classifier.weight

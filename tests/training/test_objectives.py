@@ -2,7 +2,7 @@ import pytest
 import torch
 from lightning.fabric import Fabric
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ProtoPNet, prune
 from protopfaith.training.losses import CostWeights
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
 
@@ -34,6 +34,13 @@ def test_l1_counts_in_the_stage_of_f(model, batch):
     more = ClassifierObjective(model, CostWeights(l1=0.1))(distances, batch[1])["loss"]
     # at the start F has -0.5 to each of the two other classes for six prototypes
     torch.testing.assert_close(more - plain, torch.tensor(0.1 * 6 * 2 * 0.5))
+
+
+def test_pruned_networks_need_no_equal_numbers_of_prototypes(model, batch):
+    pruned = prune(model, [0, 1, 2, 4, 5])
+    weights = CostWeights(individual=0.5, diversity=0.1)
+    result = ClassifierObjective(pruned, weights)(Exact(pruned.distances(batch[0]).detach()), batch[1])
+    torch.testing.assert_close(result["loss"], result["cross_entropy"])
 
 
 def test_distances_are_not_rounded_by_mixed_precision(model):

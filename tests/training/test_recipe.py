@@ -100,6 +100,12 @@ def test_missing_and_broken_files(tmp_path):
     (tmp_path / "broken.yaml").write_text("a: [1,")
     with pytest.raises(ProtoPFaithError, match="not valid YAML"):
         load_recipe(tmp_path / "broken.yaml")
+    (tmp_path / "text.yaml").write_text("just a text")
+    with pytest.raises(ProtoPFaithError, match="must hold keys and values, not 'just a text'"):
+        load_recipe(tmp_path / "text.yaml", ["seed=1"])
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
+    with pytest.raises(ProtoPFaithError, match=r"picture\.png is not a text file"):
+        load_recipe(tmp_path / "picture.png")
     (tmp_path / "empty.yaml").write_text("")
     assert load_recipe(tmp_path / "empty.yaml") == Recipe()
 
@@ -119,4 +125,10 @@ def test_bad_search_spaces(tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text(yaml.safe_dump({"recipe": "birds", "search": {"seed": 3}}))
     with pytest.raises(ProtoPFaithError, match="'seed' must be a list"):
+        load_grid(path)
+    path.write_text("search: [1,")
+    with pytest.raises(ProtoPFaithError, match=r"search space .* is not valid YAML"):
+        load_grid(path)
+    path.write_text(yaml.safe_dump({"search": {"seed": [3]}}))
+    with pytest.raises(ProtoPFaithError, match="names no recipe"):
         load_grid(path)

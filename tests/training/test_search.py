@@ -44,19 +44,18 @@ def test_a_grid_tries_every_point_and_resumes(tmp_path):
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(SMALL))
     grid = {
         "recipe": str(tmp_path / "recipe.yaml"),
-        "search": {"seed": [0, 1], "model.prototypes_per_class": [1, 2]},
+        "search": {"optimization.clip": [None, 1.0], "model.prototypes_per_class": [1, 2]},
     }
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid))
     no_warmup = ["schedule.warmup.epochs=0"]
     table = train_grid(tmp_path / "grid.yaml", tmp_path / "runs", no_warmup, progress=False)
     assert len(table) == 4
     assert table.validation_balanced_accuracy.is_monotonic_decreasing
-    assert {tuple(row) for row in table[["seed", "model.prototypes_per_class"]].to_numpy()} == {
-        (0, 1),
-        (0, 2),
-        (1, 1),
-        (1, 2),
+    points = {
+        (run.recipe.optimization.clip, run.recipe.model.prototypes_per_class)
+        for run in (Run(tmp_path / "runs" / name) for name in table.run)
     }
+    assert points == {(None, 1), (None, 2), (1.0, 1), (1.0, 2)}
     assert not (set(Run(tmp_path / "runs" / "000").metrics().stage) & {"warmup"})
     assert not [name for name in table if "test" in name]
     saved = pd.read_csv(tmp_path / "runs" / "runs.csv", dtype={"run": str})

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet
 from protopfaith.training import Run, train
 from protopfaith.training.recipe import recipe_from_dict
 from protopfaith.training.train import make_fabric
@@ -133,6 +134,20 @@ def test_mixed_precision_keeps_distances_and_f_in_float32(recipe, data, tmp_path
     for j, source in enumerate(model.sources):  # projected in float32 all the same
         image = data.preprocessing(data.train.image(data.train.paths.index(source.image)))
         assert model.distance_maps(image[None])[0, j, source.row, source.column] < 1e-6 * 8
+
+
+def test_an_encoder_without_a_name_is_trained_and_given_again(recipe, data, tmp_path):
+    def encoder():
+        return torch.nn.Conv2d(3, 6, 5, stride=4)
+
+    model = ProtoPNet(encoder(), list(data.classes), 2, 8)
+    short = changed(recipe, "schedule.cycles=1")
+    run = train(short, tmp_path / "run", data=data, model=model, progress=False)
+    assert run.result["prototypes"] == 6  # needs no encoder
+    assert run.preprocessing() == data.preprocessing
+    assert run.model(encoder=encoder()).sources == model.sources
+    with pytest.raises(ProtoPFaithError, match="build that module"):
+        run.model()
 
 
 def test_without_a_validation_set_the_last_projected_epoch_wins(recipe, data, tmp_path):

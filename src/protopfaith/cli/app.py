@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 
 from protopfaith import __version__
 from protopfaith.errors import ProtoPFaithError
@@ -44,11 +45,16 @@ def main() -> None:
     try:
         app()
     except ProtoPFaithError as error:
-        errors.print(f"[bold red]Error:[/] {error}", soft_wrap=True, highlight=False)
+        _print_error("Error", str(error))
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("Interrupted.")
         sys.exit(130)
+
+
+def _print_error(kind: str, text: str) -> None:
+    # Escaped: square brackets, as in paths or 'protopfaith[timm]', are text and no markup.
+    errors.print(f"[bold red]{kind}:[/] {escape(text)}", soft_wrap=True, highlight=False)
 
 
 def _version(wanted: bool) -> None:
@@ -67,8 +73,8 @@ def options(
 
 
 def say(text: str) -> None:
-    """A line for people, never wrapped in the middle of a path."""
-    console.print(text, soft_wrap=True, highlight=False)
+    """A line for people, as it is: never wrapped in the middle of a path, square brackets are no markup."""
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def parse_indices(text: str, what: str) -> list[int]:
@@ -81,6 +87,6 @@ def parse_indices(text: str, what: str) -> list[int]:
 def fail_for(problems: list[str]) -> None:
     """Lists what went wrong, after everything else was done, and says so in the exit code."""
     for problem in problems:
-        errors.print(f"[bold red]Failed:[/] {problem}", soft_wrap=True, highlight=False)
+        _print_error("Failed", problem)
     if problems:
         raise typer.Exit(1)

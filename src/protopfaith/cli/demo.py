@@ -34,8 +34,8 @@ def demo(
     print_prototypes(run)
     images = write_test_images(run, EXPLAINED)
     batch = explain_files(run, images, out / "explained", players=PLAYERS, progress=True)
-    say(f"\nThe reports, one for each of {len(batch.cases)} test images: [bold]{batch.index}[/]")
-    say("\n[bold]Next[/]")
+    say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
+    say("\nNext")
     for line in (
         f"protopfaith explain {out} {images[0]} --precision 0.05",
         f"protopfaith prototypes {out} --players {PLAYERS}",

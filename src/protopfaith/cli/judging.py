@@ -58,10 +58,11 @@ def predict(
 
     run = Run(folder)
     model = run.model(choose_device(device))
-    predictions = list(predict_files(model, run.preprocessing(), expand_folders(images), batch_size))
-    for prediction in predictions:
-        if prediction.error is None:
-            console.print(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
+    predictions = []
+    for prediction in predict_files(model, run.preprocessing(), expand_folders(images), batch_size):
+        predictions.append(prediction)
+        if prediction.error is None:  # plain lines with tabs, for other programs
+            typer.echo(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names)
     fail_for([prediction.error for prediction in predictions if prediction.error])

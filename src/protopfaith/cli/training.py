@@ -52,28 +52,34 @@ def train(
 
     protopfaith train cub --root data --weights imagenet --folds all
 
-    protopfaith train --resume --out runs/mine
+    protopfaith train --resume --out runs/mine compute.workers=2
     """
-    from protopfaith.training import load_recipe, train_folds, train_grid
+    from protopfaith.training import Run, load_recipe, train_folds, train_grid
     from protopfaith.training import train as run_training
     from protopfaith.training.search import FOLDS
 
-    changes = [recipe] if grid is not None and recipe else []  # a grid brings its own recipe
-    changes += overrides or []
+    changes = list(overrides or [])
+    if recipe is not None and (grid is not None or "=" in recipe):  # a grid or a run brings its own recipe
+        changes.insert(0, recipe)
+        recipe = None
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
-    if out is None and (recipe or grid) is None:
-        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    if recipe is None and grid is None:
+        if not resume or out is None:
+            raise ProtoPFaithError(
+                "Nothing to train: name a recipe, or the run to resume with --resume --out."
+            )
+        recipe = str(Run(out).recipe_path)
     folder = out or Path("runs") / Path(grid or recipe or "").stem
     if grid is not None:
         _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
-    elif recipe is None:
-        _print_result(run_training(None, folder, resume=resume))
-    elif folds is not None:
+        return
+    chosen_recipe = load_recipe(recipe or "", changes)
+    if folds is not None:
         chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
-        _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+        _print_frame(train_folds(chosen_recipe, folder, chosen, resume=resume), folder)
     else:
-        _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
+        _print_result(run_training(chosen_recipe, folder, resume=resume))
 
 
 @app.command()
@@ -83,25 +89,27 @@ def recipes() -> None:
     from protopfaith.training.recipe import recipe_summary
 
     for name in recipe_names():
-        say(f"[bold]{name:<14}[/] {recipe_summary(name)}")
+        say(f"{name:<14} {recipe_summary(name)}")
 
 
 @app.command()
 def prune(
     folder: RunFolder,
-    out: Annotated[Path, typer.Option(help="The folder of the new run.")],
+    out: Annotated[Path | None, typer.Option(help="The folder of the new run; default RUN-pruned.")] = None,
     prototypes: Annotated[
         str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Squared distance up to which prototypes are duplicates.")
-    ] = 0.0,
+        float | None,
+        typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
     from protopfaith.training import Run, prune_run
 
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
+    out = out or folder.with_name(f"{folder.name}-pruned")
     result = prune_run(Run(folder), out, drop=drop, tolerance=tolerance, device=device)
     console.print(result.table())
     say(f"The pruned run is in {result.run.folder}")

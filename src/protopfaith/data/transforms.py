@@ -35,7 +35,7 @@ class Augmentation:
     shear: float = field(default=0.0, metadata={"at_least": 0})
     translation: float = field(default=0.0, metadata={"at_least": 0})
     scale: tuple[float, float] = (1.0, 1.0)
-    flip: float = field(default=0.0, metadata={"at_least": 0})
+    flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     padding: Padding = "zeros"
 
 

@@ -36,6 +36,8 @@ class Classification:
     """Of the images of other classes, the fraction that is not taken for this one."""
     auroc_per_class: tuple[float, ...]
     """Of this class against all others."""
+    distinct_prototypes: tuple[int, ...] | None = None
+    """Of each class, where a prototype network was judged."""
 
     @property
     def images(self) -> int:
@@ -58,6 +60,9 @@ class Classification:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts, for JSON; not-a-number becomes None, as JSON has none."""
         names = self.class_names
+        counts = {}
+        if self.distinct_prototypes is not None:
+            counts["distinct_prototypes"] = dict(zip(names, self.distinct_prototypes, strict=True))
         return {
             "images": self.images,
             "accuracy": self.accuracy,
@@ -68,17 +73,22 @@ class Classification:
             "auroc_per_class": dict(zip(names, map(_or_none, self.auroc_per_class), strict=True)),
             "class_names": list(names),
             "confusion": [list(row) for row in self.confusion],
+            **counts,
         }
 
     def table(self) -> Table:
         """One line for each class and one for all, for ``rich.print``."""
         table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f}")
         table.add_column("class")
-        for name in ("images", "sensitivity", "specificity", "AUROC"):
+        headings = ["images", "sensitivity", "specificity", "AUROC"]
+        headings += [] if self.distinct_prototypes is None else ["distinct prototypes"]
+        for name in headings:
             table.add_column(name, justify="right")
         columns = (self.sensitivity, self.specificity, self.auroc_per_class)
         for index, name in enumerate(self.class_names):
-            values = (_text(column[index]) for column in columns)
+            values = [_text(column[index]) for column in columns]
+            if self.distinct_prototypes is not None:
+                values.append(str(self.distinct_prototypes[index]))
             table.add_row(escape(name), str(sum(self.confusion[index])), *values)
         table.add_section()
         table.add_row("mean", str(self.images), *(_text(_mean(column)) for column in columns), style="bold")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing, read_image
+from protopfaith.data.images import SUFFIXES
 from protopfaith.data.listing import image_files
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.classification import Classification, classification, confusion_figure
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.training.metrics import set_logits
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,15 @@ class Prediction:
         return max(self.probabilities, default=None)
 
 
-@torch.no_grad()
-def set_logits(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
-) -> Tensor:
-    """The logits of every image of a set (images x classes), on the CPU."""
-    device = model.prototypes.device
-    batches = torch.arange(len(images)).split(batch_size)
-    pixels = (torch.stack([images.image(i) for i in batch.tolist()]).to(device) for batch in batches)
-    return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
-
-
 def classify_set(
     model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
 ) -> Classification:
-    """How well ``model`` classifies a set with labels."""
+    """How well ``model`` classifies a set with labels, and how many distinct prototypes each class has."""
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
-    return classification(logits, images.labels, model.class_names)
+    result = classification(logits, images.labels, model.class_names)
+    return replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
@@ -64,8 +56,15 @@ def write_classification(folder: Path, name: str, result: Classification) -> Non
 
 
 def expand_folders(paths: Iterable[Path]) -> list[Path]:
-    """Files stay; a folder becomes the image files in it."""
-    return [file for path in paths for file in (image_files(path) if path.is_dir() else [path])]
+    """Files stay; a folder becomes the image files in it, DICOM files among them."""
+    return [file for path in paths for file in (_images_in(path) if path.is_dir() else [path])]
+
+
+def _images_in(folder: Path) -> list[Path]:
+    found = image_files(folder, SUFFIXES | {".dcm"})
+    if not found:
+        raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
+    return found
 
 
 def predict_files(

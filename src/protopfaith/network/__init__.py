@@ -1,13 +1,19 @@
 """f = F o Q o Z o V: the prototype network, its encoders, distances and checkpoints."""
 
 from protopfaith.network import moments as _moments  # noqa: F401  (registers the moment rules of Q)
-from protopfaith.network.checkpoint import load, load_into, save
+from protopfaith.network.checkpoint import load, load_into, read_metadata, save
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
 from protopfaith.network.finite import first_non_finite
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet, PrototypeSource
-from protopfaith.network.prototypes import DistinctPrototypes, distinct_prototypes, duplicate_groups, prune
+from protopfaith.network.prototypes import (
+    DistinctPrototypes,
+    distinct_prototypes,
+    duplicate_groups,
+    equality_tolerance,
+    prune,
+)
 
 __all__ = [
     "ACTIVATIONS",
@@ -19,12 +25,14 @@ __all__ = [
     "build_encoder",
     "distinct_prototypes",
     "duplicate_groups",
+    "equality_tolerance",
     "first_non_finite",
     "load",
     "load_into",
     "minimum_over_positions",
     "output_channels",
     "prune",
+    "read_metadata",
     "save",
     "squared_distances",
 ]

@@ -71,6 +71,11 @@ def load(
     return model.to(device).eval(), header["metadata"]
 
 
+def read_metadata(path: Path | str) -> dict[str, Any]:
+    """The metadata in ``path`` alone: no tensor is read and no network is built."""
+    return _read(path, with_tensors=False)[0]["metadata"]
+
+
 def load_into(model: ProtoPNet, path: Path | str) -> dict[str, Any]:
     """Fills an existing network from ``path`` and returns the metadata; another architecture is an error."""
     header, tensors = _read(path)
@@ -96,14 +101,15 @@ def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: d
     model.sources = [source and PrototypeSource(**source) for source in header["sources"]]
 
 
-def _read(path: Path | str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(path: Path | str, *, with_tensors: bool = True) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of a checkpoint of ours."""
     if not Path(path).is_file():
         raise ProtoPFaithError(f"There is no checkpoint at {path}: check the path, or train a network first.")
     try:
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get(HEADER)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            names = file.keys() if with_tensors else ()
+            tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
         raise ProtoPFaithError(
             f"{path} is cut short or no safetensors file ({error}): use another copy of the checkpoint."

@@ -38,9 +38,15 @@ class DistinctPrototypes:
         return tuple(sorted(index for group in self.groups for index in group[1:]))
 
 
-def distinct_prototypes(model: ProtoPNet, tolerance: float = 0.0) -> DistinctPrototypes:
+def equality_tolerance(channels: int) -> float:
+    """Squared distance up to which two vectors of L channels are the same: what rounding leaves of zero."""
+    return 1e-6 * channels
+
+
+def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
     """Groups of equal prototypes: of one class and at a squared distance of at most ``tolerance`` from the
-    first of the group (zero: identical vectors)."""
+    first of the group (None: :func:`equality_tolerance`; zero: identical vectors)."""
+    tolerance = equality_tolerance(model.prototypes.shape[1]) if tolerance is None else tolerance
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]

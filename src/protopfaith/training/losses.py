@@ -11,7 +11,7 @@ all averaged over the batch. The paper prints a plus before the separation: a sl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class CostWeights:
     # prototype on the background is near every image, which costs nothing as long as others do the work.
     individual: float = 0.0
     l1: float = 0.0  # on F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper)
-    label_smoothing: float = 0.0
+    label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
 
 
 def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:

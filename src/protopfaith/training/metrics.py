@@ -1,4 +1,4 @@
-"""Balanced accuracy, and the table of epochs (``metrics.csv``) that pandas reads."""
+"""Balanced accuracy of a model on a set, and the table of epochs (``metrics.csv``) that pandas reads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet
 
 
 def add_to_confusion(confusion: Tensor, logits: Tensor, labels: Tensor) -> None:
@@ -30,6 +32,26 @@ def balanced_accuracy(confusion: Tensor) -> float:
     if not occurs.any():
         return float("nan")
     return float((confusion.diagonal()[occurs].double() / totals[occurs]).mean())
+
+
+@torch.no_grad()
+def set_logits(
+    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+) -> Tensor:
+    """The logits of every image of a set (images x classes), on the CPU."""
+    device = model.prototypes.device
+    batches = torch.arange(len(images)).split(batch_size)
+    pixels = (torch.stack([images.image(i) for i in batch.tolist()]).to(device) for batch in batches)
+    return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
+
+
+def set_balanced_accuracy(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing) -> float:
+    """Of ``model`` (in evaluation mode) on a set; not-a-number for an empty one."""
+    if not len(images):
+        return float("nan")
+    confusion = torch.zeros(len(images.classes), len(images.classes), dtype=torch.long)
+    add_to_confusion(confusion, set_logits(model, images, preprocessing), images.labels)
+    return balanced_accuracy(confusion)
 
 
 @dataclass(frozen=True)

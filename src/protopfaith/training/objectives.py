@@ -5,6 +5,8 @@ Each returns a dict with ``loss``, its parts for the log, and ``logits``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -62,7 +64,9 @@ class ClassifierObjective(nn.Module):
         super().__init__()
         self.classifier = model.classifier
         self._model = [model]  # in a list: not a submodule, its parameters are not trained here
-        self.weights = weights
+        # Neither depends on F; a pruned model has not the same number of prototypes for every class, which
+        # `individual` needs.
+        self.weights = replace(weights, diversity=0.0, individual=0.0)
 
     def forward(self, inputs: Exact, labels: Tensor) -> dict[str, Tensor]:
         model, distances = self._model[0], inputs.tensor.float()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes
+from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, equality_tolerance
 from protopfaith.training.batches import Batches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
@@ -142,7 +142,7 @@ def choose(candidates: Candidates, prototype_classes: Tensor) -> Tensor:
                 break
             chosen[members[member]] = place
             free[member] = torch.inf
-            same = (vectors - vectors[member, place]).square().sum(dim=2) < tolerance
+            same = (vectors - vectors[member, place]).square().sum(dim=2) <= tolerance
             free[same | (images == images[member, place])] = torch.inf
     return chosen
 
@@ -160,11 +160,6 @@ def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Te
     model.prototypes.copy_(moved)
 
 
-def equality_tolerance(channels: int) -> float:
-    """Squared distance below which two vectors of L channels are the same: what rounding leaves of zero."""
-    return 1e-6 * channels
-
-
 def count_distinct(model: ProtoPNet) -> int:
     """How many different prototypes there are, each class counted by itself."""
-    return distinct_prototypes(model, tolerance=equality_tolerance(model.prototypes.shape[1])).distinct
+    return distinct_prototypes(model).distinct

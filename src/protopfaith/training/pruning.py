@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from rich.table import Table
 
-from protopfaith.data import ImageData, ImageSet
+from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes, prune
 from protopfaith.training.loop import Trainer
+from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
 from protopfaith.training.train import make_fabric
@@ -44,7 +46,7 @@ def prune_run(
     folder: Path | str,
     drop: Sequence[int] | None = None,
     *,
-    tolerance: float = 0.0,
+    tolerance: float | None = None,
     device: str = "auto",
     data: ImageData | None = None,
     progress: bool = True,
@@ -52,7 +54,7 @@ def prune_run(
     """Drops prototypes of ``run``, fits F anew and leaves the result as a run of its own in ``folder``.
 
     ``drop`` holds the indices of those that go; None: all but one of equal ones, at a squared distance of at
-    most ``tolerance``.
+    most ``tolerance`` (None: what rounding leaves of zero, as everywhere).
     """
     folder = Path(folder)
     refuse_existing(folder)
@@ -64,21 +66,22 @@ def prune_run(
     recipe = run.recipe
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
     fabric = make_fabric(recipe.compute, place)
-    with atomic(folder) as partial, torch.random.fork_rng():
+    with atomic(folder) as unfinished, torch.random.fork_rng():
         origin = {"pruned_from": str(run.folder), "dropped_prototypes": list(dropped)}
-        new = create_run(partial, recipe, data, **origin)
+        new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
     after = Run(folder).model(place)
+    accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
     return PruningReport(
         Run(folder),
         dropped,
         len(after.prototypes),
-        validation=(_accuracy(before, data, data.validation), _accuracy(after, data, data.validation)),
-        test=(_accuracy(before, data, data.test), _accuracy(after, data, data.test)),
+        validation=(accuracy(before, data.validation), accuracy(after, data.validation)),
+        test=(accuracy(before, data.test), accuracy(after, data.test)),
     )
 
 
-def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float) -> tuple[int, ...]:
+def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
     if drop is None:
         dropped = distinct_prototypes(model, tolerance).duplicates
         if not dropped:
@@ -88,9 +91,3 @@ def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float) -> 
     if not drop or not all(0 <= index <= last for index in drop):
         raise ProtoPFaithError(f"Prototypes to drop have indices from 0 to {last}, but got {list(drop)}.")
     return tuple(sorted(set(drop)))
-
-
-def _accuracy(model: ProtoPNet, data: ImageData, images: ImageSet) -> float:
-    from protopfaith.evaluation.prediction import classify_set
-
-    return classify_set(model, images, data.preprocessing).balanced_accuracy if len(images) else float("nan")

@@ -59,7 +59,7 @@ class PretrainingRecipe:
     learning_rate: float = field(default=1e-3, metadata=POSITIVE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)
     rate: Literal["constant", "one_cycle"] = "constant"
-    label_smoothing: float = field(default=0.0, metadata=AT_LEAST_ZERO)
+    label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
 
 
 @dataclass(frozen=True)
@@ -203,19 +203,33 @@ def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> R
 
 
 def _read(name_or_path: str | Path) -> dict[str, Any]:
+    return parse_mapping(_text(name_or_path), f"The recipe {name_or_path}")
+
+
+def read_text(path: Path) -> str:
     try:
-        values = yaml.safe_load(_text(name_or_path))
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtoPFaithError(f"{path} is not a text file; give a YAML file.") from error
+
+
+def parse_mapping(text: str, what: str) -> dict[str, Any]:
+    """YAML that holds keys and values (or nothing); ``what`` begins the sentence about anything else."""
+    try:
+        values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ProtoPFaithError(
-            f"The recipe {name_or_path} is not valid YAML ({' '.join(str(error).split())}); mend it."
+            f"{what} is not valid YAML ({' '.join(str(error).split())}); mend it."
         ) from error
-    return {} if values is None else values
+    if values is not None and not isinstance(values, dict):
+        raise ProtoPFaithError(f"{what} must hold keys and values, not {str(values)[:60]!r}.")
+    return values or {}
 
 
 def _text(name_or_path: str | Path) -> str:
     path = Path(name_or_path)
     if path.is_file():
-        return path.read_text()
+        return read_text(path)
     if path.suffix in (".yaml", ".yml"):
         raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
     name = str(name_or_path)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from protopfaith.data import ImageData, Preprocessing, load_data
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, load
+from protopfaith.network import ProtoPNet, load, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe
 
@@ -72,17 +73,17 @@ class Run:
     def environment(self) -> dict[str, Any]:
         return json.loads((self.folder / "environment.json").read_text())
 
-    def model(self, device: torch.device | str = "cpu") -> ProtoPNet:
-        """The best model, in evaluation mode."""
-        return self._load(device)[0]
+    def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
+        """The best model, in evaluation mode. ``encoder`` is needed again where it was the user's own."""
+        return load(self._existing_model_path(), encoder=encoder, device=device)[0]
 
     def preprocessing(self) -> Preprocessing:
-        return Preprocessing.from_dict(self._load("cpu")[1]["preprocessing"])
+        return Preprocessing.from_dict(read_metadata(self._existing_model_path())["preprocessing"])
 
     @property
     def result(self) -> dict[str, Any]:
         """The best model's validation balanced accuracy, epoch and distinct prototypes."""
-        return self._load("cpu")[1]["result"]
+        return read_metadata(self._existing_model_path())["result"]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
@@ -105,12 +106,12 @@ class Run:
 
         return pd.read_csv(self.metrics_path)
 
-    def _load(self, device: torch.device | str) -> tuple[ProtoPNet, dict[str, Any]]:
+    def _existing_model_path(self) -> Path:
         if not self.model_path.is_file():
             raise ProtoPFaithError(
                 f"{self.folder} has no model yet, the first comes with the first projection; resume the run."
             )
-        return load(self.model_path, device=device)
+        return self.model_path
 
 
 def load_recipe_data(recipe: Recipe) -> ImageData:

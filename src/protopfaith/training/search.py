@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
-from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
+from protopfaith.training.metrics import set_balanced_accuracy
+from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
 from protopfaith.training.run import Run, refuse_existing
 from protopfaith.training.train import make_fabric, train
 from protopfaith.training.typed import from_dict
@@ -41,8 +41,6 @@ def train_folds(
     """
     import pandas as pd
 
-    from protopfaith.evaluation.prediction import classify_set
-
     folder, fabric = _open(recipe, folder, resume)
     rows = []
     for fold in folds:
@@ -50,7 +48,7 @@ def train_folds(
         values["data"]["fold"] = fold
         run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
         data = run.data()
-        test = classify_set(run.model(fabric.device), data.test, data.preprocessing).balanced_accuracy
+        test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
     table = pd.DataFrame(rows)
     numbers = table.drop(columns="fold")
@@ -83,13 +81,16 @@ def load_grid(name_or_path: str | Path) -> Grid:
     """A search space of the package by name, or a YAML file with ``recipe`` and ``search`` (key: list)."""
     path = Path(name_or_path)
     if path.is_file():
-        text = path.read_text()
+        text = read_text(path)
     elif str(name_or_path) in grid_names():
         text = (resources.files("protopfaith.training") / "recipes" / "grids" / f"{path}.yaml").read_text()
     else:
         hint = did_you_mean(str(name_or_path), grid_names())
         raise ProtoPFaithError(f"There is no search space {name_or_path}; {hint}")
-    grid = from_dict(Grid, yaml.safe_load(text))
+    values = parse_mapping(text, f"The search space {name_or_path}")
+    if "recipe" not in values:
+        raise ProtoPFaithError(f"The search space {name_or_path} names no recipe; add a line recipe: NAME.")
+    grid = from_dict(Grid, values)
     for key, values in grid.search.items():
         if not isinstance(values, list) or not values:
             raise ProtoPFaithError(f"The search's {key!r} must be a list of values to try, not {values!r}.")
@@ -112,10 +113,7 @@ def train_grid(
     import pandas as pd
 
     grid = load_grid(name_or_path)
-    recipes = [
-        load_recipe(grid.recipe, [*overrides, *(f"{key}={value}" for key, value in point.items())])
-        for point in grid.points()
-    ]
+    recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
     folder, fabric = _open(recipes[0], folder, resume)
     rows = []
     table = pd.DataFrame()
@@ -126,6 +124,11 @@ def train_grid(
         table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
         _write(table, folder / "runs.csv", fabric)
     return table
+
+
+def _overrides(point: dict[str, Any]) -> list[str]:
+    """As JSON, which is YAML as well: None is null there, and text is quoted."""
+    return [f"{key}={json.dumps(value)}" for key, value in point.items()]
 
 
 def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:

@@ -1,0 +1,62 @@
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from protopfaith.training.metrics import EpochMetrics
+from protopfaith.training.progress import TrainingProgress
+from protopfaith.training.schedule import Stage
+
+STAGE = Stage("classifier", epochs=2, cycle=3)
+METRICS = EpochMetrics(
+    epoch=41,
+    stage="classifier",
+    cycle=3,
+    stage_epoch=1,
+    learning_rate=0.1,
+    loss=0.25,
+    cross_entropy=0.25,
+    cluster=1.5,
+    separation=7.5,
+    train_balanced_accuracy=0.625,
+    validation_balanced_accuracy=0.875,
+    projected=True,
+    distinct_prototypes=11,
+    prototypes=12,
+    seconds=1.0,
+)
+
+
+def shown(*metrics: EpochMetrics, enabled: bool = True) -> list[str]:
+    """What a program without a terminal sees: lines, no bar."""
+    output = io.StringIO()
+    with TrainingProgress(enabled, 4, console=Console(file=output, width=20)) as progress:
+        progress.stage(STAGE)
+        for row in metrics:
+            progress.advance()
+            progress.epoch(STAGE, row)
+    return output.getvalue().splitlines()
+
+
+def test_one_line_for_a_finished_stage_with_all_that_counts():
+    (line,) = [line for line in shown(replace(METRICS, stage_epoch=0), METRICS) if line]
+    for words in (
+        "cycle 3 classifier (F)",
+        "epoch   42",
+        "loss 0.250, cluster 1.500 separation 7.500",
+        "balanced accuracy 0.875 (validation)",
+        "11 of 12 prototypes distinct",
+    ):
+        assert words in line
+
+
+def test_what_was_not_measured_is_left_out():
+    early = replace(METRICS, cluster=None, validation_balanced_accuracy=None, distinct_prototypes=None)
+    (line,) = [line for line in shown(early) if line]
+    assert "balanced accuracy 0.625 (training)" in line
+    assert "cluster" not in line
+    assert "distinct" not in line
+
+
+def test_silence_when_asked_for():
+    assert not any(shown(METRICS, enabled=False))
