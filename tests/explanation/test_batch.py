@@ -7,6 +7,7 @@ import pytest
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
+from protopfaith.explanation.batch import write_case
 
 QUICK = {"budget": 96, "players": 24, "figures": ()}
 
@@ -62,6 +63,22 @@ def test_an_interrupted_case_leaves_nothing(
             explain_files(explainer, [bird_file], tmp_path, **QUICK)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
     assert len(explain_files(explainer, [bird_file], tmp_path, **QUICK).cases) == 1  # type: ignore[arg-type]
+
+
+def test_a_coarse_report_comes_first_and_goes_when_the_case_is_done(
+    explainer: Explainer, bird_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lying: list[str] = []
+
+    def look_and_write(*arguments: object) -> None:
+        lying.extend(path.read_text() for path in tmp_path.glob("*coarse.html"))
+        write_case(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("protopfaith.explanation.batch.write_case", look_and_write)
+    done = explain_files(explainer, [bird_file], tmp_path, coarse=True, **QUICK)  # type: ignore[arg-type]
+    assert len(lying) == 1
+    assert "quick, coarse answer" in lying[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"index.html", done.cases[0].name}
 
 
 def test_a_class_that_does_not_exist_is_told_once_per_image(

@@ -6,8 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
+from protopfaith.data import Preprocessing
 from protopfaith.explanation import Explainer, explain
 from protopfaith.explanation.picture import to_pil
+from protopfaith.network import ProtoPNet
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
@@ -31,3 +33,17 @@ def test_equal_images_have_equal_explanations(
 def test_images_may_be_opened_by_others(explainer: Explainer) -> None:
     found = explain(explainer, Image.new("RGB", (48, 48), "white"), budget=96, sources=False)
     assert found.name == "image"
+
+
+def test_images_with_one_channel(tmp_path: Path) -> None:
+    """As X-rays are: network, report and figure take one channel."""
+    torch.manual_seed(0)
+    model = ProtoPNet("small", ["healthy", "ill"], 2, 8, in_channels=1).eval()
+    preprocessing = Preprocessing((48, 48), 1, (0.5,), (0.25,))
+    picture = Image.new("RGB", (60, 80), "gray")
+    found = explain(model, picture, preprocessing=preprocessing, budget=96, sources=False)
+    assert found.pixels.shape == (1, 48, 48)
+    assert found.original_size == (80, 60)
+    found.report(tmp_path / "report.html")
+    found.figure(path=tmp_path / "figure.png", dpi=50)
+    assert "<img" in found._repr_html_()

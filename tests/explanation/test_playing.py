@@ -55,3 +55,16 @@ def test_only_the_driving_outputs_decide_when_to_stop() -> None:
     assert easy.reached
     assert not both.reached
     assert easy.evaluations < both.evaluations
+
+
+@pytest.mark.parametrize("precision", [None, 0.3])
+def test_progress_moves_with_every_batch_and_ends_full(precision: float | None) -> None:
+    seen: list[tuple[int, int]] = []
+    plan = Settings(players=Players.windows((4, 4), 1), precision=precision, budget=2000, batch_size=100)
+    image = torch.rand(1, 4, 4)
+    play(lambda x: x.flatten(1).prod(1) * 100, image, plan, progress=lambda *one: seen.append(one))
+    done = [one for one, _ in seen]
+    assert len(seen) > 8
+    assert done == sorted(done)
+    assert all(one <= expected for one, expected in seen)
+    assert seen[-1][0] == seen[-1][1]

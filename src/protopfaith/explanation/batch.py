@@ -54,6 +54,7 @@ def explain_files(
     *,
     figures: Sequence[str] = ("png",),
     progress: bool = False,
+    coarse: bool = False,
     on_case: Callable[[Path, Explanation | None], None] | None = None,
     device: Any = None,
     **options: Any,
@@ -63,7 +64,8 @@ def explain_files(
     ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the
     network's weights and the settings, and appears when it is complete: calling again does only what is
     missing. An image that fails does not stop the others; the result lists it. ``on_case`` gets each
-    finished folder and its explanation (None for one that was there already).
+    finished folder and its explanation (None for one that was there already). With ``coarse`` a report on
+    7 x 7 windows lies beside the case's folder until the case is finished.
     """
     explainer = as_explainer(model, device=device)
     folder = Path(folder)
@@ -72,7 +74,7 @@ def explain_files(
         for path in [Path(path) for path in paths]:
             try:
                 case, found = _explain_file(
-                    explainer, path, folder, figures=figures, bar=bar, options=options
+                    explainer, path, folder, figures=figures, bar=bar, coarse=coarse, options=options
                 )
             except ProtoPFaithError as error:
                 logger.warning("%s: %s", path, error)
@@ -93,6 +95,7 @@ def _explain_file(
     *,
     figures: Sequence[str],
     bar: Bar,
+    coarse: bool,
     options: dict[str, Any],
 ) -> tuple[Path, Explanation | None]:
     if not path.is_file():
@@ -100,10 +103,18 @@ def _explain_file(
     case = folder / f"{_plain(path.stem)}-{_key(explainer, path, options)}"
     if case.is_dir():
         return case, None
-    explanation = explain(explainer, path, progress=bar.report(path.name), **options)
+    early = case.with_name(f"{case.name}-coarse.html")
+    on_coarse = (lambda quick: _write_early(quick, early)) if coarse else None
+    explanation = explain(explainer, path, progress=bar.report(path.name), on_coarse=on_coarse, **options)
     with atomic(case) as partial:
         write_case(explanation, partial, figures)
+    early.unlink(missing_ok=True)
     return case, explanation
+
+
+def _write_early(quick: Explanation, path: Path) -> None:
+    quick.report(path)
+    logger.info("A first, coarse answer: %s", path)
 
 
 def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:

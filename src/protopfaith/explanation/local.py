@@ -153,7 +153,9 @@ def explanation_steps(
     if coarse:
         quick = replace(settings, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
         result = played(quick, "coarse answer", players=coarse_players(x))
-        yield assembled(result, quick, sides={}, second=None, coarse=True)
+        known = sources and explainer.has_sources(case.named, settings)
+        sides = explainer.explain_sources(case.named, settings) if known else {}
+        yield assembled(result, quick, sides=sides, second=None, coarse=True)
     regions = make_players(settings.players, x)
     result = played(settings, "test image", players=regions)
     second = None
@@ -244,4 +246,12 @@ def _assemble(
             "seed": settings.seed,
             "options": dict(settings.options),
         },
+        notes=_notes(settings, sides),
     )
+
+
+def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:
+    if sides and not isinstance(settings.players, int | str):
+        size = next(iter(sides.values())).regions.players.description
+        return (f"The regions were drawn on the test image; source images are divided into {size} instead.",)
+    return ()

@@ -122,8 +122,9 @@ def play(
 ) -> Attribution:
     """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by
     default)."""
+    meter = _Meter(progress, expected_evaluations(settings))
     game = Game(
-        function,
+        meter.counting(function),
         image,
         players or make_players(settings.players, image),
         settings.baseline,
@@ -144,11 +145,11 @@ def play(
             budget=settings.budget,
             precision=settings.precision,
             seed=settings.seed,
-            progress=progress,
             **settings.options,
         )
     else:
-        result = _until_precise(game, settings, settings.precision, driving, progress)
+        result = _until_precise(game, settings, settings.precision, driving, meter)
+    meter.finish()
     if settings.method in SINGLE_PASS:
         return result.without_state()
     error = relative_error(result.values[driving], result.standard_errors[driving])
@@ -156,31 +157,61 @@ def play(
     return replace(result, precision=error, reached=reached, state=None)
 
 
+def expected_evaluations(settings: Settings) -> int:
+    """A first guess, before anything is known of the errors."""
+    return settings.budget or DEFAULT_BUDGET
+
+
+class _Meter:
+    """Counts images as the network sees them, whatever the estimator: progress moves with every batch."""
+
+    def __init__(self, progress: Progress | None, expected: int):
+        self.progress, self.expected, self.done = progress, expected, 0
+
+    def counting(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        if self.progress is None:
+            return function
+
+        def counted(images: Tensor) -> Tensor:
+            outputs = function(images)
+            if isinstance(images, Tensor):  # moment propagation passes random variables
+                self.done += len(images)
+                self._tell(min(self.done, self.expected))
+            return outputs
+
+        return counted
+
+    def finish(self) -> None:
+        self._tell(self.expected)
+
+    def _tell(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(done, self.expected)
+
+
 def _until_precise(
-    game: Game, settings: Settings, precision: float, driving: list[int], progress: Progress | None
+    game: Game, settings: Settings, precision: float, driving: list[int], meter: _Meter
 ) -> Attribution:
     """Rounds of evaluations; each asks for as many as the last one says are needed.
 
     Errors fall with the square root of the evaluations, which also gives an honest estimate of the time left.
     """
     most = settings.budget or LARGEST_BUDGET
-    goal, expected = min(FIRST_ROUND, most), min(max(DEFAULT_BUDGET, FIRST_ROUND), most)
+    goal = min(FIRST_ROUND, most)
     result: Attribution | None = None
     while True:
-        report = None if progress is None else (lambda done, _, expected=expected: progress(done, expected))
         result = estimate(
             game,
             settings.estimator,
             budget=goal,
             seed=settings.seed,
             resume=result,
-            progress=report,
             **settings.options,
         )
         error = relative_error(result.values[driving], result.standard_errors[driving])
         if error <= precision or goal >= most:
             return result
         wanted = goal * min((error / precision) ** 2, LARGEST_BUDGET)
-        expected = min(math.ceil(1.05 * wanted), most)
+        meter.expected = min(math.ceil(1.05 * wanted), most)
         # No more than four times as many at once: early standard errors are rough themselves.
-        goal = min(max(expected, math.ceil(1.25 * goal)), 4 * goal, most)
+        goal = min(max(meter.expected, math.ceil(1.25 * goal)), 4 * goal, most)
