@@ -122,6 +122,12 @@ def test_evaluate_writes_numbers_and_a_picture(place: Path, run: Path) -> None:
     assert values["distinct_prototypes"].keys() == set(CLASSES)
 
 
+def test_a_run_finds_its_images_from_another_folder(place: Path, run: Path, tmp_path: Path) -> None:
+    fails_with(protopfaith(tmp_path, "evaluate", str(run)), "images")
+    done = protopfaith(tmp_path, "evaluate", str(run), "--root", str(place / "images"))
+    assert done.returncode == 0, done.stderr
+
+
 def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -> None:
     (place / "broken.png").write_bytes(b"not an image")
     some = [

@@ -29,6 +29,9 @@ app = typer.Typer(
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
 Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
+MovedRoot = Annotated[
+    Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import Budget, Device, RunFolder, Seed, app, fail_for, say
+from protopfaith.cli.app import Budget, Device, MovedRoot, RunFolder, Seed, app, fail_for, say
 
 Players = Annotated[
     str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for N of them.")
@@ -36,6 +36,7 @@ def explain(
     second_baseline: Annotated[
         str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
     ] = None,
+    root: MovedRoot = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -46,9 +47,10 @@ def explain(
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import expand_folders
     from protopfaith.explanation import explain_files
+    from protopfaith.training import Run
 
     batch = explain_files(
-        folder,
+        Run(folder, root),
         expand_folders(images),
         out or folder / "explained",
         progress=True,
@@ -79,16 +81,18 @@ def prototypes(
     estimator: Estimator = "default",
     baseline: Baseline = "zero",
     nearest: Annotated[int, typer.Option(min=1, help="Training patches to show for each prototype.")] = 5,
+    root: MovedRoot = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Bar, explain_prototypes
+    from protopfaith.training import Run
 
     with Bar(True) as bar:
         catalog = explain_prototypes(
-            folder,
+            Run(folder, root),
             players=parse_players(players),
             precision=precision,
             budget=budget,

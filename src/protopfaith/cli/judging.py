@@ -11,6 +11,7 @@ from protopfaith.cli.app import (
     BatchSize,
     Budget,
     Device,
+    MovedRoot,
     RunFolder,
     Seed,
     Window,
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 def evaluate(
     folder: RunFolder,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    root: MovedRoot = None,
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
     """Balanced accuracy, sensitivity, specificity, AUROC, confusion matrix and distinct prototypes."""
     from protopfaith.training import Run
 
-    run = Run(folder)
+    run = Run(folder, root)
     result = evaluate_run(run, split, device, batch_size)
     console.print(result.table())
     print_prototypes(run)
@@ -86,6 +88,7 @@ def faithfulness(
         int | None, typer.Option(min=0, help="Evaluations an image for the true values; 0: leave them out.")
     ] = None,
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
+    root: MovedRoot = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -95,9 +98,10 @@ def faithfulness(
     """
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
+    from protopfaith.training import Run
 
     result = judge(
-        folder,
+        Run(folder, root),
         out,
         prototypes=None if every else prototypes,
         explainers=explainers.split(",") if explainers else None,

@@ -39,11 +39,12 @@ class Run:
 
     ``recipe.yaml`` (resolved), ``environment.json`` (versions, seed, data fingerprint), ``metrics.csv``,
     ``tensorboard/``, ``last.safetensors`` (to resume), ``model.safetensors`` (the best epoch with projected
-    prototypes).
+    prototypes). ``root`` is where the images lie now, if not where the recipe says.
     """
 
-    def __init__(self, folder: Path | str):
+    def __init__(self, folder: Path | str, root: Path | str | None = None):
         self.folder = Path(folder)
+        self.root = root
         if not self.recipe_path.is_file():
             raise ProtoPFaithError(
                 f"{self.folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
@@ -87,7 +88,7 @@ class Run:
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
-        data = load_recipe_data(self.recipe)
+        data = load_recipe_data(self.recipe, self.root)
         if data.fingerprint != self.environment["data_fingerprint"]:
             raise ProtoPFaithError(
                 f"The images of {self.folder} are not those it was trained on (their fingerprint differs); "
@@ -114,11 +115,12 @@ class Run:
         return self.model_path
 
 
-def load_recipe_data(recipe: Recipe) -> ImageData:
+def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:
+    """The images that a recipe names; ``root`` replaces the recipe's."""
     data = recipe.data
     return load_data(
         data.name,
-        root=data.root,
+        root=data.root if root is None else root,
         size=data.size,
         seed=data.seed,
         fold=data.fold,
