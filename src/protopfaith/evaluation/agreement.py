@@ -35,6 +35,11 @@ class Truth:
         r = pearson(*self.halves)
         return 2 * r / (1 + r).clamp_min(1e-12)
 
+    @property
+    def rank_reliability(self) -> Tensor:
+        """Rank correlation between the halves, (outputs,): low where many players have values near zero."""
+        return spearman(*self.halves)
+
 
 @dataclass(frozen=True, eq=False)
 class Agreement:

@@ -28,8 +28,8 @@ from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
 USUAL = {
-    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 2048, "checked": 2},
-    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "checked": 8},
+    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 2048, "sizes": 4, "checked": 2},
+    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "sizes": 8, "checked": 8},
 }
 VERSION = 1  # of what is computed: another one computes anew
 
@@ -45,7 +45,7 @@ def faithfulness(
     window: int | None = None,
     budget: int | None = None,
     truth_budget: int | None = None,
-    sizes: int = 8,
+    sizes: int | None = None,
     checked: int | None = None,
     quantus: bool = False,
     device: torch.device | str = "cpu",
@@ -67,7 +67,7 @@ def faithfulness(
         window: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
         truth_budget: evaluations an image for the true Shapley values; 2,048, or 65,536 on a GPU; 0 for none
-        sizes: coalition sizes of DASP
+        sizes: coalition sizes of DASP; 4, or 8 on a GPU
         checked: images for axioms and sanity checks; 2, or 8 on a GPU
         quantus: adds metrics of the Quantus library
         memory: bytes that a batch may take
@@ -75,7 +75,8 @@ def faithfulness(
     """
     run = run if isinstance(run, Run) else Run(run)
     usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
-    steps, budget, checked = steps or usual["steps"], budget or usual["budget"], checked or usual["checked"]
+    steps, budget = steps or usual["steps"], budget or usual["budget"]
+    sizes, checked = sizes or usual["sizes"], checked or usual["checked"]
     truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
     names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
     for name in names:
@@ -105,8 +106,7 @@ def faithfulness(
         players=players.description,
         results=results,
         skipped=skipped,
-        reliability=torch.zeros(0) if truth is None else truth.reliability,
-        truth_evaluations=0 if truth is None else truth.evaluations,
+        truth=truth,
         object_share=_object_share(subjects),
         health=prototype_health(model, sample),
         settings=_settings(run, plan, device),

@@ -68,7 +68,7 @@ def scores_figure(found: Faithfulness) -> Figure:
     from matplotlib.figure import Figure
 
     columns = [("aopc_20", "AOPC up to 20% (more negative is better)")]
-    if len(found.reliability):
+    if found.truth is not None:
         columns.append(("pearson", "Pearson correlation with true Shapley values"))
     rows = len(found.results)
     figure = Figure(figsize=(11, 1.3 + 0.3 * rows), layout="constrained", dpi=130)

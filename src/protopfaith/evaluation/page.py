@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 STYLE = """
 :root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 76rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 80rem;
   margin: 2rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e4e4e4; }
+table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .42rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e4e4e4; }
 th { font-weight: 600; vertical-align: bottom; white-space: pre-line; }
 th:first-child, td:first-child { text-align: left; }
 td.best { font-weight: 700; background: #e6f4ea; }

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
+from protopfaith.evaluation.agreement import Truth
 from protopfaith.evaluation.aopc import aopc, insertion_score, paper_aopc
 from protopfaith.evaluation.axioms import AxiomCheck
 from protopfaith.evaluation.sanity import PrototypeHealth
@@ -105,9 +106,8 @@ class Faithfulness:
     results: tuple[ExplainerResult, ...]
     skipped: dict[str, str]
     """Explainers that could not run, and why."""
-    reliability: Tensor
-    """Of the true Shapley values, for each prototype; empty without a truth."""
-    truth_evaluations: int
+    truth: Truth | None
+    """The true Shapley values of the prototypes, if they were asked for."""
     object_share: float
     """The object's mean share of the pixels: what a map without preference has inside; NaN if not known."""
     health: PrototypeHealth
@@ -157,10 +157,12 @@ class Faithfulness:
             f"the same regions ({self.players}); own units: the map's own resolution. The paper's normalizer "
             "is 1/(C + K + T - 1).",
         ]
-        if len(self.reliability):
+        if self.truth is not None:
             said.append(
-                f"Pearson, Spearman and error are against true Shapley values ({self.truth_evaluations:,} "
-                f"evaluations an image), whose own reliability is {_mean(self.reliability):.3f}."
+                f"Pearson, Spearman and error are against true Shapley values ({self.truth.evaluations:,} "
+                f"evaluations an image), whose own reliability is {_mean(self.truth.reliability):.3f}; the "
+                f"rank correlation between its halves is {_mean(self.truth.rank_reliability):.3f}, as the "
+                "order of players that hardly matter is noise."
             )
         if not math.isnan(self.object_share):
             said.append(f"The object covers {self.object_share:.0%} of the pixels.")
