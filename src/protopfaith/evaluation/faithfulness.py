@@ -28,7 +28,7 @@ from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
 USUAL = {
-    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 2048, "sizes": 4, "checked": 2},
+    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096, "sizes": 4, "checked": 2},
     "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "sizes": 8, "checked": 8},
 }
 VERSION = 1  # of what is computed: another one computes anew
@@ -66,7 +66,7 @@ def faithfulness(
         steps: T, the steps of a removal curve; 50, or 100 on a GPU
         window: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
-        truth_budget: evaluations an image for the true Shapley values; 2,048, or 65,536 on a GPU; 0 for none
+        truth_budget: evaluations an image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
         sizes: coalition sizes of DASP; 4, or 8 on a GPU
         checked: images for axioms and sanity checks; 2, or 8 on a GPU
         quantus: adds metrics of the Quantus library

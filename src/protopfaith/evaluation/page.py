@@ -47,8 +47,8 @@ def render(found: Faithfulness, figures: Mapping[str, Figure], title: str) -> st
         f"<h1>{escape(title)}</h1><h2>How faithful is each explainer?</h2>{_metrics(found, METRICS)}{remarks}"
         f"{images}<h2>Axioms</h2>"
         '<p class="note">The violation as a share of the largest value (of the total, for completeness); '
-        "it passes up to 1%, or within four standard errors where an explainer knows them. Linearity under "
-        "log similarity is expected to fail: it shows why the network uses distances themselves.</p>"
+        "it passes up to 1%, or (±) within four standard errors where an explainer knows them. Linearity "
+        "under log similarity is expected to fail: it shows why the network uses distances themselves.</p>"
         f"{_axioms(found)}<h2>Sanity and relevance</h2>"
         '<p class="note">Rank correlation with the explanation after the weights were shuffled (near 0 is '
         "right) and after noise was added to the image (near 1 is right); the share of the positive map on "

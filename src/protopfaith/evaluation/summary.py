@@ -16,7 +16,7 @@ from torch import Tensor
 
 from protopfaith.evaluation.agreement import Truth
 from protopfaith.evaluation.aopc import aopc, insertion_score, paper_aopc
-from protopfaith.evaluation.axioms import AxiomCheck
+from protopfaith.evaluation.axioms import TOLERANCE, AxiomCheck
 from protopfaith.evaluation.sanity import PrototypeHealth
 
 if TYPE_CHECKING:
@@ -183,7 +183,10 @@ class Faithfulness:
         return table
 
     def _axioms_table(self) -> Table:
-        table = Table(title="Axioms: violation as a share of the largest value", title_justify="left")
+        table = Table(
+            title="Axioms: violation as a share of the largest value (±: within sampling errors)",
+            title_justify="left",
+        )
         table.add_column("explainer")
         for check in self.results[0].axioms if self.results else ():
             table.add_column(check.axiom, justify="right")
@@ -207,12 +210,10 @@ def mark(metric: Metric, row: dict[str, float], rows: Any) -> tuple[str, bool]:
 def axiom_text(check: AxiomCheck) -> str:
     if check.passed is None:
         return "n/a"
-    size = (
-        f"{check.violation:.0e}"
-        if check.violation < 1e-3 or check.violation >= 100
-        else f"{check.violation:.3f}"
-    )
-    return f"{'pass' if check.passed else 'fail'} {'0' if check.violation == 0 else size}"
+    size = check.violation
+    text = "0" if size == 0 else f"{size:.3f}" if 1e-3 <= size < 100 else f"{size:.0e}"
+    verdict = "fail" if not check.passed else "pass" if size <= TOLERANCE else "pass ±"
+    return f"{verdict} {text}"
 
 
 def health_sentence(health: PrototypeHealth) -> str:
