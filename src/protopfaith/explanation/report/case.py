@@ -215,7 +215,7 @@ def _facts(one: PrototypeEvidence) -> str:
         facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:
         facts["note"] = f"{one.duplicate_kind} to prototype {one.duplicate_of}"
-    rows = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    rows = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     return f"<dl>{rows}</dl>"
 
 
