@@ -34,6 +34,14 @@ def moment_pass(game: Game, image: PlayerImage) -> Tensor:
     return mean[:, None] if mean.dim() == 1 else mean
 
 
+def check_finite(values: Tensor) -> None:
+    if not bool(torch.isfinite(values).all()):
+        raise ProtoPFaithError(
+            "Moment propagation gave NaN or infinity; check that the network's weights are finite, and run it in "
+            "float32 without autocast."
+        )
+
+
 def in_batches(
     function: Callable[[Tensor], Tensor],
     start: int,

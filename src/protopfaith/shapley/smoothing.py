@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ LARGEST_DENSE = 1024  # players, up to which neighbors' correlation is used; bey
 REACH, SHARE = 2.0, 0.9  # correlation SHARE * exp(-distance / REACH), in units of the players' spacing
 BROAD, NARROW = 1.5, 1.0  # widths of the smoothing of t^2, first from the estimates, then from the posterior
 FLOOR = 0.02  # of the mean t^2, so that nothing is ruled out
-STEPS = 40  # of conjugate gradients
+STEPS = 20  # of conjugate gradients
 LARGEST_RATIO = 1e8  # t^2 / s^2, beyond which nothing is left to shrink
 RATIOS = 96  # tabulated values of t^2 / s^2
 
@@ -42,19 +43,33 @@ class Neighborhood:
 
     @staticmethod
     def of(players: Players) -> Neighborhood:
-        places = positions(players)
+        """Remembered for the last few sets of players: image after image has the same windows."""
+        labels = players.labels.cpu()
+        return _neighborhood(labels.numpy().tobytes(), tuple(labels.shape), str(players.labels.device))
+
+    @staticmethod
+    def at(places: Tensor) -> Neighborhood:
+        """Of players at ``places`` ``(n, 3)``, in units of their distance."""
         broad, narrow = smoothing_matrix(places, BROAD), smoothing_matrix(places, NARROW)
         if len(places) > LARGEST_DENSE:
             return Neighborhood(broad, narrow)
         n = len(places)
         eye = torch.eye(n, dtype=places.dtype, device=places.device)
         correlation = (1 - SHARE) * eye + SHARE * torch.exp(-torch.cdist(places, places) / REACH)
-        spectrum, vectors = torch.linalg.eigh(correlation)
+        # Small matrices are faster on the CPU.
+        where = places.device if n > 256 else torch.device("cpu")
+        spectrum, vectors = (t.to(places.device) for t in torch.linalg.eigh(correlation.to(where)))
         ratios = torch.linspace(
             math.log(1e-6), math.log(1e8), RATIOS, dtype=places.dtype, device=places.device
         )
         remaining = vectors.square() @ (spectrum[:, None] / (1 + ratios.exp() * spectrum[:, None]))
         return Neighborhood(broad, narrow, correlation, remaining, ratios)
+
+
+@lru_cache(maxsize=8)
+def _neighborhood(labels: bytes, shape: tuple[int, ...], device: str) -> Neighborhood:
+    pixels = torch.frombuffer(bytearray(labels), dtype=torch.long).reshape(shape)
+    return Neighborhood.at(positions(Players(pixels)).to(device))
 
 
 def positions(players: Players) -> Tensor:
@@ -83,11 +98,13 @@ def smoothing_matrix(places: Tensor, width: float) -> Tensor:
     return matrix.coalesce().to(places.device)
 
 
-def shrink(estimates: Tensor, variances: Tensor, near: Neighborhood) -> tuple[Tensor, Tensor]:
+def shrink(
+    estimates: Tensor, variances: Tensor, near: Neighborhood, *, rough: bool = False
+) -> tuple[Tensor, Tensor]:
     """Posterior mean and variance of the values, each ``(outputs, n)``.
 
     ``variances`` are the squared standard errors of ``estimates``. They are noisy themselves, so each is
-    drawn half way (geometrically) to its output's mean.
+    drawn half way (geometrically) to its output's mean. ``rough`` leaves out the second pass.
     """
     level = variances.mean(1, keepdim=True)
     # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
@@ -97,8 +114,9 @@ def shrink(estimates: Tensor, variances: Tensor, near: Neighborhood) -> tuple[Te
     size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
     prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
     mean, left = _posterior(estimates, noise, prior, near)
-    prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
-    mean, left = _posterior(estimates, noise, prior, near)
+    if not rough:
+        prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
+        mean, left = _posterior(estimates, noise, prior, near)
     exact = level <= bound  # outputs without any error stay as they are
     return torch.where(exact, estimates, mean), torch.where(exact, 0, left)
 

@@ -20,7 +20,7 @@ from protopfaith.shapley.densities import hat_functions
 
 WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
-SETTINGS = ((0.0, 0.3), (1.0, 0.3), (1.0, 1.0))
+SETTINGS = ((0.0, 0.5), (1.0, 0.5))
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,17 @@ def fit(
     noise = noise_shape(p, residuals)
     spread = residuals.std(0).clamp_min(1e-30).float()
     targets = residuals.float() / spread
-    left, error = targets.clone(), targets.square().mean(0)
+    left, error = targets, targets.square().mean(0)
+    eye = torch.eye(len(x), dtype=x.dtype, device=x.device)
     linear, square = torch.zeros_like(targets), torch.zeros_like(targets)
     for gain, ratio in settings:
         kernel = density * (product + gain * product.square())
         size = kernel.diagonal().mean().clamp_min(1e-30)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel / size + ratio * noise.diag()))
-        weights = inverse @ targets
-        without = weights / inverse.diagonal()[:, None]  # the residual on a sample that was left out
+        root = torch.linalg.cholesky(kernel / size + ratio * noise.diag())
+        inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
+        weights = inverse_root.T @ (inverse_root @ targets)
+        diagonal = inverse_root.square().sum(0)  # of the inverse
+        without = weights / diagonal[:, None]  # the residual on a sample that was left out
         mistake = without.square().mean(0)
         better = mistake < error
         error = torch.where(better, mistake, error)

@@ -158,7 +158,7 @@ class _Adaptive:
         residuals = remove_mean(mean, masks.double().mean(1), values)
         weights = self._weights(masks, self.kept["chance"] / len(masks))
         share = game.total[:, None] / game.n_players
-        rough = shrink(*_mean_and_variance(residuals, weights, share), self.near)[0]
+        rough = shrink(*_mean_and_variance(residuals, weights, share), self.near, rough=True)[0]
         importance = (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
         model, left = surrogates.fit(masks, residuals, importance, self.near.correlation, self.settings)
         known = model.shapley() + share

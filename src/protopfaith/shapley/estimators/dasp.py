@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from protopfaith.moments.draws import FixedSize, sketch
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.moment_passes import fitting, in_batches, moment_pass, player_image
+from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches, moment_pass, player_image
 
 SIZES = 32
 FIRST_LAYERS = ("shared", "pixels")
@@ -113,6 +114,8 @@ class _Differences:
             player.repeat(2), inside, size.repeat(2), self.game.n_players, self.pixels, self.directions
         )
         present, absent = moment_pass(self.game, self.image.drawn(draw)).double().chunk(2)
+        check_finite(present)
+        check_finite(absent)
         return present - absent
 
 
@@ -143,7 +146,7 @@ class _Work:
         values[:, finished:] = torch.nan
         state = {"plan": self.plan.cpu(), "done": torch.tensor(self.done), "sums": self.sums.cpu().clone()}
         unknown = torch.full_like(values, torch.nan)
-        return finish(
+        result = finish(
             self.game,
             "dasp",
             values,
@@ -153,6 +156,7 @@ class _Work:
             options=options,
             state=state,
         )
+        return replace(result, reached=self.done == self.size)
 
 
 def _check(first_layer: str, sizes: int) -> None:

@@ -16,7 +16,7 @@ from protopfaith.moments.draws import Independent, sketch
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.moment_passes import fitting, in_batches, moment_pass, player_image
+from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches, moment_pass, player_image
 
 NODES = 32
 LEAST = 8  # nodes of a part
@@ -60,6 +60,7 @@ def moment_path(
             if progress is not None:
                 progress(min(path.passes, budget), budget)
     values = torch.stack([part.values for part in parts]).sum(0)
+    check_finite(values)
     error = _error(parts)
     result = finish(
         game,
