@@ -70,6 +70,14 @@ def deviations(distance: Tensor, deviation: Tensor) -> Tensor:
     return (distance / deviation).clamp(-FAR, FAR)
 
 
+def signed_deviations(distance: Tensor, variance: Tensor) -> Tensor:
+    """As :func:`deviations`, for formulas that autograd follows: nothing infinite takes part in them."""
+    deviation = safe_deviation(variance)
+    far = distance.abs() >= FAR * deviation
+    ratio = torch.where(far, 0.0, distance) / torch.where(far, 1.0, deviation)
+    return torch.where(far, FAR * distance.sign(), ratio)
+
+
 def root(variance: Tensor) -> Tensor:
     """The square root, whose derivative at zero is 0 by convention."""
     positive = variance > 0

@@ -37,8 +37,8 @@ def moment_pass(game: Game, image: PlayerImage) -> Tensor:
 def check_finite(values: Tensor) -> None:
     if not bool(torch.isfinite(values).all()):
         raise ProtoPFaithError(
-            "Moment propagation gave NaN or infinity; check that the network's weights are finite, and run it in "
-            "float32 without autocast."
+            "Moment propagation gave NaN or infinity; check that the network's weights are finite, and run "
+            "it in float32 without autocast."
         )
 
 
