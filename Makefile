@@ -9,7 +9,8 @@ demo: install
 	$(BIN)/protopfaith demo
 
 test: lint types
-	$(BIN)/python -m pytest -n 2
+	# One thread for each of two processes: small tensors gain nothing from more.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: install
 	$(BIN)/ruff check .
