@@ -93,11 +93,8 @@ class Explainer:
             return None
         from protopfaith.training.run import load_recipe_data
 
-        recipe = self.run.recipe
-        if self._root is not None:
-            recipe = replace(recipe, data=replace(recipe.data, root=str(self._root)))
         # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return SourceImages.of(load_recipe_data(recipe))
+        return SourceImages.of(load_recipe_data(self.run.recipe, self._root or self.run.root))
 
     def open(self, image: ImageLike, name: str = "") -> Picture:
         return open_picture(image, self.preprocessing, self.model, name)

@@ -133,8 +133,7 @@ def explanation_steps(
     if sources:  # before any work: without projection there is nothing to show
         for prototype in case.named:
             explainer.source(prototype)
-    tolerance = 1e-6 * model.prototypes.shape[1] if duplicate_tolerance is None else duplicate_tolerance
-    duplicates = mark_duplicates(model, case.named, tolerance)
+    duplicates = mark_duplicates(model, case.named, duplicate_tolerance)
 
     def reporter(stage: str) -> Callable[[int, int], None] | None:
         return None if progress is None else (lambda done, expected: progress(stage, done, expected))

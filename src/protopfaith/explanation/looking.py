@@ -12,7 +12,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.contribution import Decomposition, decompose, paper_scores
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.protopnet_map import protopnet_maps
-from protopfaith.network import ProtoPNet, duplicate_groups
+from protopfaith.network import ProtoPNet, duplicate_groups, equality_tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +62,11 @@ def look(model: ProtoPNet, picture: Picture, x: Tensor, target: int | None, vers
 
 
 def mark_duplicates(
-    model: ProtoPNet, ranked: Sequence[int], tolerance: float
+    model: ProtoPNet, ranked: Sequence[int], tolerance: float | None = None
 ) -> dict[int, tuple[int | None, str]]:
     """For each prototype one of higher rank that it repeats (or None), and whether identically or nearly."""
     classes, vectors = model.prototype_classes.cpu(), model.prototypes.detach().cpu()
+    tolerance = equality_tolerance(vectors.shape[1]) if tolerance is None else tolerance
     marks: dict[int, tuple[int | None, str]] = dict.fromkeys(ranked, (None, ""))
     for kind, limit in (("near", tolerance), ("identical", 0.0)):
         for group in duplicate_groups(vectors, classes, limit):

@@ -170,8 +170,7 @@ def explain_prototypes(
     for prototype in every:
         images.find(explainer.source(prototype), prototype)  # complain before the work, not after
     found = survey(network, images.sets[0], explainer.preprocessing, nearest=nearest, batch_size=batch_size)
-    tolerance = 1e-6 * network.prototypes.shape[1] if duplicate_tolerance is None else duplicate_tolerance
-    duplicates = mark_duplicates(network, every, tolerance)
+    duplicates = mark_duplicates(network, every, duplicate_tolerance)
     portraits = []
     for prototype in every:
         if progress is not None:
