@@ -165,3 +165,20 @@ def test_global_max_pooling():
     assert torch.allclose(F.adaptive_max_pool2d(x, 1).mean[..., 0, 0], x.amax((2, 3)).mean)
     with pytest.raises(ProtoPFaithError, match="output size 1"):
         F.adaptive_max_pool2d(x, 2)
+
+
+def test_gradients_with_common_factors_are_finite_even_without_variance():
+    mean = torch.zeros(1, 1, 4, 4, requires_grad=True)
+    variance = torch.zeros(1, 1, 4, 4, requires_grad=True)
+    factors = torch.zeros(2, 1, 1, 4, 4, requires_grad=True)
+    x = Gaussian(mean, variance, factors)
+    for result in (
+        F.max_pool2d(x, 3, 2, 1),
+        torch.relu(x),
+        F.hardtanh(x, 0.0, 1.0),
+        x.amin((2, 3)),
+        torch.sigmoid(x),
+    ):
+        total = result.mean.sum() + result.variance.sum() + result.factors.sum()
+        gradients = torch.autograd.grad(total, (mean, variance, factors), retain_graph=True)
+        assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)

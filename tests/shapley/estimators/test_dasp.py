@@ -81,9 +81,11 @@ def test_can_be_continued(tmp_path):
     whole = estimate(one, "dasp", sizes=5)
     part = estimate(one, "dasp", sizes=5, stop_after=2, checkpoint=tmp_path / "part.npz")
     assert torch.isnan(part.values[0]).tolist() == [False, False, True, True, True, True]
+    assert not part.reached
     loaded = Attribution.load(tmp_path / "part.npz")
     rest = estimate(one, "dasp", resume=loaded)
     assert torch.allclose(rest.values, whole.values, atol=1e-7)
+    assert rest.reached
     assert rest.evaluations == whole.evaluations
     with pytest.raises(ProtoPFaithError, match="coalition sizes"):
         estimate(one, "dasp", sizes=4, resume=loaded)

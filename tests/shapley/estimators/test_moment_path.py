@@ -153,3 +153,27 @@ def test_no_nodes_are_refused():
     game = Game(network(), torch.randn(2, 9, 9), Players.windows((9, 9), 3))
     with pytest.raises(ProtoPFaithError, match="at least one"):
         estimate(game, "moment_path", nodes=0)
+
+
+def test_common_factors_are_differentiated_too():
+    """Deep, with padded pooling and dead units: the sum must still come out."""
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3, stride=2, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+        nn.Conv2d(4, 6, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(6, 6, 1),
+        nn.Sigmoid(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ).eval()
+    nn.init.constant_(net[4].bias, -0.3)
+    image = torch.randn(1, 16, 16)
+    image[:, :8] = 0  # contributes nothing: no variance there
+    game = Game(net, image, Players.windows((16, 16), 4))
+    result = estimate(game, "moment_path", precision=1e-3, factors=4)
+    assert result.reached
+    assert bool((result.completeness_gap.abs() <= 2e-3 * result.total.abs().max()).all())

@@ -17,7 +17,7 @@ from protopfaith.moments import clipping, formulas
 from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.elementwise import closed_form
 from protopfaith.moments.gaussian import Gaussian
-from protopfaith.moments.normal import cdf, deviations, safe_deviation
+from protopfaith.moments.normal import cdf, signed_deviations
 from protopfaith.moments.rules.maxima import maximum, minimum
 from protopfaith.moments.smooth import Asymptote, relu_moments, smooth, step, step_moments
 
@@ -116,18 +116,20 @@ def _smooth(g: Callable[[Tensor], Tensor], asymptote: Asymptote, x: Gaussian) ->
     mean, variance = smooth(g, asymptote, *x.moments)
     if x.factors is None:
         return Gaussian(mean, variance)
+    wanted = torch.is_grad_enabled() and x.requires_grad
     with torch.enable_grad():  # the gain is the derivative of the mean rule
-        point = x.moments[0].detach().requires_grad_()
-        (gain,) = torch.autograd.grad(smooth(g, asymptote, point, x.variance.detach())[0].sum(), point)
-    return Gaussian(mean, variance, x.factors * gain)
+        point = x.moments[0] if wanted else x.moments[0].detach().requires_grad_()
+        gains = torch.autograd.grad(
+            smooth(g, asymptote, point, x.variance)[0].sum(), point, create_graph=wanted
+        )
+    return Gaussian(mean, variance, x.factors * gains[0])
 
 
 def _positive(mean: Tensor, variance: Tensor) -> Tensor:
     """P(x > 0)"""
-    return cdf(deviations(mean, safe_deviation(variance)))
+    return cdf(signed_deviations(mean, variance))
 
 
 def _between(mean: Tensor, variance: Tensor, low: float, high: float) -> Tensor:
     """P(low < x < high)"""
-    deviation = safe_deviation(variance)
-    return cdf(deviations(mean - low, deviation)) - cdf(deviations(mean - high, deviation))
+    return cdf(signed_deviations(mean - low, variance)) - cdf(signed_deviations(mean - high, variance))

@@ -13,7 +13,7 @@ from protopfaith.moments import formulas
 from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.elementwise import closed_form
 from protopfaith.moments.gaussian import Gaussian, constant
-from protopfaith.moments.normal import cdf, deviations, root, safe_deviation, tails
+from protopfaith.moments.normal import cdf, root, signed_deviations, tails
 
 LOWEST = torch.finfo(torch.float32).min / 4
 """Stands for minus infinity where max pooling pads: it never wins, and differences of two of it are not
@@ -123,7 +123,7 @@ def _larger_together(a: Gaussian, b: Gaussian) -> Gaussian:
     (m1, v1), (m2, v2) = a.moments, b.moments
     f1, f2 = a.factors, b.factors
     apart = a.own_variance + b.own_variance + (f1 - f2).square().sum(0)  # type: ignore[operator]
-    signed = deviations(m1 - m2, safe_deviation(apart))
+    signed = signed_deviations(m1 - m2, apart)
     x, wins = signed.abs(), cdf(signed)
     excess = tails(x).excess
     mean = torch.maximum(m1, m2) + root(apart) * excess

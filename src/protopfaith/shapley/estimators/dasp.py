@@ -57,7 +57,7 @@ def dasp(
         batch_size: moment passes at a time; without it as many as the game's memory bound allows.
         fuse: compile the rules, see :func:`protopfaith.moments.fused`; by default where it pays.
         stop_after: players to do in this call. The result can be continued with ``resume``, and so can what
-            an interruption (Ctrl-C) returns; values of players that are not done are NaN.
+            an interruption (Ctrl-C) returns: ``reached`` is False then, and values not done are NaN.
         checkpoint: a file that gets the result so far every minute; go on with
         ``resume=Attribution.load(file)``.
     """
