@@ -54,6 +54,7 @@ def explain(
         expand_folders(images),
         out or folder / "explained",
         progress=True,
+        coarse=True,
         device=choose_device(device),
         players=parse_players(players),
         precision=precision,
