@@ -262,12 +262,15 @@ def timed(function: Callable[[], Attribution], cuda: bool) -> tuple[float, Attri
 
 @contextmanager
 def convolutions(tf32: bool) -> Iterator[None]:
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = tf32
+    """TF32 or full float32 in convolutions, by the setting that this version of torch has."""
+    setting = getattr(torch.backends.cudnn, "conv", None)
+    owner, name = (torch.backends.cudnn, "allow_tf32") if setting is None else (setting, "fp32_precision")
+    before = getattr(owner, name)
+    setattr(owner, name, tf32 if setting is None else "tf32" if tf32 else "ieee")
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        setattr(owner, name, before)
 
 
 def correlation(a: Attribution, b: Attribution) -> float:

@@ -56,7 +56,7 @@ def moment_path(
     with fused(fuse):
         parts = path.parts([_Part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())])
         while precision is not None and _error(parts) > precision and path.passes < budget:
-            parts = _refined(path, parts, precision, max(nodes // 4, LEAST))
+            parts = _refined(path, parts, precision)
             if progress is not None:
                 progress(min(path.passes, budget), budget)
     values = torch.stack([part.values for part in parts]).sum(0)
@@ -192,7 +192,7 @@ def _range(parts: Sequence[_Part]) -> Tensor:
     return (high.amax(0) - low.amin(0)).clamp_min(1e-30)
 
 
-def _refined(path: _Path, parts: Sequence[_Part], precision: float, nodes: int) -> list[_Part]:
+def _refined(path: _Path, parts: Sequence[_Part], precision: float) -> list[_Part]:
     """Halves every part that has more than its share of the gap: at least the worst one."""
     span = _range(parts)
     shares = [float((part.gap.abs() / span).max()) for part in parts]
@@ -201,6 +201,7 @@ def _refined(path: _Path, parts: Sequence[_Part], precision: float, nodes: int) 
     middles = [(part.start + part.end) / 2 for part in coarse]
     halves = []
     for part, middle, value in zip(coarse, middles, path.expectations(middles), strict=True):
+        nodes = max(part.nodes // 2, LEAST)
         halves.append(_Part(part.start, middle, nodes, part.at_start, value))
         halves.append(_Part(middle, part.end, nodes, value, part.at_end))
     kept = [part for part, share in zip(parts, shares, strict=True) if share <= limit]
