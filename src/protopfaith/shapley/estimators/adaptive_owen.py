@@ -16,8 +16,7 @@ from protopfaith.shapley.game import Game
 from protopfaith.shapley.sampling import Estimate, blocks, restore, run
 from protopfaith.shapley.smoothing import Neighborhood, shrink
 
-# Samples that the surrogate learns from (later ones are only added up); the fit costs their cube.
-KEPT = {"cuda": 4096, "cpu": 2048}
+KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PILOT = 1024  # samples, at most, of uniform sizes before the first allocation
 BINS = 16  # of sizes, for the allocation
 UNIFORM = 0.2  # share of samples whose sizes stay uniform, whatever the measured variance says
@@ -40,9 +39,8 @@ def adaptive_owen(
 
     1. Sizes of coalitions are drawn where the variance is, as measured so far.
     2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it leaves
-       over on samples that it has not seen is estimated by sampling. The first samples (4,096 on a GPU,
-       2,048 on a CPU) are predicted leaving themselves out; for later ones the surrogate is fixed, so
-       they need no memory.
+       over on samples that it has not seen is estimated by sampling. The first 2,048 samples are
+       predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
     3. The values are shrunk towards a smooth map (``smoothing.py``), and the gap to the total is
        redistributed in proportion to the variance that is left.
 
@@ -96,18 +94,17 @@ class _Adaptive:
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
-        self.most_kept = KEPT.get(device.type, 2048)
         self._fitted: tuple[int, Tensor, Tensor, _Later] | None = None
 
     def round(self, game: Game, most: int, generator: torch.Generator) -> int:
         have = len(self.kept["masks"])
-        if have >= self.most_kept:
+        if have >= KEPT:
             return self._add_up(game, most, generator)
         if have == 0:
             count = min(most, max(256, min(PILOT, most // 4)))
             chance = torch.full_like(self.kept["chance"], 1 / (game.n_players - 1))
         else:  # at most as many again as there are: the allocation improves with every round
-            count = min(most, self.most_kept - have, max(have, 512))
+            count = min(most, KEPT - have, max(have, 512))
             chance = self._allocation(game)
         for size in blocks(count, game.n_players):
             masks = masks_of_sizes(stratified_sizes(chance, size, generator), game.n_players, generator)
