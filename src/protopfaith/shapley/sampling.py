@@ -16,7 +16,7 @@ from protopfaith.shapley.game import Game
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 SMALLEST_ROUND = 512
-LARGEST_BLOCK = 1 << 25  # entries of a coalition matrix: keeps temporaries near 256 MiB in float64
+LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary at 128 MiB in float64
 
 
 @dataclass(frozen=True)
