@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """Train on the embedded birds, explain three test images and show the reports.
 
-    About three minutes on two cores. Interrupted, it continues where it was.
+    About two and a half minutes on two cores. Interrupted, it continues where it was.
     """
     from protopfaith.explanation import explain_files
     from protopfaith.training import load_recipe
