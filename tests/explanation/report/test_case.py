@@ -58,6 +58,14 @@ def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation
     assert (labels["height"], labels["width"]) == tuple(mine.labels.shape)
 
 
+def test_no_placeholder_is_left(explanation: Explanation) -> None:
+    page = render_report(explanation)
+    text = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+    assert not re.search(r"[{}]|\$[a-z]", text)
+    assert f"seed {explanation.settings['seed']}" in text
+    assert f"{explanation.network['prototypes']} prototypes" in text
+
+
 def test_it_says_how_far_it_can_be_trusted(explanation: Explanation) -> None:
     page = html.unescape(render_report(explanation))
     for words in (

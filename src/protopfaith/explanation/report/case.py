@@ -227,9 +227,9 @@ def _settings(explanation: Explanation) -> str:
         "players": explanation.settings["players"],
         "baseline": explanation.baseline,
         "estimator": f"{explanation.method}, {explanation.evaluations:,} evaluations, seed "
-        "{explanation.settings['seed']}",
+        f"{explanation.settings['seed']}",
         "network": f"{explanation.network['encoder'] or 'own encoder'}, "
-        "{explanation.network['prototypes']} prototypes, "
+        f"{explanation.network['prototypes']} prototypes, "
         f"{explanation.network['similarity']} similarity",
         "weights (SHA-256)": explanation.network["weights_sha256"],
     }
