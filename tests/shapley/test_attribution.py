@@ -33,6 +33,11 @@ def test_a_file_that_is_none_is_said(tmp_path):
     np.savez(tmp_path / "b.npz", values=np.zeros(3))
     with pytest.raises(ProtoPFaithError, match="not a readable attribution"):
         Attribution.load(tmp_path / "b.npz")
+    estimate(network_game(), "owen", budget=100).save(tmp_path / "c.npz")
+    whole = (tmp_path / "c.npz").read_bytes()
+    (tmp_path / "c.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ProtoPFaithError, match="not a readable attribution"):
+        Attribution.load(tmp_path / "c.npz")
 
 
 def test_intervals_widen_with_few_degrees_of_freedom():

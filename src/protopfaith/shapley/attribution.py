@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ class Attribution:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             metadata = json.loads(str(arrays.pop("metadata")))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise ProtoPFaithError(
                 f"{path} is not a readable attribution ({error}); expected a file written by "
                 f"Attribution.save."
