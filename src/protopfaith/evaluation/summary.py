@@ -55,6 +55,13 @@ SANITY = (
     Metric("stability", "noise\nadded", "high", ".2f"),
     Metric("inside", "inside\nobject", "high", ".0%"),
 )
+# For the terminal: tables that fit into 80 columns.
+TABLES = {
+    "Removal of the most important regions": METRICS[:5],
+    "Other removals": METRICS[5:8],
+    "Truth": METRICS[8:],
+    "Sanity": SANITY,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +152,8 @@ class Faithfulness:
 
     def table(self) -> Group:
         """For the terminal."""
-        parts: list[Any] = [self._metrics_table(), self._axioms_table(), *map(Text, self.remarks())]
+        tables = [self._metrics_table(title, metrics) for title, metrics in TABLES.items()]
+        parts: list[Any] = [*tables, self._axioms_table(), *map(Text, self.remarks())]
         return Group(*parts)
 
     def remarks(self) -> list[str]:
@@ -170,11 +178,11 @@ class Faithfulness:
         said += [f"{name} was left out: {why}" for name, why in self.skipped.items()]
         return said
 
-    def _metrics_table(self) -> Table:
+    def _metrics_table(self, title: str, metrics: Sequence[Metric]) -> Table:
         rows = {result.name: self.row(result) for result in self.results}
-        table = Table(title="Faithfulness", title_justify="left")
-        table.add_column("explainer")
-        metrics = [m for m in (*METRICS, *SANITY) if any(m.name in row for row in rows.values())]
+        table = Table(title=title, title_justify="left")
+        table.add_column("explainer", no_wrap=True)
+        metrics = [m for m in metrics if any(m.name in row for row in rows.values())]
         for metric in metrics:
             table.add_column(metric.title, justify="right")
         for name, row in rows.items():
