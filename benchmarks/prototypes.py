@@ -146,23 +146,19 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     x = torch.rand(options.batch, 3, options.size, options.size, device=options.device)
-    table = Table(
-        title=f"{options.encoder}, {options.batch} images of {options.size} x {options.size}, "
-        f"L = {options.channels}, {options.device}",
-        caption="P: prototypes; passes: forward + backward; / none: against encoder and Z alone; "
-        "/ 1x1: against a 1x1 convolution",
-    )
-    columns = ["P", "passes"]
-    for step in ("train", "infer"):
-        for what in ("time", "memory"):
-            columns += [f"{step}\n{what}", "/ none", "/ 1x1"]
-    for column in columns:
-        table.add_column(column, justify="right")
     console = Console()
     with console.status("measuring"):
-        for count in COUNTS:
-            table.add_row(*measure(count, options, x))
-    console.print(table)
+        lines = [measure(count, options, x) for count in COUNTS]
+    console.print(
+        f"{options.encoder}, {options.batch} images of {options.size} x {options.size}, "
+        f"L = {options.channels}, {options.device}. P: prototypes; passes: forward + backward; / none: against encoder and Z alone; "
+        "/ 1x1: against a 1x1 convolution."
+    )
+    for title, first in (("training", 2), ("inference", 8)):  # two tables: one would not fit a terminal
+        table = Table("P", "passes", "time", "/ none", "/ 1x1", "memory", "/ none", "/ 1x1", title=title)
+        for line in lines:
+            table.add_row(*line[:2], *line[first : first + 6])
+        console.print(table)
 
 
 if __name__ == "__main__":
