@@ -151,8 +151,8 @@ def main() -> None:
         lines = [measure(count, options, x) for count in COUNTS]
     console.print(
         f"{options.encoder}, {options.batch} images of {options.size} x {options.size}, "
-        f"L = {options.channels}, {options.device}. P: prototypes; passes: forward + backward; / none: against encoder and Z alone; "
-        "/ 1x1: against a 1x1 convolution."
+        f"L = {options.channels}, {options.device}. P: prototypes; passes: forward + backward; "
+        "/ none: against encoder and Z alone; / 1x1: against a 1x1 convolution."
     )
     for title, first in (("training", 2), ("inference", 8)):  # two tables: one would not fit a terminal
         table = Table("P", "passes", "time", "/ none", "/ 1x1", "memory", "/ none", "/ 1x1", title=title)
