@@ -19,3 +19,23 @@ def choose_device(name: str = "auto") -> torch.device:
             f"The device {name!r} is not available on this machine; use auto, or cpu."
         ) from error
     return device
+
+
+def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> torch.dtype | None:
+    """The type for ``torch.autocast``: ``auto`` (bfloat16 on a GPU that computes in it, none elsewhere),
+    ``off`` or None (the network as it is), ``bfloat16``, ``float16``, or a dtype.
+
+    >>> choose_autocast("auto", torch.device("cpu")) is None, choose_autocast("bfloat16", torch.device("cpu"))
+    (True, torch.bfloat16)
+    """
+    if name is None or isinstance(name, torch.dtype):
+        return name
+    if name == "auto":
+        able = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+        return torch.bfloat16 if able else None
+    known = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name not in known:
+        raise ProtoPFaithError(
+            f"The autocast type {name!r} is not known; use auto, off, {', '.join(list(known)[1:])}."
+        )
+    return known[name]

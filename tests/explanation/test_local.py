@@ -65,6 +65,42 @@ def test_the_class_map_is_that_of_a_game_on_the_logit(explainer: Explainer, pixe
     assert not found.class_map.undecided.any()
 
 
+def test_moment_path_takes_the_shown_prototypes_alone(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """A backward pass for each of hundreds of prototypes would take minutes."""
+    model, x = explainer.model, explainer.preprocessing(pixels)  # type: ignore[misc]
+    options, seen = {"nodes": 8}, []
+    found = explain(
+        explainer,
+        pixels,
+        estimator="moment_path",
+        options=options,
+        versus=3,
+        target=1,
+        sources=False,
+        progress=lambda *one: seen.append(one),
+    )
+    shown = [one.prototype for one in found.evidence]
+    known = ~found.prototype_values.isnan().any(1)
+    assert sorted(shown) == torch.where(known)[0].tolist() == [2, 3, 6, 7]
+    game = Game(model.distances, x, Players.windows((48, 48), 16))
+    everything = estimate(game, "moment_path", **options)  # type: ignore[arg-type]
+    for one in found.evidence:
+        assert torch.allclose(one.test.values, everything.values[one.prototype], rtol=1e-3, atol=1e-5)
+        assert one.test.total == pytest.approx(float(everything.total[one.prototype]), abs=1e-5)
+    weighted = weighted_values(model, everything.values, class_row(model, 1, 3).double())
+    assert torch.allclose(found.class_map.values, weighted, rtol=1e-3, atol=1e-4)
+    assert seen[-1] == ("test image", 8, 8)
+
+
+def test_dasp_tells_how_far_it_has_got(explainer: Explainer, pixels: torch.Tensor) -> None:
+    seen: list[tuple[str, int, int]] = []
+    options = {"sizes": 2, "batch_size": 6}
+    plan = {"players": 24, "estimator": "dasp", "options": options, "sources": False}
+    explain(explainer, pixels, progress=lambda *one: seen.append(one), **plan)  # type: ignore[arg-type]
+    passes = [one for one in seen if one[2] == 2 * 2 * 4]
+    assert [done for _, done, _ in passes[:3]] == [6, 12, 16]
+
+
 def test_prototypes_are_ranked_by_the_paper_score(explanation: Explanation) -> None:
     scores = [one.paper_score for one in explanation.evidence]
     assert scores == sorted(scores, reverse=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer
 from protopfaith.explanation.local import as_explainer, explain
@@ -68,6 +69,7 @@ def explain_files(
     7 x 7 windows lies beside the case's folder until the case is finished.
     """
     explainer = as_explainer(model, device=device)
+    options["autocast"] = choose_autocast(options.get("autocast"), explainer.device)  # part of the key
     folder = Path(folder)
     cases, failures = [], []
     with Bar(progress) as bar:

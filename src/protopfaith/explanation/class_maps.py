@@ -21,10 +21,11 @@ def class_map(model: ProtoPNet, result: Attribution, row: Tensor) -> RegionValue
 
     Values are the weighted sum of all prototypes' values, by linearity; standard errors are those of the
     logit itself, since the prototypes' errors go together. With log similarity the logit is not linear in the
-    distances: there its own game is all there is.
+    distances: there its own game is all there is; likewise where an estimator was asked for few
+    prototypes.
     """
     own = region_values(result, len(result.values) - 1, 1)
-    if model.similarity != "linear":
+    if model.similarity != "linear" or bool(result.values.isnan().any()):
         return own
     return replace(own, values=weighted_values(model, result.values[:-1], row))
 

@@ -26,10 +26,12 @@ from protopfaith.explanation.playing import (
     make_players,
     play,
     players_name,
+    spread_outputs,
 )
 from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import region_values
 from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.rounding import rounding, with_autocast
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution
 from protopfaith.training import Run
@@ -56,7 +58,7 @@ def explain(
     options: dict[str, Any] | None = None,
     batch_size: int | None = None,
     memory: int | None = None,
-    autocast: torch.dtype | None = None,
+    autocast: torch.dtype | str | None = None,
     device: torch.device | str | None = None,
     preprocessing: Preprocessing | None = None,
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
@@ -76,15 +78,19 @@ def explain(
         target: the class to explain, by name or number; the predicted one by default.
         versus: another class: "why the target and not this one?".
         baseline: what stands where a region is absent; ``second_baseline`` repeats the game with another one.
+        autocast: runs the games (not the decision itself) in a type such as ``torch.bfloat16``, several times
+            as fast on a GPU; "auto" does so where the GPU is able to. The explanation says so and by how much
+            that changed the totals. Moment propagation (``dasp``, ``moment_path``) never does.
         sources: also explain every prototype on its source image.
         duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).
         on_coarse: gets a quick answer on 7 x 7 windows first.
         progress: gets (what is done, evaluations done, evaluations expected).
     """
-    settings = Settings(
-        players, precision, budget, estimator, baseline, seed, options or {}, batch_size, memory, autocast
-    )
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    settings = Settings(
+        players, precision, budget, estimator, baseline, seed, options or {}, batch_size, memory
+    )
+    settings = with_autocast(settings, autocast, explainer.device)
     steps = explanation_steps(
         explainer,
         image,
@@ -139,15 +145,27 @@ def explanation_steps(
         return None if progress is None else (lambda done, expected: progress(stage, done, expected))
 
     def played(plan: Settings, stage: str, **more: Any) -> Attribution:
-        function = distances_and_logit(model, None, class_row(model, case.target, case.versus))
-        driving = [*case.named, len(model.prototypes)]
+        row = class_row(model, case.target, case.versus)
+        places = [*case.named, len(model.prototypes)]
+        some = plan.shown_alone
+        function = distances_and_logit(model, case.named if some else None, row)
+        driving = list(range(len(places))) if some else places
         # A logit is a small difference of large sums, so rounding alone may look like a random function
         # there; the distances, of which it is made, were checked.
-        return play(function, x, plan, driving=driving, progress=reporter(stage), check=False, **more)
+        found = play(function, x, plan, driving=driving, progress=reporter(stage), check=False, **more)
+        return spread_outputs(found, places, places[-1] + 1) if some else found
+
+    def rounded(result: Attribution) -> float | None:
+        if settings.autocast is None:
+            return None
+        row = class_row(model, case.target, case.versus)
+        total = result.total[[*case.named, -1]]
+        return rounding(distances_and_logit(model, case.named, row), x, settings, total)
 
     def assembled(result: Attribution, plan: Settings, **more: Any) -> Explanation:
         seconds = time.perf_counter() - start
-        return _assemble(explainer, case, duplicates, result, settings=plan, seconds=seconds, **more)
+        more |= {"settings": plan, "seconds": seconds, "rounding": rounded(result)}
+        return _assemble(explainer, case, duplicates, result, **more)
 
     if coarse:
         quick = replace(settings, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
@@ -173,6 +191,7 @@ def _assemble(
     *,
     settings: Settings,
     seconds: float,
+    rounding: float | None,
     sides: dict[int, SourceSide],
     second: SecondBaseline | None,
     coarse: bool,
@@ -244,6 +263,8 @@ def _assemble(
             "budget": settings.budget,
             "seed": settings.seed,
             "options": dict(settings.options),
+            "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
+            "rounding": rounding,
         },
         notes=_notes(settings, sides),
     )

@@ -68,8 +68,11 @@ def mark_duplicates(
     classes, vectors = model.prototype_classes.cpu(), model.prototypes.detach().cpu()
     tolerance = equality_tolerance(vectors.shape[1]) if tolerance is None else tolerance
     marks: dict[int, tuple[int | None, str]] = dict.fromkeys(ranked, (None, ""))
+    # Only prototypes of one class can be equal: those of other classes need no comparison.
+    members = torch.where(torch.isin(classes, classes[list(ranked)]))[0]
     for kind, limit in (("near", tolerance), ("identical", 0.0)):
-        for group in duplicate_groups(vectors, classes, limit):
+        for places in duplicate_groups(vectors[members], classes[members], limit):
+            group = set(members[list(places)].tolist())
             shown = [prototype for prototype in ranked if prototype in group]
             for prototype in shown[1:]:
                 marks[prototype] = (shown[0], kind)

@@ -24,7 +24,10 @@ COARSE = 7  # rows and columns of windows in the first, quick answer
 COARSE_BUDGET = 512
 FIRST_ROUND = 1024
 # Estimators that do all of their work in one go: their results are not continued round by round.
-SINGLE_PASS = ("exact", "dasp", "moment_path")
+MOMENTS = ("dasp", "moment_path")
+SINGLE_PASS = ("exact", *MOMENTS)
+# A backward pass for each output: these are asked for the outputs that are shown, not for all prototypes.
+PER_OUTPUT = ("moment_path",)
 
 PlayersLike = int | str | Tensor | Players
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
@@ -48,6 +51,11 @@ class Settings:
     @property
     def method(self) -> str:
         return DEFAULT_METHOD if self.estimator == "default" else self.estimator
+
+    @property
+    def shown_alone(self) -> bool:
+        """Whether only the outputs that are shown are computed, since each one costs."""
+        return self.method in PER_OUTPUT
 
     def key(self, *more: str) -> str:
         """A short name that changes with whatever changes the result."""
@@ -101,6 +109,8 @@ def distances_and_logit(
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
 
     def function(images: Tensor) -> Tensor:
+        if isinstance(images, Tensor):  # the same numbers, faster, whatever the layout of the weights
+            images = images.contiguous(memory_format=torch.channels_last)
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if row is not None:
@@ -145,8 +155,11 @@ def play(
             budget=settings.budget,
             precision=settings.precision,
             seed=settings.seed,
+            progress=meter.passes if settings.method in MOMENTS else None,
             **settings.options,
         )
+        if settings.method in MOMENTS and bool(result.values.isnan().any()):
+            raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
     else:
         result = _until_precise(game, settings, settings.precision, driving, meter)
     meter.finish()
@@ -155,6 +168,22 @@ def play(
     error = relative_error(result.values[driving], result.standard_errors[driving])
     reached = settings.precision is None or error <= settings.precision
     return replace(result, precision=error, reached=reached, state=None)
+
+
+def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:
+    """An attribution of ``count`` outputs, of which those at ``places`` are known and the others NaN."""
+    index = torch.tensor(list(places))
+
+    def spread(rows: Tensor) -> Tensor:
+        return rows.new_full((count, *rows.shape[1:]), torch.nan).index_copy_(0, index, rows)
+
+    return replace(
+        result,
+        values=spread(result.values),
+        standard_errors=spread(result.standard_errors),
+        completeness_gap=spread(result.completeness_gap),
+        total=spread(result.total),
+    )
 
 
 def expected_evaluations(settings: Settings) -> int:
@@ -180,6 +209,11 @@ class _Meter:
             return outputs
 
         return counted
+
+    def passes(self, done: int, expected: int) -> None:
+        """Moment passes, which the estimator counts itself."""
+        self.expected = expected
+        self._tell(done)
 
     def finish(self) -> None:
         self._tell(self.expected)

@@ -19,6 +19,7 @@ from protopfaith.explanation.local import Report, as_explainer
 from protopfaith.explanation.looking import mark_duplicates
 from protopfaith.explanation.nearest import Patch, survey
 from protopfaith.explanation.playing import PlayersLike, Settings
+from protopfaith.explanation.rounding import with_autocast
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.training import Run
@@ -144,7 +145,7 @@ def explain_prototypes(
     duplicate_tolerance: float | None = None,
     seed: int = 0,
     options: dict[str, Any] | None = None,
-    autocast: torch.dtype | None = None,
+    autocast: torch.dtype | str | None = None,
     batch_size: int = 64,
     device: torch.device | str | None = None,
     progress: Report | None = None,
@@ -163,9 +164,8 @@ def explain_prototypes(
             "A network alone does not know its training images; give a run folder, or images=... and "
             "preprocessing=...."
         )
-    settings = Settings(
-        players, precision, budget, estimator, baseline, seed, options or {}, autocast=autocast
-    )
+    settings = Settings(players, precision, budget, estimator, baseline, seed, options or {})
+    settings = with_autocast(settings, autocast, explainer.device)
     every = list(range(len(network.prototypes)))
     for prototype in every:
         images.find(explainer.source(prototype), prototype)  # complain before the work, not after

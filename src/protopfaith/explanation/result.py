@@ -61,7 +61,7 @@ class Explanation:
     runner_up: Decomposition  # against the most probable other class; the same one if that was asked for
     evidence: tuple[PrototypeEvidence, ...]
     class_map: RegionValues
-    prototype_values: Tensor  # (P, n): shares in the distances of all prototypes
+    prototype_values: Tensor  # (P, n): shares in all distances; NaN where not asked for (moment_path)
     method: str
     baseline: str
     evaluations: int

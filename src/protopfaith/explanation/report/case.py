@@ -227,7 +227,7 @@ def _settings(explanation: Explanation) -> str:
         "players": explanation.settings["players"],
         "baseline": explanation.baseline,
         "estimator": f"{explanation.method}, {explanation.evaluations:,} evaluations, seed "
-        f"{explanation.settings['seed']}",
+        f"{explanation.settings['seed']}, in {explanation.settings.get('autocast') or 'full precision'}",
         "network": f"{explanation.network['encoder'] or 'own encoder'}, "
         f"{explanation.network['prototypes']} prototypes, "
         f"{explanation.network['similarity']} similarity",

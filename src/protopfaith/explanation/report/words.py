@@ -57,6 +57,7 @@ def faithful(explanation: Explanation) -> str:
         _how(explanation),
         _precision(explanation),
         _completeness(explanation),
+        _rounding(explanation),
         _undecided(explanation),
         _sum(explanation),
     ]
@@ -133,6 +134,17 @@ def _completeness(explanation: Explanation) -> str:
         "missing was shared "
         f"out, the sums were off by {percent(relative_gap(mine))} here and by {percent(worst)} in the "
         "worst prototype's map."
+    )
+
+
+def _rounding(explanation: Explanation) -> str:
+    kind, change = explanation.settings.get("autocast"), explanation.settings.get("rounding")
+    if kind is None or change is None:
+        return ""
+    return (
+        f"To save time the network computed in {escape(kind)} while regions were hidden; the decision, its "
+        "distances and the bars are in full precision. That changed what the regions share by at most "
+        f"{percent(change)} in the maps of this image."
     )
 
 

@@ -52,13 +52,11 @@ def moment_path(
     """
     if nodes < 1:
         raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
-    path = _Path(game, factors, batch_size, seed)
+    path = _Path(game, factors, batch_size, seed, progress)
     with fused(fuse):
         parts = path.parts([_Part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())])
         while precision is not None and _error(parts) > precision and path.passes < budget:
             parts = _refined(path, parts, precision)
-            if progress is not None:
-                progress(min(path.passes, budget), budget)
     values = torch.stack([part.values for part in parts]).sum(0)
     check_finite(values)
     error = _error(parts)
@@ -102,10 +100,12 @@ class _Part:
 class _Path:
     """F and its derivatives along the diagonal."""
 
-    def __init__(self, game: Game, factors: int, batch_size: int | None, seed: int):
+    def __init__(
+        self, game: Game, factors: int, batch_size: int | None, seed: int, progress: Progress | None = None
+    ):
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
-        self.batch_size = batch_size
+        self.batch_size, self.progress = batch_size, progress
 
     @torch.no_grad()
     def expectations(self, theta: Sequence[float]) -> Tensor:
@@ -144,6 +144,8 @@ class _Path:
             self.batch_size = fitting(self.game, one_batch)
         for numbers, values in in_batches(one_batch, 0, len(owner), size=self.batch_size, device=device):
             sums.index_add_(0, owner[numbers].unique(), values)
+            if self.progress is not None:  # how many nodes will be needed is not known before these are done
+                self.progress(self.passes + int(numbers[-1]) + 1, self.passes + len(owner))
         self.passes += len(owner)
         for number, part in enumerate(parts):
             every = torch.cat([means[owner == number], torch.stack([part.at_start, part.at_end])])
