@@ -21,8 +21,11 @@ from protopfaith.cli.app import (
     say,
 )
 from protopfaith.cli.data import choose_split
+from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
+    import torch
+
     from protopfaith.evaluation.classification import Classification
     from protopfaith.training import Run
 
@@ -81,11 +84,23 @@ def faithfulness(
     explainers: Annotated[
         str | None, typer.Option(help="Names with commas between; default: all that are installed.")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N",
+            help="Judge a costly explainer on the first N prototypes only, such as dasp=20; truth=N for the "
+            "true values. May be repeated.",
+        ),
+    ] = None,
     players: Window = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps T of a removal curve.")] = None,
     budget: Budget = None,
     truth: Annotated[
         int | None, typer.Option(min=0, help="Evaluations an image for the true values; 0: leave them out.")
+    ] = None,
+    checked: Annotated[int | None, typer.Option(min=1, help="Images for axioms and sanity checks.")] = None,
+    autocast: Annotated[
+        str | None, typer.Option(help="bfloat16 or float16: the network's precision where that is enough.")
     ] = None,
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
     root: MovedRoot = None,
@@ -105,16 +120,38 @@ def faithfulness(
         out,
         prototypes=None if every else prototypes,
         explainers=explainers.split(",") if explainers else None,
+        limits=parse_limits(limit or []),
         window=players,
         steps=steps,
         budget=budget,
         truth_budget=truth,
+        checked=checked,
+        autocast=parse_precision(autocast),
         quantus=quantus,
         device=choose_device(device),
         seed=seed,
     )
     console.print(result.table())
     say(f"Written to {result.folder}")
+
+
+def parse_limits(texts: list[str]) -> dict[str, int]:
+    limits = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if not name or not number.isdecimal():
+            raise ProtoPFaithError(f"A limit is a name and a number, such as dasp=20, not {text!r}.")
+        limits[name] = int(number)
+    return limits
+
+
+def parse_precision(name: str | None) -> torch.dtype | None:
+    import torch
+
+    known = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name is not None and name not in known:
+        raise ProtoPFaithError(f"There is no autocast to {name!r}; choose {' or '.join(known)}.")
+    return known[name] if name is not None else None
 
 
 def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:

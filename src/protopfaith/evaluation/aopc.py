@@ -108,7 +108,7 @@ def removal_curves(
             found = function(torch.where(gone[:, None], then[which], first[which]))
         return found.gather(1, outputs[which, None]).double()[:, 0]
 
-    size = batch_size or fitting_batch(function, images[0], memory)
+    size = batch_size or fitting_batch(function, images[0], memory, autocast)
     numbers = torch.arange(len(images) * (steps + 1), device=device)
     return in_batches(values, numbers, size).reshape(len(images), steps + 1).cpu()
 

@@ -55,6 +55,7 @@ class Case:
     prototypes: tuple[int, int]
     options: Options
     given: Explained | None = None
+    twin: ProtoPNet | None = None
 
     def explain(
         self, model: Explainable, prototypes: Sequence[int], image: Tensor | None = None
@@ -121,14 +122,16 @@ def check_axioms(
     *,
     axioms: Sequence[str] | None = None,
     own: Explained | None = None,
+    twin: ProtoPNet | None = None,
     tolerance: float = TOLERANCE,
 ) -> list[AxiomCheck]:
     """All axioms (or some) for one explainer on one image (C x H x W) and two prototypes.
 
     The players must be windows; few, as :func:`on_grid` gives, keep sampling precise. ``own`` is the
-    explanation of the first prototype, where it is known already.
+    explanation of the first prototype and ``twin`` the network as :func:`rewritten` gives it, where they are
+    known already.
     """
-    case = Case(explainer, model, image, prototypes, options, own)
+    case = Case(explainer, model, image, prototypes, options, own, twin)
     return [_checked(name, case, tolerance) for name in (AXIOMS if axioms is None else axioms)]
 
 
@@ -203,7 +206,7 @@ def linearity_of_log(case: Case) -> tuple[float, float]:
 def invariance(case: Case) -> tuple[float, float]:
     """Networks that compute the same function get the same explanation, however they are written."""
     values = case.own.values(case.players)[0]
-    other = case.explain(rewritten(case.model), case.prototypes[:1]).values(case.players)[0]
+    other = case.explain(case.twin or rewritten(case.model), case.prototypes[:1]).values(case.players)[0]
     return _share((other - values).abs().max(), values), 0.0
 
 

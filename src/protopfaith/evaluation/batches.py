@@ -21,10 +21,16 @@ CPU_BATCH = 64
 """On a CPU larger batches leave its caches and get slower."""
 
 
-def fitting_batch(function: Callable[[Tensor], Tensor], image: Tensor, memory: int | None = None) -> int:
+def fitting_batch(
+    function: Callable[[Tensor], Tensor],
+    image: Tensor,
+    memory: int | None = None,
+    autocast: torch.dtype | None = None,
+) -> int:
     """How many images like ``image`` (C, H, W) ``function`` can take at a time within ``memory`` bytes."""
     memory = memory or DEFAULT_MEMORY.get(image.device.type, GIB)
-    with torch.no_grad():
+    reduced = torch.autocast(image.device.type, dtype=autocast, enabled=autocast is not None)
+    with torch.no_grad(), reduced:
         one, three = (peak_bytes(function, image.expand(n, *image.shape).contiguous()) for n in (1, 3))
     each = max((three - one) // 2, image.nbytes)  # the slope leaves out what is held once
     most = CPU_BATCH if image.device.type == "cpu" else LARGEST_BATCH

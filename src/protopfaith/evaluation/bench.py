@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from torch import Tensor
 
 from protopfaith.evaluation.agreement import Truth, agreement, true_values
 from protopfaith.evaluation.aopc import removal_curves, removal_ranks
-from protopfaith.evaluation.axioms import AxiomCheck, check_axioms, on_grid
+from protopfaith.evaluation.batches import fitting_batch
+from protopfaith.evaluation.checks import Checks
 from protopfaith.evaluation.explainers import (
     EXPLAINERS,
     Explained,
@@ -23,10 +23,11 @@ from protopfaith.evaluation.explainers import (
     game_of,
     selected_distances,
 )
+from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.quantus_metrics import quantus_scores
-from protopfaith.evaluation.sanity import randomization, share_inside, stability
+from protopfaith.evaluation.sanity import share_inside
 from protopfaith.evaluation.store import Record, Store
-from protopfaith.evaluation.subjects import Subject
+from protopfaith.evaluation.subjects import Subject, prototypes_of, with_prototypes
 from protopfaith.evaluation.summary import ExplainerResult, worst
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import make_baseline
@@ -35,99 +36,113 @@ TRUTH_SEED = 10_000  # far from the seeds that explainers sample with
 Step = Callable[[str], None]  # called with what begins now
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What decides the results, besides the network and its images."""
-
-    options: Options
-    steps: int
-    truth_budget: int
-    checked: int  # prototypes for axioms and sanity checks
-    mean_color: tuple[float, ...]
-    quantus: bool = False
-
-    def of_explainer(self, name: str) -> dict[str, Any]:
-        """The settings that decide an explanation."""
-        kept = asdict(self.options)
-        players = kept.pop("players")["labels"].numpy().tobytes()
-        kept.pop("memory")
-        return {"explainer": name, "players": hashlib.sha256(players).hexdigest(), **kept}
-
-
 class Bench:
-    """Explainers are put on it one after the other."""
+    """Explainers are put on it one after the other.
 
-    def __init__(self, model: ProtoPNet, subjects: Sequence[Subject], plan: Plan, store: Store, step: Step):
-        self.model, self.subjects, self.plan, self.store, self.step = model, subjects, plan, store, step
-        self.prototypes = [p for subject in subjects for p in subject.prototypes]
+    ``chosen`` are the prototypes in the order in which they were drawn: those with a limit get the first.
+    """
+
+    def __init__(
+        self,
+        model: ProtoPNet,
+        subjects: Sequence[Subject],
+        chosen: Sequence[int],
+        *,
+        plan: Plan,
+        store: Store,
+        step: Step,
+    ):
+        self.model, self.subjects, self.chosen, self.plan = model, subjects, list(chosen), plan
+        self.store, self.step, self.checks = store, step, Checks(model, plan, store)
+        self.prototypes = prototypes_of(subjects)
         self.images = torch.stack([s.image for s in subjects for _ in s.prototypes])
 
-    def steps_of(self) -> int:
-        """How often an explainer calls ``step``."""
-        return len(self.subjects) + 1 + min(self.plan.checked, len(self.subjects))
+    @cached_property
+    def options(self) -> Options:
+        """The plan's, with a batch size that was measured once instead of for every game."""
+        options, first = self.plan.options, self.subjects[0]
+        game_of(self.model, first.image, first.prototypes, options, check=True)  # is the network repeatable?
+        if options.batch_size is not None:
+            return options
+        function = selected_distances(self.model, first.prototypes)
+        return replace(
+            options, batch_size=fitting_batch(function, first.image, options.memory, options.autocast)
+        )
+
+    def subjects_of(self, name: str) -> list[Subject]:
+        """What an explainer (or the truth) is judged on: everything, or the first few prototypes."""
+        limit = self.plan.limits.get(name)
+        return list(self.subjects) if limit is None else with_prototypes(self.subjects, self.chosen[:limit])
+
+    def steps_of(self, name: str) -> int:
+        """How often ``step`` is called for an explainer, or the truth."""
+        images = len(self.subjects_of(name))
+        return images if name == TRUTH else images + 1 + min(self.plan.checked, images)
 
     def truth(self) -> Truth:
-        """The true Shapley values of all prototypes on their images."""
-        settings = {**self.plan.of_explainer("truth"), "budget": self.plan.truth_budget}
+        """The true Shapley values of prototypes on their images, in the order of :meth:`subjects_of`."""
+        settings = {**self.plan.of_explainer(TRUTH), "budget": self.plan.truth_budget}
 
         def compute(subject: Subject) -> Mapping[str, Any]:
-            game = game_of(self.model, subject.image, subject.prototypes, self.plan.options)
+            game = game_of(self.model, subject.image, subject.prototypes, self.options)
             found = true_values(game, self.plan.truth_budget, TRUTH_SEED + self.plan.options.seed)
             return {"halves": found.halves.numpy(), "evaluations": found.evaluations}
 
-        records = self._for_subjects("truth", settings, compute)
+        records = self._for_subjects(TRUTH, settings, compute)
         halves = np.concatenate([r["halves"] for r in records], axis=1)
         return Truth(torch.from_numpy(halves), int(records[0]["evaluations"]))
 
     def result(self, name: str, truth: Truth | None) -> ExplainerResult:
         """All that is measured on one explainer."""
         records = self._for_subjects(name, self.plan.of_explainer(name), lambda s: self._explain(name, s))
+        subjects = self.subjects_of(name)
+        prototypes = prototypes_of(subjects)
         explained = Explained(
             torch.from_numpy(np.concatenate([r["maps"] for r in records])).double(),
             shares=bool(records[0]["shares"]),
             regions=self.plan.options.players if bool(records[0]["regional"]) else None,
         )
         self.step(f"{name}: curves")
-        curves = self._curves(name, explained)
+        curves = self._curves(name, explained, prototypes)
         gap = torch.from_numpy(np.concatenate([r["gap"] for r in records]))
-        checks = self._checks(name)
+        checked = self.checks.of(name, subjects[: self.plan.checked], self.step)
         return ExplainerResult(
             name=name,
+            prototypes=tuple(prototypes),
             curves=curves,
-            agreement={} if truth is None else self._agreement(explained, truth),
+            agreement={} if truth is None else self._agreement(explained, prototypes, truth),
             completeness_gap=torch.where(gap.isnan(), _gap(explained.maps, curves["zero"]), gap),
             seconds=torch.from_numpy(np.concatenate([r["seconds"] for r in records])),
-            inside=self._inside(explained.maps),
-            axioms=worst(checks["axioms"]),
-            randomization=checks["randomization"],
-            stability=checks["stability"],
-            quantus=self._quantus(name, explained.maps) if self.plan.quantus else {},
+            inside=_inside(explained.maps, subjects),
+            axioms=worst(checked.axioms),
+            randomization=checked.randomization,
+            stability=checked.stability,
+            quantus=self._quantus(name, explained.maps, prototypes) if self.plan.quantus else {},
         )
 
-    def maps(self, name: str) -> Tensor:
-        """The maps of an explainer that was measured already, (n, H, W)."""
-        records = [
-            self.store.once(self._file(name, s), {**self.plan.of_explainer(name), **_of(s)}, _missing)
-            for s in self.subjects
-        ]
-        return torch.from_numpy(np.concatenate([r["maps"] for r in records]))
+    def maps(self, name: str) -> dict[int, Tensor]:
+        """The maps (H, W) of an explainer that was measured already, by prototype."""
+        found: dict[int, Tensor] = {}
+        for subject in self.subjects_of(name):
+            decisive = {**self.plan.of_explainer(name), **_of(subject)}
+            record = self.store.once(_file(name, subject), decisive, _missing)
+            found |= dict(zip(subject.prototypes, torch.from_numpy(record["maps"]), strict=True))
+        return found
 
     def _for_subjects(
         self, name: str, settings: dict[str, Any], compute: Callable[[Subject], Mapping[str, Any]]
     ) -> list[Record]:
         records = []
-        for subject in self.subjects:
+        for subject in self.subjects_of(name):
             self.step(f"{name}: {subject.path}")
-            file, decisive = self._file(name, subject), {**settings, **_of(subject)}
-            records.append(self.store.once(file, decisive, partial(compute, subject)))
+            decisive = {**settings, **_of(subject)}
+            records.append(self.store.once(_file(name, subject), decisive, partial(compute, subject)))
         return records
 
-    def _file(self, name: str, subject: Subject) -> str:
-        return f"{name}/prototype-{'-'.join(map(str, subject.prototypes))}"
-
     def _explain(self, name: str, subject: Subject) -> Mapping[str, Any]:
+        options = self.options
         begin = time.perf_counter()
-        found = EXPLAINERS[name](self.model, subject.image, subject.prototypes, self.plan.options)
+        found = EXPLAINERS[name](self.model, subject.image, subject.prototypes, options)
         seconds = time.perf_counter() - begin
         gap = torch.full((len(found.maps),), torch.nan, dtype=torch.float64)
         if found.attribution is not None:  # before the rest was redistributed
@@ -140,106 +155,84 @@ class Bench:
             "seconds": np.full(len(found.maps), seconds),
         }
 
-    def _curves(self, name: str, explained: Explained) -> dict[str, Tensor]:
-        settings = {"what": "curves", "steps": self.plan.steps, "prototypes": self.prototypes}
+    def _curves(self, name: str, explained: Explained, prototypes: list[int]) -> dict[str, Tensor]:
+        settings = {"what": "curves", "steps": self.plan.steps, "prototypes": prototypes}
         settings |= self.plan.of_explainer(name) | {"mean": self.plan.mean_color}
-        record = self.store.once(f"{name}/curves", settings, lambda: self._removals(explained))
+        record = self.store.once(f"{name}/curves", settings, lambda: self._removals(explained, prototypes))
         return {kind: torch.from_numpy(values) for kind, values in record.items()}
 
-    def _removals(self, explained: Explained) -> Mapping[str, Any]:
-        options = self.plan.options
-        alike = torch.stack(
-            [self._ranks(index, explained, same=True) for index in range(len(explained.maps))]
-        )
-        own = alike
-        if explained.regions is None:
-            own = torch.stack(
-                [self._ranks(index, explained, same=False) for index in range(len(self.prototypes))]
-            )
-        baselines = {
-            "zero": self._baselines("zero"),
-            "blur": self._baselines("blur"),
-            "mean": self._baselines("mean", value=list(self.plan.mean_color)),
-        }
+    def _removals(self, explained: Explained, prototypes: list[int]) -> Mapping[str, Any]:
+        def ranks(same: bool) -> Tensor:
+            numbered = enumerate(prototypes)
+            return torch.stack([self._ranks(explained, index, p, same=same) for index, p in numbered])
+
+        alike = ranks(same=True)
+        own = alike if explained.regions is not None else ranks(same=False)
+        rows = torch.tensor([self.prototypes.index(p) for p in prototypes], device=self.images.device)
 
         def curves(ranks: Tensor, baseline: str, insertion: bool = False) -> np.ndarray:
             return removal_curves(
-                selected_distances(self.model, self.prototypes),
-                self.images,
+                selected_distances(self.model, prototypes),
+                self.images[rows],
                 ranks,
-                torch.arange(len(self.prototypes)),
-                baselines[baseline],
+                torch.arange(len(prototypes)),
+                self._baselines[baseline][rows],
                 steps=self.plan.steps,
                 insertion=insertion,
-                memory=options.memory,
-                autocast=options.autocast,
+                batch_size=self.options.batch_size,
+                autocast=self.options.autocast,
             ).numpy()
 
-        found = {kind: curves(alike, kind) for kind in baselines}
+        found = {kind: curves(alike, kind) for kind in self._baselines}
         found["insertion"] = curves(alike, "zero", insertion=True)
         found["own"] = found["zero"] if own is alike else curves(own, "zero")
         return found
 
-    def _ranks(self, index: int, explained: Explained, *, same: bool) -> Tensor:
-        generator = torch.Generator().manual_seed(self.plan.options.seed + self.prototypes[index])
+    @cached_property
+    def _baselines(self) -> dict[str, Tensor]:
+        """What stands for removed pixels, (n, C, H, W)."""
+        options: dict[str, dict[str, Any]] = {
+            "zero": {},
+            "blur": {},
+            "mean": {"value": list(self.plan.mean_color)},
+        }
+        return {
+            name: torch.stack([make_baseline(name, image, **more)[0] for image in self.images])
+            for name, more in options.items()
+        }
+
+    def _ranks(self, explained: Explained, index: int, prototype: int, *, same: bool) -> Tensor:
+        generator = torch.Generator().manual_seed(self.plan.options.seed + prototype)
         regions = self.plan.options.players if same else explained.regions
         return removal_ranks(explained.maps[index].to(self.images.device), regions, generator)
 
-    def _baselines(self, name: str, **more: Any) -> Tensor:
-        return torch.stack([make_baseline(name, image, **more)[0] for image in self.images])
+    def _agreement(self, explained: Explained, prototypes: list[int], truth: Truth) -> dict[str, Tensor]:
+        """(n,) each, NaN for prototypes whose true values were not computed."""
+        known = prototypes_of(self.subjects_of(TRUTH))
+        both = [p for p in prototypes if p in known]
+        rows = torch.tensor([prototypes.index(p) for p in both], dtype=torch.long)
+        true = -truth.values[[known.index(p) for p in both]]
+        near = agreement(explained.values(self.plan.options.players)[rows], true)
+        found = {"pearson": near.pearson, "spearman": near.spearman}
+        if explained.shares:
+            found["relative_error"] = near.relative_error
+        nowhere = torch.full((len(prototypes),), torch.nan, dtype=torch.float64)
+        return {name: nowhere.index_copy(0, rows, values) for name, values in found.items()}
 
-    def _agreement(self, explained: Explained, truth: Truth) -> dict[str, Tensor]:
-        found = agreement(explained.values(self.plan.options.players), -truth.values)
-        scaled = {"relative_error": found.relative_error} if explained.shares else {}
-        return {"pearson": found.pearson, "spearman": found.spearman, **scaled}
-
-    def _inside(self, maps: Tensor) -> Tensor:
-        masks = [subject.foreground for subject in self.subjects for _ in subject.prototypes]
-        nothing = torch.tensor([torch.nan], dtype=torch.float64)
-        shares = [
-            nothing if mask is None else share_inside(one[None], mask)
-            for one, mask in zip(maps, masks, strict=True)
-        ]
-        return torch.cat(shares)
-
-    def _checks(self, name: str) -> dict[str, Any]:
-        """Axioms and sanity checks, on the first few subjects and a coarse grid."""
-        records = []
-        for subject in self.subjects[: self.plan.checked]:
-            self.step(f"{name}: axioms and sanity checks")
-            settings = {"what": "checks", **self.plan.of_explainer(name), **_of(subject)}
-            file = f"{name}/checks-{subject.prototypes[0]}"
-            records.append(self.store.once(file, settings, partial(self._check, name, subject)))
-        return {
-            "axioms": [_axioms(record) for record in records],
-            "randomization": torch.tensor([float(r["randomization"]) for r in records]),
-            "stability": torch.tensor([float(r["stability"]) for r in records]),
-        }
-
-    def _check(self, name: str, subject: Subject) -> Mapping[str, Any]:
-        explainer, options = EXPLAINERS[name], on_grid(self.plan.options, subject.image)
-        pair = (subject.prototypes[0], subject.others[0])
-        own = explainer(self.model, subject.image, pair[:1], options)
-        checks = check_axioms(explainer, self.model, subject.image, pair, options, own=own)
-        arguments = (explainer, self.model, subject.image, pair[:1], options)
-        return {
-            "axiom": [c.axiom for c in checks],
-            "violation": [c.violation for c in checks],
-            "allowed": [c.allowed for c in checks],
-            "note": [c.note for c in checks],
-            "randomization": float(randomization(*arguments, own=own, seed=options.seed)[0]),
-            "stability": float(stability(*arguments, own=own, seed=options.seed)[0]),
-        }
-
-    def _quantus(self, name: str, maps: Tensor) -> dict[str, Tensor]:
-        settings = {"what": "quantus", "prototypes": self.prototypes, **self.plan.of_explainer(name)}
+    def _quantus(self, name: str, maps: Tensor, prototypes: list[int]) -> dict[str, Tensor]:
+        settings = {"what": "quantus", "prototypes": prototypes, **self.plan.of_explainer(name)}
+        images = self.images[[self.prototypes.index(p) for p in prototypes]]
         seed = self.plan.options.seed
         record = self.store.once(
             f"{name}/quantus",
             settings,
-            lambda: quantus_scores(self.model, self.images, self.prototypes, maps, seed=seed),
+            lambda: quantus_scores(self.model, images, prototypes, maps, seed=seed),
         )
         return {metric: torch.from_numpy(values) for metric, values in record.items()}
+
+
+def _file(name: str, subject: Subject) -> str:
+    return f"{name}/prototype-{'-'.join(map(str, subject.prototypes))}"
 
 
 def _of(subject: Subject) -> dict[str, Any]:
@@ -250,9 +243,14 @@ def _missing() -> Mapping[str, Any]:
     raise LookupError("maps of an explainer that was not measured")
 
 
-def _axioms(record: Record) -> list[AxiomCheck]:
-    columns = (record[name].tolist() for name in ("axiom", "violation", "allowed", "note"))
-    return [AxiomCheck(*fields) for fields in zip(*columns, strict=True)]
+def _inside(maps: Tensor, subjects: Sequence[Subject]) -> Tensor:
+    masks = [subject.foreground for subject in subjects for _ in subject.prototypes]
+    nothing = torch.tensor([torch.nan], dtype=torch.float64)
+    shares = [
+        nothing if mask is None else share_inside(one[None], mask)
+        for one, mask in zip(maps, masks, strict=True)
+    ]
+    return torch.cat(shares)
 
 
 def _gap(maps: Tensor, curves: Tensor) -> Tensor:

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench import Bench, Plan, Step
+from protopfaith.evaluation.bench import Bench, Step
 from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options
 from protopfaith.evaluation.figures import curves_figure, examples_figure, scores_figure
 from protopfaith.evaluation.page import render
+from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.sanity import prototype_health
 from protopfaith.evaluation.store import Store
-from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects
+from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects, prototypes_of
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
 from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
 from protopfaith.training import Run
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SAMPLE = 512  # training images for the mean color and the variation of distances
 USUAL = {
     "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096, "sizes": 4, "checked": 2},
     "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "sizes": 8, "checked": 8},
 }
-VERSION = 1  # of what is computed: another one computes anew
+VERSION = 2  # of what is computed: another one computes anew
 
 
 def faithfulness(
@@ -40,6 +44,7 @@ def faithfulness(
     *,
     prototypes: int | Sequence[int] | None = 8,
     explainers: Sequence[str] | None = None,
+    limits: Mapping[str, int] | None = None,
     seed: int = 0,
     steps: int | None = None,
     window: int | None = None,
@@ -50,6 +55,7 @@ def faithfulness(
     quantus: bool = False,
     device: torch.device | str = "cpu",
     memory: int | None = None,
+    moment_batch: int | None = None,
     autocast: torch.dtype | None = None,
     progress: bool = True,
 ) -> Faithfulness:
@@ -63,6 +69,8 @@ def faithfulness(
         out_folder: for page, figures, CSV and results; ``faithfulness`` in the run's folder by default
         prototypes: how many, drawn at random among distinct ones; their indices; None for all
         explainers: names of :data:`EXPLAINERS`; all but those that test the metrics by default
+        limits: prototypes at most, the first ones drawn, for what costs too much on all of them, such as
+            ``{"dasp": 20, "truth": 20}``. Tables then also compare all explainers on those they share
         steps: T, the steps of a removal curve; 50, or 100 on a GPU
         window: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
@@ -71,7 +79,10 @@ def faithfulness(
         checked: images for axioms and sanity checks; 2, or 8 on a GPU
         quantus: adds metrics of the Quantus library
         memory: bytes that a batch may take
-        autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU
+        moment_batch: images in a moment pass (DASP, moment path); as many as memory allows by default, which
+            is measured for every image
+        autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU; moment propagation, gradients
+            and axioms stay in full precision
     """
     run = run if isinstance(run, Run) else Run(run)
     usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
@@ -79,22 +90,33 @@ def faithfulness(
     sizes, checked = sizes or usual["sizes"], checked or usual["checked"]
     truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
     names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
-    for name in names:
-        EXPLAINERS[name]  # an unknown name is told before the work starts
+    limits = dict(limits or {})
+    _check_names(names, limits)
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
-    model, data, preprocessing = run.model(device), run.data(), run.preprocessing()
+    # Channels last: the same numbers, but faster.
+    model = run.model(device).to(memory_format=torch.channels_last)
+    data, preprocessing = run.data(), run.preprocessing()
     chosen = choose_prototypes(model, prototypes, seed)
     subjects = find_subjects(model, data, chosen, preprocessing)
     players = Players.windows(subjects[0].image.shape[-2:], window or default_window(subjects[0].image))
-    options = Options(players, budget=budget, sizes=sizes, seed=seed, memory=memory, autocast=autocast)
+    options = Options(
+        players,
+        budget=budget,
+        sizes=sizes,
+        seed=seed,
+        memory=memory,
+        moment_batch=moment_batch,
+        autocast=autocast,
+    )
     sample = _sample(data.train, preprocessing, model.prototypes.device)
     color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)
-    plan = Plan(options, steps, truth_budget, checked, tuple(round(c, 4) for c in color.tolist()), quantus)
+    mean_color = tuple(round(c, 4) for c in color.tolist())
+    plan = Plan(options, steps, truth_budget, checked, mean_color, quantus, limits)
     store = Store(folder / "results", {"model": sha256(run.model_path), "version": VERSION})
 
     with _progress(progress) as (begin, step):
-        bench = Bench(model, subjects, plan, store, step)
-        begin(len(subjects) * bool(truth_budget) + len(names) * bench.steps_of())
+        bench = Bench(model, subjects, chosen, plan=plan, store=store, step=step)
+        begin(sum(map(bench.steps_of, [*names, *([TRUTH] if truth_budget else [])])))
         truth = bench.truth() if truth_budget else None
         results, skipped = _results(bench, names, truth)
     found = Faithfulness(
@@ -107,6 +129,7 @@ def faithfulness(
         results=results,
         skipped=skipped,
         truth=truth,
+        truth_prototypes=tuple(prototypes_of(bench.subjects_of(TRUTH))) if truth is not None else (),
         object_share=_object_share(subjects),
         health=prototype_health(model, sample),
         settings=_settings(run, plan, device),
@@ -119,6 +142,15 @@ def default_window(image: Tensor) -> int:
     """16 pixels, or an eighth of a small image's side."""
     side = min(image.shape[-2:])
     return 16 if side >= 160 else max(side // 8, 1)
+
+
+def _check_names(names: Sequence[str], limits: Mapping[str, int]) -> None:
+    """What is misspelt is told before the work starts."""
+    for name in [*names, *(set(limits) - {TRUTH})]:
+        EXPLAINERS[name]
+    for name, limit in limits.items():
+        if limit < 1:
+            raise ProtoPFaithError(f"The limit of {name} is {limit} prototypes; give at least one.")
 
 
 def _results(
@@ -158,6 +190,7 @@ def _settings(run: Run, plan: Plan, device: torch.device | str) -> dict[str, Any
         "steps": plan.steps,
         "truth_budget": plan.truth_budget,
         "checked": plan.checked,
+        "limits": dict(plan.limits),
         "mean_color": plan.mean_color,
         **decisive,
     }
@@ -165,25 +198,38 @@ def _settings(run: Run, plan: Plan, device: torch.device | str) -> dict[str, Any
 
 def _write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> None:
     """CSV, figures and the page."""
-    pixels = [subject.pixels for subject in bench.subjects for _ in subject.prototypes]
-    classes = [model.class_names[int(model.prototype_classes[p])] for p in bench.prototypes]
-    captions = [f"prototype {p}\n{name}" for p, name in zip(bench.prototypes, classes, strict=True)]
-    maps = {result.name: bench.maps(result.name) for result in found.results}
+    common = found.common
     figures = {
-        "Scores": scores_figure(found),
-        "Removal curves": curves_figure(found),
-        "Maps of the source images": examples_figure(pixels, maps, captions),
+        "scores": ("Scores", scores_figure(found)),
+        "curves": ("Removal curves", curves_figure(found)),
+        "examples": ("Maps of the source images", _examples(common or found, bench, model)),
     }
-    for name, figure in zip(("scores", "curves", "examples"), figures.values(), strict=True):
+    frames = {"explainers": found.frame(), "prototypes": found.prototypes_frame()}
+    if common is not None:
+        shared = f"Removal curves on the {len(common.prototypes)} prototypes in common"
+        figures["curves_common"] = (shared, curves_figure(common))
+        frames["explainers_common"] = common.frame()
+    for name, (_, figure) in figures.items():
         with atomic(found.folder / f"{name}.png") as partial:
             figure.savefig(partial, format="png")
-    for name, frame in (("explainers", found.frame()), ("prototypes", found.prototypes_frame())):
+    for name, frame in frames.items():
         with atomic(found.folder / f"{name}.csv") as partial:
-            frame.to_csv(partial, index=name == "explainers")
+            frame.to_csv(partial, index=name != "prototypes")
     with atomic(found.folder / "settings.json") as partial:
         partial.write_text(json.dumps(found.settings, indent=1, default=str), encoding="utf-8")
     with atomic(found.page) as partial:
-        partial.write_text(render(found, figures, title), encoding="utf-8")
+        partial.write_text(render(found, dict(figures.values()), title), encoding="utf-8")
+
+
+def _examples(found: Faithfulness, bench: Bench, model: ProtoPNet) -> Figure:
+    pixels = {p: subject.pixels for subject in bench.subjects for p in subject.prototypes}
+    names = {p: model.class_names[int(model.prototype_classes[p])] for p in found.prototypes}
+    maps = {}
+    for result in found.results:
+        known = bench.maps(result.name)
+        maps[result.name] = torch.stack([known[p] for p in found.prototypes])
+    captions = [f"prototype {p}\n{name}" for p, name in names.items()]
+    return examples_figure([pixels[p] for p in found.prototypes], maps, captions)
 
 
 @contextmanager

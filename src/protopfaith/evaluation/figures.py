@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,9 @@ def curves_figure(found: Faithfulness) -> Figure:
             share = torch.linspace(0, 100, len(mean))
             width = 2.6 if result.name == "ours" else 1.4
             order = 3 if result.name == "ours" else 2
-            axes.plot(share, mean, dashes, color=color, linewidth=width, label=result.name, zorder=order)
+            axes.plot(
+                share, mean, dashes, color=color, linewidth=width, label=_label(found, result), zorder=order
+            )
         axes.set_title(f"Pixels {title}", fontsize=10, loc="left")
         axes.set(xlabel="% of pixels", ylabel="mean distance s", xlim=(0, 100))
         axes.set_ylim(bottom=0)
@@ -76,7 +78,8 @@ def scores_figure(found: Faithfulness) -> Figure:
     places = np.arange(rows)[::-1]
     for axes, (name, title) in zip(panels, columns, strict=True):
         values = [result.per_prototype()[name] for result in found.results]
-        means = [float(v.nanmean()) for v in values]
+        values = [v[~v.isnan()] for v in values]
+        means = [float(v.mean()) for v in values]
         errors = [float(v.std(correction=0)) / max(len(v) - 1, 1) ** 0.5 for v in values]
         colors = [STYLES.get(result.name, ("#444444", ""))[0] for result in found.results]
         axes.barh(places, means, xerr=errors, color=colors, height=0.65, error_kw={"linewidth": 1})
@@ -89,7 +92,7 @@ def scores_figure(found: Faithfulness) -> Figure:
             axes.set_xlim(right=1)
         else:
             axes.invert_xaxis()
-    panels[0].set_yticks(places, [result.name for result in found.results])
+    panels[0].set_yticks(places, [_label(found, result) for result in found.results])
     return figure
 
 
@@ -112,6 +115,11 @@ def examples_figure(
             limit = max(float(np.quantile(np.abs(one), 0.995)), 1e-30)
             axes.imshow(one, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.75)
     return figure
+
+
+def _label(found: Faithfulness, result: ExplainerResult) -> str:
+    n = len(result.prototypes)
+    return result.name if n == len(found.prototypes) else f"{result.name} (n={n})"
 
 
 def _show(axes: Any, picture: np.ndarray, title: str, alpha: float = 1.0) -> None:

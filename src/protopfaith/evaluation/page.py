@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from protopfaith.evaluation.axioms import AXIOMS
 from protopfaith.evaluation.explainers import EXPLAINERS
-from protopfaith.evaluation.summary import METRICS, SANITY, Faithfulness, Metric, axiom_text, mark
+from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.tables import METRICS, SANITY, Metric, axiom_text, metric_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ def render(found: Faithfulness, figures: Mapping[str, Figure], title: str) -> st
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style>'
         f"<h1>{escape(title)}</h1><h2>How faithful is each explainer?</h2>{_metrics(found, METRICS)}{remarks}"
-        f"{images}<h2>Axioms</h2>"
+        f"{_common(found)}{images}<h2>Axioms</h2>"
         '<p class="note">The violation as a share of the largest value (of the total, for completeness); '
         "it passes up to 1%, or (±) within four standard errors where an explainer knows them. Linearity "
         "under log similarity is expected to fail: it shows why the network uses distances themselves.</p>"
@@ -59,13 +60,20 @@ def render(found: Faithfulness, figures: Mapping[str, Figure], title: str) -> st
 
 
 def _metrics(found: Faithfulness, metrics: tuple[Metric, ...]) -> str:
-    rows = {result.name: found.row(result) for result in found.results}
-    shown = [m for m in metrics if any(m.name in row for row in rows.values())]
-    lines = []
-    for name, row in rows.items():
-        cells = [mark(metric, row, rows.values()) for metric in shown]
-        lines.append([(name, "")] + [(text, "best" if best else "") for text, best in cells])
+    shown, rows = metric_cells(found, metrics)
+    lines = [
+        [(label, ""), *((text, "best" if best else "") for text, best in cells)]
+        for label, cells in rows.items()
+    ]
     return _table(["explainer", *(metric.title for metric in shown)], lines)
+
+
+def _common(found: Faithfulness) -> str:
+    common = found.common
+    if common is None:
+        return ""
+    title = f"On the {len(common.prototypes)} prototypes that all explainers have in common"
+    return f"<h2>{title}</h2>{_metrics(common, METRICS)}"
 
 
 def _axioms(found: Faithfulness) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,20 @@ class Combined:
 
     def distance_maps(self, x: Tensor) -> Tensor:
         return conv2d(self.similarity(self.model.distance_maps(x)), self.weights[:, :, None, None])
+
+
+def narrowed(model: ProtoPNet, prototypes: Sequence[int]) -> ProtoPNet:
+    """The network with some of its prototypes alone, in that order: the others cost time, and there may be
+    thousands. Encoder and Z are not copied."""
+    shared = {id(part): part for part in (model.encoder, model.features)}
+    other = copy.deepcopy(model, shared)
+    chosen = torch.tensor(list(prototypes), device=model.prototypes.device)
+    other.prototypes = nn.Parameter(model.prototypes.detach()[chosen])
+    other.prototype_classes = model.prototype_classes[chosen]
+    other.classifier.in_features = len(chosen)
+    other.classifier.weight = nn.Parameter(model.classifier.weight.detach()[:, chosen])
+    other.sources = [model.sources[index] for index in prototypes]
+    return other
 
 
 def rewritten(model: ProtoPNet) -> ProtoPNet:

@@ -38,16 +38,17 @@ def randomization(
     options: Options,
     *,
     own: Explained | None = None,
+    other: ProtoPNet | None = None,
     seed: int = 0,
 ) -> Tensor:
     """Rank correlation between the explanation and that of the network with shuffled weights, (outputs,).
 
     Near zero is right: an explanation that stays when the weights are gone does not explain them (Adebayo et
-    al., 2018). ``own`` is the explanation, where it is known already.
+    al., 2018). ``own`` is the explanation and ``other`` the shuffled network, where they are known already.
     """
     own = own or explainer(model, image, prototypes, options)
-    other = explainer(shuffled(model, seed), image, prototypes, options).values(options.players)
-    return spearman(own.values(options.players), other)
+    without = explainer(other or shuffled(model, seed), image, prototypes, options)
+    return spearman(own.values(options.players), without.values(options.players))
 
 
 def stability(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,6 +67,18 @@ def find_subjects(
         images, index = sources.find(source, prototype)
         by_image.setdefault((id(images), index), (images, index, []))[2].append(prototype)
     return [_subject(model, *found, preprocessing) for found in by_image.values()]
+
+
+def prototypes_of(subjects: Sequence[Subject]) -> list[int]:
+    """All prototypes, image after image."""
+    return [prototype for subject in subjects for prototype in subject.prototypes]
+
+
+def with_prototypes(subjects: Sequence[Subject], prototypes: Sequence[int]) -> list[Subject]:
+    """The images of these prototypes, with them alone."""
+    wanted = set(prototypes)
+    kept = [(s, tuple(p for p in s.prototypes if p in wanted)) for s in subjects]
+    return [replace(subject, prototypes=some) for subject, some in kept if some]
 
 
 def _subject(

@@ -1,76 +1,37 @@
-"""What came out for every explainer, as tables and CSV."""
+"""What came out for every explainer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 from torch import Tensor
 
 from protopfaith.evaluation.agreement import Truth
 from protopfaith.evaluation.aopc import aopc, insertion_score, paper_aopc
-from protopfaith.evaluation.axioms import TOLERANCE, AxiomCheck
+from protopfaith.evaluation.axioms import AxiomCheck
 from protopfaith.evaluation.sanity import PrototypeHealth
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Group
 
 EARLY = 0.2  # the share of the image whose removal tells most
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A column: its name in the CSV, its title, which end is better, and how it is written."""
-
-    name: str
-    title: str
-    better: str | None = None  # "low", "high" or, for neither, None
-    form: str = ".3f"
-
-
-METRICS = (
-    Metric("aopc_20", "AOPC\n20%", "low"),
-    Metric("aopc_100", "AOPC\n100%", "low"),
-    Metric("aopc_paper", "AOPC\npaper's", "low"),
-    Metric("aopc_20_own", "own\nunits 20%", "low"),
-    Metric("aopc_100_own", "own\nunits 100%", "low"),
-    Metric("insertion", "insertion", "low"),
-    Metric("aopc_20_blur", "blur\n20%", "low"),
-    Metric("aopc_20_mean", "mean\n20%", "low"),
-    Metric("pearson", "Pearson", "high"),
-    Metric("spearman", "Spearman", "high"),
-    Metric("relative_error", "relative\nerror", "low", ".2f"),
-    Metric("completeness_gap", "completeness\ngap", "low", ".1%"),
-    Metric("seconds", "seconds\nan image", None, ".3g"),
-)
-SANITY = (
-    Metric("randomization", "weights\nshuffled", None, ".2f"),
-    Metric("stability", "noise\nadded", "high", ".2f"),
-    Metric("inside", "inside\nobject", "high", ".0%"),
-)
-# For the terminal: tables that fit into 80 columns.
-TABLES = {
-    "Removal of the most important regions": METRICS[:5],
-    "Other removals": METRICS[5:8],
-    "Truth": METRICS[8:],
-    "Sanity": SANITY,
-}
-
-
 @dataclass(frozen=True, eq=False)
 class ExplainerResult:
-    """One explainer on all chosen prototypes. ``curves``: kind of removal to (n, T + 1); the rest is (n,)."""
+    """One explainer on its prototypes. ``curves``: kind of removal to (n, T + 1); the rest is (n,)."""
 
     name: str
+    prototypes: tuple[int, ...]
     curves: dict[str, Tensor]
-    agreement: dict[str, Tensor]  # pearson, spearman, relative_error; empty without a truth
+    agreement: dict[str, Tensor]
+    """pearson, spearman, relative_error; NaN where the truth is not known, empty without any."""
     completeness_gap: Tensor
     seconds: Tensor
     inside: Tensor
@@ -99,6 +60,24 @@ class ExplainerResult:
             **self.quantus,
         }
 
+    def only(self, prototypes: Sequence[int]) -> ExplainerResult:
+        """The same on some of the prototypes; axioms and sanity checks (on other images) stay."""
+        rows = [row for row, p in enumerate(self.prototypes) if p in set(prototypes)]
+
+        def some(values: dict[str, Tensor]) -> dict[str, Tensor]:
+            return {name: value[rows] for name, value in values.items()}
+
+        return replace(
+            self,
+            prototypes=tuple(self.prototypes[row] for row in rows),
+            curves=some(self.curves),
+            agreement=some(self.agreement),
+            completeness_gap=self.completeness_gap[rows],
+            seconds=self.seconds[rows],
+            inside=self.inside[rows],
+            quantus=some(self.quantus),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
@@ -114,7 +93,9 @@ class Faithfulness:
     skipped: dict[str, str]
     """Explainers that could not run, and why."""
     truth: Truth | None
-    """The true Shapley values of the prototypes, if they were asked for."""
+    """The true Shapley values, if they were asked for."""
+    truth_prototypes: tuple[int, ...]
+    """Whose they are."""
     object_share: float
     """The object's mean share of the pixels: what a map without preference has inside; NaN if not known."""
     health: PrototypeHealth
@@ -124,10 +105,37 @@ class Faithfulness:
     def page(self) -> Path:
         return self.folder / "index.html"
 
+    def only(self, prototypes: Sequence[int]) -> Faithfulness:
+        """The same on some of the prototypes; nothing is computed anew."""
+        wanted = set(prototypes)
+        known = [row for row, p in enumerate(self.truth_prototypes) if p in wanted]
+        truth = self.truth
+        if truth is not None:
+            truth = replace(truth, halves=truth.halves[:, known]) if known else None
+        return replace(
+            self,
+            prototypes=tuple(p for p in self.prototypes if p in wanted),
+            results=tuple(result.only(prototypes) for result in self.results),
+            truth=truth,
+            truth_prototypes=tuple(self.truth_prototypes[row] for row in known),
+        )
+
+    @property
+    def common(self) -> Faithfulness | None:
+        """On the prototypes that all explainers were judged on; None where those are all."""
+        shared = set(self.prototypes).intersection(*(result.prototypes for result in self.results))
+        return None if len(shared) in {0, len(self.prototypes)} else self.only(sorted(shared))
+
     def row(self, result: ExplainerResult) -> dict[str, float]:
-        """Means over prototypes of every metric of one explainer."""
-        row = {name: _mean(values) for name, values in result.per_prototype().items()}
-        row["aopc_paper"] = paper_aopc(result.curves["zero"], self.classes, self.prototypes_per_class)
+        """Means over prototypes of every metric of one explainer, and the number n of those prototypes.
+
+        The paper's AOPC grows with n, so there is none for an explainer that was judged on fewer.
+        """
+        row: dict[str, float] = {"n": len(result.prototypes)}
+        row |= {name: _mean(values) for name, values in result.per_prototype().items()}
+        whole = len(result.prototypes) == len(self.prototypes)
+        paper = paper_aopc(result.curves["zero"], self.classes, self.prototypes_per_class)
+        row["aopc_paper"] = paper if whole else math.nan
         row["seconds"] = float(result.seconds.median())  # the first one also waits for imports
         row |= {"randomization": _mean(result.randomization), "stability": _mean(result.stability)}
         row["axioms_passed"] = sum(check.passed is True for check in result.axioms)
@@ -147,14 +155,14 @@ class Faithfulness:
         frames = []
         for result in self.results:
             columns = {name: values.tolist() for name, values in result.per_prototype().items()}
-            frames.append(pd.DataFrame({"explainer": result.name, "prototype": self.prototypes, **columns}))
+            frames.append(pd.DataFrame({"explainer": result.name, "prototype": result.prototypes, **columns}))
         return pd.concat(frames, ignore_index=True)
 
     def table(self) -> Group:
         """For the terminal."""
-        tables = [self._metrics_table(title, metrics) for title, metrics in TABLES.items()]
-        parts: list[Any] = [*tables, self._axioms_table(), *map(Text, self.remarks())]
-        return Group(*parts)
+        from protopfaith.evaluation.tables import terminal_tables
+
+        return terminal_tables(self)
 
     def remarks(self) -> list[str]:
         """Sentences that belong to the tables."""
@@ -165,10 +173,17 @@ class Faithfulness:
             f"the same regions ({self.players}); own units: the map's own resolution. The paper's normalizer "
             "is 1/(C + K + T - 1).",
         ]
+        fewer = [f"{r.name} ({len(r.prototypes)})" for r in self.results if len(r.prototypes) < n]
+        if fewer:
+            said.append(
+                f"Judged on fewer prototypes: {', '.join(fewer)}. Compare them with the others on the "
+                "prototypes that all have in common."
+            )
         if self.truth is not None:
             said.append(
-                f"Pearson, Spearman and error are against true Shapley values ({self.truth.evaluations:,} "
-                f"evaluations an image), whose own reliability is {_mean(self.truth.reliability):.3f}; the "
+                "Pearson, Spearman and error are against the true Shapley values of "
+                f"{len(self.truth_prototypes)} prototypes ({self.truth.evaluations:,} evaluations an image), "
+                f"whose own reliability is {_mean(self.truth.reliability):.3f}; the "
                 f"rank correlation between its halves is {_mean(self.truth.rank_reliability):.3f}, as the "
                 "order of players that hardly matter is noise."
             )
@@ -177,51 +192,6 @@ class Faithfulness:
         said.append(health_sentence(self.health))
         said += [f"{name} was left out: {why}" for name, why in self.skipped.items()]
         return said
-
-    def _metrics_table(self, title: str, metrics: Sequence[Metric]) -> Table:
-        rows = {result.name: self.row(result) for result in self.results}
-        table = Table(title=title, title_justify="left")
-        table.add_column("explainer", no_wrap=True)
-        metrics = [m for m in metrics if any(m.name in row for row in rows.values())]
-        for metric in metrics:
-            table.add_column(metric.title, justify="right")
-        for name, row in rows.items():
-            cells = [mark(metric, row, rows.values()) for metric in metrics]
-            table.add_row(name, *(f"[bold green]{text}[/]" if best else text for text, best in cells))
-        return table
-
-    def _axioms_table(self) -> Table:
-        table = Table(
-            title="Axioms: violation as a share of the largest value (±: within sampling errors)",
-            title_justify="left",
-        )
-        table.add_column("explainer")
-        for check in self.results[0].axioms if self.results else ():
-            table.add_column(check.axiom, justify="right")
-        for result in self.results:
-            colors = {True: "green", False: "red", None: "dim"}
-            table.add_row(result.name, *(f"[{colors[c.passed]}]{axiom_text(c)}[/]" for c in result.axioms))
-        return table
-
-
-def mark(metric: Metric, row: dict[str, float], rows: Any) -> tuple[str, bool]:
-    """The text of a cell, and whether it is the best of its column."""
-    value = row.get(metric.name, math.nan)
-    if math.isnan(value):
-        return "-", False
-    known = [r[metric.name] for r in rows if not math.isnan(r.get(metric.name, math.nan))]
-    best = {"low": min, "high": max}.get(metric.better or "")
-    text = f"{value:.0e}" if metric.form.endswith("%") and value >= 100 else format(value, metric.form)
-    return text, best is not None and len(known) > 1 and value == best(known)
-
-
-def axiom_text(check: AxiomCheck) -> str:
-    if check.passed is None:
-        return "n/a"
-    size = check.violation
-    text = "0" if size == 0 else f"{size:.3f}" if 1e-3 <= size < 100 else f"{size:.0e}"
-    verdict = "fail" if not check.passed else "pass" if size <= TOLERANCE else "pass ±"
-    return f"{verdict} {text}"
 
 
 def health_sentence(health: PrototypeHealth) -> str:

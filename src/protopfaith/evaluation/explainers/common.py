@@ -55,7 +55,12 @@ class Options:
     """SmoothGrad's standard deviation, as a share of the image's range."""
     seed: int = 0
     memory: int | None = None
+    """Bytes that a batch may take."""
     autocast: torch.dtype | None = None
+    batch_size: int | None = None
+    """Images in a plain forward pass; as many as memory allows by default, measured for every game."""
+    moment_batch: int | None = None
+    """The same for moment passes, which need some ten times the memory."""
 
 
 @dataclass(frozen=True, eq=False)

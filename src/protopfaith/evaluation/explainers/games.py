@@ -21,15 +21,19 @@ from protopfaith.shapley import Attribution, Game, estimate
 MOMENTS = ("dasp", "moment_path")
 
 
-def game_of(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Game:
-    """The game of some prototypes' distances on one image."""
+def game_of(
+    model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, *, check: bool = False
+) -> Game:
+    """The game of some prototypes' distances on one image; ``check``: that it is the same at every call."""
     return Game(
         selected_distances(model, prototypes),
         image,
         options.players,
         options.baseline,
+        batch_size=options.batch_size,
         memory=options.memory,
         autocast=options.autocast,
+        check=check,
     )
 
 
@@ -44,6 +48,7 @@ def _played(
 ) -> Explained:
     if method in MOMENTS:  # variances do not survive half precision
         options = replace(options, autocast=None)
+        more["batch_size"] = options.moment_batch
     game = game_of(model, image, prototypes, options)
     found = estimate(game, method, budget=options.budget, seed=options.seed, **more)
     if bool(found.values.isnan().any()):

@@ -22,7 +22,7 @@ from protopfaith.evaluation.explainers.common import (
 )
 from protopfaith.shapley import make_baseline
 
-AT_ONCE = 16  # images with gradients in memory; activations are kept for the way back
+AT_ONCE = {"cpu": 16, "gpu": 32}  # images with gradients in memory; activations are kept for the way back
 
 
 def _captum() -> Any:
@@ -47,7 +47,11 @@ def integrated_gradients(
 
     def attribute(target: int) -> Tensor:
         return method.attribute(
-            image[None], baseline, target=target, n_steps=options.path_steps, internal_batch_size=AT_ONCE
+            image[None],
+            baseline,
+            target=target,
+            n_steps=options.path_steps,
+            internal_batch_size=_at_once(image),
         )
 
     return _shares(attribute, prototypes, options)
@@ -89,13 +93,17 @@ def smoothgrad(model: Explainable, image: Tensor, prototypes: Sequence[int], opt
             image[None],
             nt_type="smoothgrad",
             nt_samples=options.samples,
-            nt_samples_batch_size=AT_ONCE,
+            nt_samples_batch_size=_at_once(image),
             stdevs=deviation,
             target=target,
             abs=False,
         )
 
     return _sizes(attribute, prototypes, options)
+
+
+def _at_once(image: Tensor) -> int:
+    return AT_ONCE["cpu" if image.device.type == "cpu" else "gpu"]
 
 
 def _baseline(image: Tensor, options: Options) -> Tensor:
