@@ -134,3 +134,114 @@ def test_unknown_explainers_are_told_before_any_work(run, tmp_path) -> None:
     with pytest.raises(ProtoPFaithError, match="no explainer named 'grad_cam'"):
         faithfulness(run, tmp_path / "none", explainers=["grad_cam"])
     assert not (tmp_path / "none").exists()
+
+
+LIMITED = {**SMALL, "prototypes": 3, "explainers": ["ours", "dasp", "random"]}
+
+
+@pytest.fixture(scope="module")
+def limited(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("limited")
+    return faithfulness(run, folder, **LIMITED, limits={"dasp": 2, "truth": 1})
+
+
+def test_costly_explainers_can_be_judged_on_fewer_prototypes(limited) -> None:
+    ours, dasp, random = limited.results
+    assert len(ours.prototypes) == len(random.prototypes) == 3
+    assert len(dasp.prototypes) == len(dasp.curves["zero"]) == 2
+    assert limited.frame()["n"].to_list() == [3, 2, 3]
+    counts = limited.prototypes_frame()["explainer"].value_counts()
+    assert (counts["ours"], counts["dasp"]) == (3, 2)
+
+
+def test_a_sum_over_fewer_prototypes_is_not_set_beside_others(limited) -> None:
+    assert limited.frame()["aopc_paper"].isna().to_list() == [False, True, False]
+    assert limited.common.frame()["aopc_paper"].notna().all()
+    assert any("dasp (2)" in remark for remark in limited.remarks())
+
+
+def test_limits_take_the_prototypes_drawn_first_and_change_no_number(run, limited, tmp_path) -> None:
+    whole = faithfulness(run, tmp_path, **{**LIMITED, "prototypes": 2})
+    assert set(limited.common.prototypes) == set(whole.prototypes)
+    columns = ["n", "aopc_20", "aopc_100", "aopc_paper", "insertion", "completeness_gap", "inside"]
+    pd.testing.assert_frame_equal(limited.common.frame()[columns], whole.frame()[columns], rtol=1e-3)
+
+
+def test_agreement_only_where_the_truth_is_known(limited) -> None:
+    assert len(limited.truth_prototypes) == limited.truth.halves.shape[1] == 1
+    for result in limited.results:
+        rows = (~result.agreement["pearson"].isnan()).nonzero().flatten().tolist()
+        assert tuple(result.prototypes[row] for row in rows) == limited.truth_prototypes
+    assert np.isfinite(limited.frame()["pearson"]).all()
+    assert "values of 1 prototypes" in " ".join(limited.remarks())
+
+
+def test_the_comparison_in_common_is_written_too(limited) -> None:
+    common = pd.read_csv(limited.folder / "explainers_common.csv", index_col="explainer")
+    assert common["n"].to_list() == [2, 2, 2]
+    assert (limited.folder / "curves_common.png").is_file()
+    page = limited.page.read_text(encoding="utf-8")
+    assert "the 2 prototypes that all explainers have in common" in page
+    assert "dasp (n=2)" in page
+
+
+def test_without_limits_nothing_is_compared_twice(found) -> None:
+    assert found.common is None
+    assert not (found.folder / "explainers_common.csv").exists()
+
+
+def test_some_prototypes_of_a_result(limited) -> None:
+    chosen = limited.common.prototypes[:1]
+    one = limited.only(chosen)
+    for result, before in zip(one.results, limited.results, strict=True):
+        row = before.prototypes.index(chosen[0])
+        assert result.prototypes == chosen
+        assert torch.equal(result.curves["zero"][0], before.curves["zero"][row])
+        assert torch.equal(result.seconds[0], before.seconds[row])
+
+
+@pytest.mark.parametrize("result", ["found", "limited"])
+def test_every_table_fits_into_80_columns(result, request) -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(request.getfixturevalue(result).table())
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    axioms = text[text.index("Axioms:") :]
+    assert re.search(r"(pass|fail) ±?[\d.]+", axioms)
+    assert "sensitivity" in axioms
+
+
+def test_who_has_fewer_prototypes_is_never_the_best(limited) -> None:
+    from protopfaith.evaluation.tables import METRICS, metric_cells
+
+    cells = metric_cells(limited, METRICS)[1]
+    assert not any(best for _, best in cells["dasp (n=2)"])
+    assert any(best for _, best in cells["ours"])
+
+
+def test_limits_are_checked_before_any_work(run, tmp_path) -> None:
+    with pytest.raises(ProtoPFaithError, match="no explainer named 'dapp'"):
+        faithfulness(run, tmp_path / "none", limits={"dapp": 2})
+    with pytest.raises(ProtoPFaithError, match="at least one"):
+        faithfulness(run, tmp_path / "none", limits={"dasp": 0})
+    assert not (tmp_path / "none").exists()
+
+
+def test_progress_can_be_told_to_a_function(run, tmp_path) -> None:
+    told: list[str] = []
+    quick = {**SMALL, "truth_budget": 0, "progress": told.append}
+    faithfulness(run, tmp_path, **quick, explainers=["random"])
+    assert "random: curves" in told
+    assert told[-1] == "tables and figures"
+
+
+def test_axioms_stay_in_full_precision(run, tmp_path) -> None:
+    """Networks that are the same function differ by rounding, which bfloat16 makes as large as violations."""
+    quick = {**SMALL, "truth_budget": 0, "explainers": ["ours"]}
+    reduced, full = (
+        faithfulness(run, tmp_path / str(dtype), **quick, autocast=dtype) for dtype in (torch.bfloat16, None)
+    )
+    axioms = [c for c in full.frame() if c.startswith("axiom")]
+    pd.testing.assert_frame_equal(reduced.frame()[axioms], full.frame()[axioms], atol=1e-3)
+    assert not np.array_equal(reduced.results[0].curves["zero"], full.results[0].curves["zero"])

@@ -4,7 +4,15 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
-from protopfaith.evaluation.rewriting import Clamp, Combined, Exchanged, Halves, Masked, rewritten
+from protopfaith.evaluation.rewriting import (
+    Clamp,
+    Combined,
+    Exchanged,
+    Halves,
+    Masked,
+    narrowed,
+    rewritten,
+)
 from protopfaith.network import ProtoPNet
 
 
@@ -60,3 +68,13 @@ def test_combinations_combine(model, image) -> None:
     assert torch.allclose(Combined(model, weights, "log").distances(image[None]), similar @ weights.T)
     maps = torch.einsum("op,bphw->bohw", weights, model.distance_maps(image[None]))
     assert torch.allclose(Combined(model, weights).distance_maps(image[None]), maps, atol=1e-5)
+
+
+def test_fewer_prototypes_have_the_same_distances(model, image) -> None:
+    pixels = torch.stack([image, image.flip(1)])
+    some = narrowed(model, [3, 1])
+    assert torch.allclose(some.distances(pixels), model.distances(pixels)[:, [3, 1]], atol=1e-6)
+    assert some.encoder is model.encoder
+    assert some.sources == [model.sources[3], model.sources[1]]
+    assert some(pixels).shape == model(pixels).shape
+    assert len(model.prototypes) == 4

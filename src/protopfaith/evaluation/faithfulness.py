@@ -57,7 +57,7 @@ def faithfulness(
     memory: int | None = None,
     moment_batch: int | None = None,
     autocast: torch.dtype | None = None,
-    progress: bool = True,
+    progress: bool | Step = True,
 ) -> Faithfulness:
     """Judges explainers on a run by AOPC, agreement with true Shapley values, axioms and sanity checks.
 
@@ -83,6 +83,7 @@ def faithfulness(
             is measured for every image
         autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU; moment propagation, gradients
             and axioms stay in full precision
+        progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
     """
     run = run if isinstance(run, Run) else Run(run)
     usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
@@ -119,6 +120,7 @@ def faithfulness(
         begin(sum(map(bench.steps_of, [*names, *([TRUTH] if truth_budget else [])])))
         truth = bench.truth() if truth_budget else None
         results, skipped = _results(bench, names, truth)
+        step("tables and figures")
     found = Faithfulness(
         folder=folder,
         prototypes=tuple(bench.prototypes),
@@ -233,8 +235,11 @@ def _examples(found: Faithfulness, bench: Bench, model: ProtoPNet) -> Figure:
 
 
 @contextmanager
-def _progress(shown: bool) -> Iterator[tuple[Any, Step]]:
+def _progress(shown: bool | Step) -> Iterator[tuple[Any, Step]]:
     """Functions to tell how many steps there will be, and that one begins."""
+    if callable(shown):
+        yield (lambda total: None), shown
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

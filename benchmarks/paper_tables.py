@@ -1,0 +1,331 @@
+"""The paper's tables from our own measurements: every explainer on one trained run.
+
+    python benchmarks/paper_tables.py runs/cub --root data --device cuda --out tables/cub --figures 3
+    python benchmarks/paper_tables.py runs/rsna --root data --device cuda --all --out tables/rsna --figures 3
+    python benchmarks/paper_tables.py runs/cub --root data --device cuda --out tables/cub --no-tables --fine \
+        --limit-seconds 300
+
+Prints Markdown, writes it to tables.md beside CSV, curves, page and figures, and tells what each step cost
+(costs.csv). Results are kept: the same command again, or with more prototypes, only adds. DASP, plain Owen
+sampling and the true values are judged on the first 20 prototypes drawn; a second table holds all
+explainers on those. ``--fine`` is the paper's own setting (2 x 2 windows, 32 sizes) on one image: it stops
+after ``--limit-seconds``, says how far it got, and goes on when called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from case_figures import case_figures
+from fine_dasp import FinePlan, fine_dasp
+from metering import Meter
+from one_by_one import one_by_one
+from paper_numbers import PaperModel, paper_model
+from protopfaith.data import ImageData
+from protopfaith.evaluation import DEFAULT_EXPLAINERS, ExplainerResult, Faithfulness, faithfulness
+from protopfaith.evaluation.aopc import paper_aopc
+from protopfaith.evaluation.faithfulness import default_window
+from protopfaith.evaluation.prediction import classify_set
+from protopfaith.files import atomic
+from protopfaith.training import Run
+
+GIB = 1 << 30
+PRECISIONS = {"none": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+NAMES = {
+    "protopnet": "ProtoPNet's map",
+    "protopnet_crop": "ProtoPNet's crop",
+    "dasp": "DASP (paper)",
+    "moment_path": "moment path",
+    "ours": "**ours**",
+    "owen": "plain Owen sampling",
+    "integrated_gradients": "integrated gradients",
+    "gradient_shap": "GradientShap",
+    "saliency": "saliency",
+    "smoothgrad": "SmoothGrad",
+    "random": "random",
+}
+
+
+class LoadedRun(Run):
+    """A run whose images are loaded once for all steps."""
+
+    @cached_property
+    def _data(self) -> ImageData:
+        return super().data()
+
+    def data(self) -> ImageData:
+        return self._data
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    run, begin = LoadedRun(options.run, options.root), time.perf_counter()
+    options.out.mkdir(parents=True, exist_ok=True)
+    parts = []
+    if options.tables:
+        parts.append(tables(run, options))
+    if options.figures:
+        parts.append(figures(run, options))
+    if options.fine:
+        parts.append(fine(run, options))
+    text = "\n\n".join(parts)
+    print(text)
+    with (options.out / "tables.md").open("a" if not options.tables else "w", encoding="utf-8") as file:
+        file.write(text + "\n\n")
+    print(f"\nWritten to {options.out} in {time.perf_counter() - begin:.0f} s")
+
+
+def tables(run: LoadedRun, options: argparse.Namespace) -> str:
+    """Judges all explainers; the tables in Markdown."""
+    meter = Meter()
+    limits = {
+        "dasp": options.dasp_prototypes,
+        "owen": options.owen_prototypes,
+        "truth": options.truth_prototypes,
+    }
+    with meter.counting():
+        found = faithfulness(
+            run,
+            options.out,
+            prototypes=None if options.all else options.prototypes,
+            explainers=options.explainers.split(",") if options.explainers else DEFAULT_EXPLAINERS,
+            limits={name: limit for name, limit in limits.items() if limit},
+            seed=options.seed,
+            steps=options.steps,
+            window=options.window,
+            budget=options.budget,
+            truth_budget=options.truth,
+            sizes=options.sizes,
+            checked=options.checked,
+            device=options.device,
+            memory=_memory(options),
+            moment_batch=options.moment_batch,
+            autocast=PRECISIONS[options.autocast],
+            progress=_told(meter),
+        )
+        meter.step("test accuracy")
+        model = run.model(options.device)
+        test = classify_set(model, run.data().test, run.preprocessing(), 256).balanced_accuracy
+        meter.step("one feature a step")
+        single = one_by_one(found, model, run.data(), run.preprocessing(), _memory(options))
+    costs = meter.frame()
+    with atomic(options.out / "costs.csv") as partial:
+        costs.to_csv(partial)
+    print(costs.to_string())
+    return f"{markdown(found, run, options, test)}\n\n{single}"
+
+
+def markdown(found: Faithfulness, run: Run, options: argparse.Namespace, test: float) -> str:
+    """Everything that docs/results.md needs of one model."""
+    recipe = run.recipe
+    paper = paper_model(recipe.data.name, recipe.model.encoder)
+    n, steps = len(found.prototypes), found.steps
+    denominator = found.classes + found.prototypes_per_class + steps - 1
+    parts = [
+        f"### {paper.name if paper else run.folder.name}",
+        f"{recipe.model.encoder} on {recipe.data.name}, {_device(options.device)}, autocast "
+        f"{options.autocast}, seed {options.seed}, {options.budget:,} evaluations an image for those that "
+        f"sample, {options.sizes} sizes for DASP, {found.players}. n: prototypes, each on its own source "
+        "image. ±: standard error over prototypes.",
+        explainers_table(found),
+    ]
+    common = found.common
+    if common is not None:
+        parts += [f"All explainers on the {len(common.prototypes)} prototypes that they share:"]
+        parts += [explainers_table(common)]
+    parts += [
+        f"The paper's normalizer is C + K + T - 1 = {denominator:g} (T = {steps}), over n = {n} prototypes.",
+        beside_the_paper(found, paper, run, test),
+        "\n".join(f"- {sentence}" for sentence in found.remarks()[1:]),
+    ]
+    return "\n\n".join(parts)
+
+
+def explainers_table(found: Faithfulness) -> str:
+    """One line for each explainer, the best AOPC first."""
+    header = (
+        "explainer",
+        "n",
+        "AOPC to 20%",
+        "AOPC to 100%",
+        "paper's normalizer",
+        "own units, 20%",
+        "own units, 100%",
+        "Pearson",
+        "Spearman",
+        "completeness gap",
+        "s / image",
+    )
+    lines = [_line(header), "| --- " * len(header) + "|"]
+    for result in sorted(found.results, key=lambda r: found.row(r)["aopc_20"]):
+        row, each = found.row(result), result.per_prototype()
+        lines.append(
+            _line(
+                (
+                    NAMES.get(result.name, result.name),
+                    str(len(result.prototypes)),
+                    f"{row['aopc_20']:.3f} ± {_standard_error(each['aopc_20']):.3f}",
+                    f"{row['aopc_100']:.3f} ± {_standard_error(each['aopc_100']):.3f}",
+                    _number(row["aopc_paper"], ".3f"),
+                    f"{row['aopc_20_own']:.3f}",
+                    f"{row['aopc_100_own']:.3f}",
+                    _number(row.get("pearson"), ".3f"),
+                    _number(row.get("spearman"), ".3f"),
+                    _gap(row["completeness_gap"]),
+                    f"{row['seconds']:.3g}",
+                )
+            )
+        )
+    return "\n".join(lines)
+
+
+def beside_the_paper(found: Faithfulness, paper: PaperModel | None, run: Run, test: float) -> str:
+    """Accuracy and AOPC of ProtoPNet's map against the faithful one, here and there."""
+    validation = 100 * float(run.result["validation_balanced_accuracy"])
+    rows = [
+        ("validation balanced accuracy, %", f"{validation:.1f}", paper.validation if paper else "-"),
+        ("test balanced accuracy, %", f"{100 * test:.1f}", paper.test if paper else "-"),
+    ]
+    shared = found.common or found
+    results = {result.name: result for result in shared.results}
+    if {"protopnet", "dasp", "ours"} <= set(results):
+        sums = {name: _paper_aopc(shared, results[name]) for name in ("protopnet", "dasp", "ours")}
+        n = len(shared.prototypes)
+        theirs = paper.aopc_protopnet if paper else float("nan")
+        faithful = paper.aopc_protopfaith if paper else float("nan")
+        rows += [
+            (f"AOPC of ProtoPNet's map, n = {n}", f"{sums['protopnet']:.4f}", _number(theirs, ".6f")),
+            (f"AOPC of DASP, n = {n}", f"{sums['dasp']:.4f}", _number(faithful, ".6f")),
+            (f"AOPC of ours, n = {n}", f"{sums['ours']:.4f}", "-"),
+            (
+                "DASP / ProtoPNet's map",
+                _number(sums["dasp"] / sums["protopnet"], ".2f"),
+                _number(faithful / theirs, ",.0f"),
+            ),
+            ("ours / ProtoPNet's map", _number(sums["ours"] / sums["protopnet"], ".2f"), "-"),
+        ]
+    lines = [_line(("", "here", "paper")), "| --- | --- | --- |", *map(_line, rows)]
+    return "\n".join(lines)
+
+
+def figures(run: LoadedRun, options: argparse.Namespace) -> str:
+    written = case_figures(
+        run,
+        run.data(),
+        options.out / "figures",
+        options.figures,
+        device=options.device,
+        seed=options.seed,
+        budget=options.budget,
+        memory=_memory(options),
+        autocast=PRECISIONS[options.autocast],
+    )
+    return "\n".join(f"![{path.stem}]({path.relative_to(options.out)})" for path in written)
+
+
+def fine(run: LoadedRun, options: argparse.Namespace) -> str:
+    plan = FinePlan(
+        window=options.fine_window,
+        sizes=options.fine_sizes,
+        steps=options.steps,
+        coarse=options.window or default_window(run.data().train.image(0)),
+        seed=options.seed,
+        seconds=options.limit_seconds,
+        memory=_memory(options),
+        moment_batch=options.moment_batch,
+    )
+    return fine_dasp(run, options.out, options.device, plan)
+
+
+def _told(meter: Meter) -> Any:
+    """Says which part begins, and counts for it."""
+
+    def step(what: str) -> None:
+        before = meter.current
+        meter.step(what)
+        if meter.current != before:
+            print(f"{time.strftime('%H:%M:%S')} {meter.current}", flush=True)
+
+    return step
+
+
+def _paper_aopc(found: Faithfulness, result: ExplainerResult) -> float:
+    return paper_aopc(result.curves["zero"], found.classes, found.prototypes_per_class)
+
+
+def _standard_error(values: Tensor) -> float:
+    return float(values.std(correction=0)) / max(len(values) - 1, 1) ** 0.5
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None or pd.isna(value) else format(value, form)
+
+
+def _gap(value: float) -> str:
+    return "-" if pd.isna(value) else f"{value:.1%}" if value < 100 else f"{value:.0e}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _device(device: str) -> str:
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} CPU threads"
+
+
+def _memory(options: argparse.Namespace) -> int | None:
+    return int(options.memory * GIB) if options.memory else None
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("run", type=Path, help="the folder of a trained run")
+    add("--out", type=Path, required=True, help="where everything is written")
+    add("--root", type=Path, help="the folder of the images, if not the one the recipe names")
+    add("--device", default="cpu")
+    add("--prototypes", type=int, default=100, help="how many, drawn at random among distinct ones")
+    add("--all", action="store_true", help="every distinct prototype")
+    add("--dasp-prototypes", type=int, default=20, help="the first of them, for DASP; 0: all")
+    add("--owen-prototypes", type=int, default=20, help="the same for plain Owen sampling")
+    add("--truth-prototypes", type=int, default=20, help="the same for the true Shapley values")
+    add("--explainers", help="names with commas between; all by default")
+    add("--budget", type=int, default=4096, help="evaluations an image, for explainers that sample")
+    add("--truth", type=int, default=32_768, help="evaluations an image for the true values; 0: none")
+    add("--steps", type=int, default=100, help="T")
+    add("--window", type=int, help="side of the players' windows; 16, or an eighth of small images")
+    add("--sizes", type=int, default=8, help="coalition sizes of DASP")
+    add("--checked", type=int, default=2, help="images for axioms and sanity checks")
+    add("--autocast", choices=PRECISIONS, help="default: bfloat16 on a GPU, none on a CPU")
+    add("--memory", type=float, help="GiB that a batch may take; 24 on a GPU by default")
+    add("--moment-batch", type=int, help="images in a moment pass; 128 on a GPU, else as memory allows")
+    add("--no-tables", dest="tables", action="store_false", help="only what else is asked for")
+    add("--figures", type=int, default=0, metavar="N", help="draw the paper's figure for N test images")
+    add("--fine", action="store_true", help="DASP in the paper's own setting, on one image")
+    add("--fine-window", type=int, default=2)
+    add("--fine-sizes", type=int, default=32)
+    add("--limit-seconds", type=float, default=0, help="for --fine: stop then; 0: go to the end")
+    add("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    on_gpu = options.device != "cpu"
+    options.autocast = options.autocast or ("bfloat16" if on_gpu else "none")
+    options.memory = options.memory or (24 if on_gpu else None)
+    options.moment_batch = options.moment_batch or (128 if on_gpu else None)
+    return options
+
+
+if __name__ == "__main__":
+    main()
