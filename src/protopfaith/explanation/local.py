@@ -27,11 +27,12 @@ from protopfaith.explanation.playing import (
     play,
     players_name,
     spread_outputs,
+    with_autocast,
 )
 from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import region_values
 from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
-from protopfaith.explanation.rounding import rounding, with_autocast
+from protopfaith.explanation.rounding import ROUNDING
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution
 from protopfaith.training import Run
@@ -155,17 +156,9 @@ def explanation_steps(
         found = play(function, x, plan, driving=driving, progress=reporter(stage), check=False, **more)
         return spread_outputs(found, places, places[-1] + 1) if some else found
 
-    def rounded(result: Attribution) -> float | None:
-        if settings.autocast is None:
-            return None
-        row = class_row(model, case.target, case.versus)
-        total = result.total[[*case.named, -1]]
-        return rounding(distances_and_logit(model, case.named, row), x, settings, total)
-
     def assembled(result: Attribution, plan: Settings, **more: Any) -> Explanation:
         seconds = time.perf_counter() - start
-        more |= {"settings": plan, "seconds": seconds, "rounding": rounded(result)}
-        return _assemble(explainer, case, duplicates, result, **more)
+        return _assemble(explainer, case, duplicates, result, settings=plan, seconds=seconds, **more)
 
     if coarse:
         quick = replace(settings, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
@@ -191,7 +184,6 @@ def _assemble(
     *,
     settings: Settings,
     seconds: float,
-    rounding: float | None,
     sides: dict[int, SourceSide],
     second: SecondBaseline | None,
     coarse: bool,
@@ -264,7 +256,7 @@ def _assemble(
             "seed": settings.seed,
             "options": dict(settings.options),
             "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
-            "rounding": rounding,
+            "rounding": result.options.get(ROUNDING),
         },
         notes=_notes(settings, sides),
     )

@@ -14,9 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.contribution import similarities
+from protopfaith.explanation.rounding import with_exact_totals
 from protopfaith.network import ProtoPNet
+from protopfaith.network.precision import full_precision
 from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
 from protopfaith.shapley.estimation import DEFAULT_BUDGET, DEFAULT_METHOD, LARGEST_BUDGET
 
@@ -66,6 +69,16 @@ class Settings:
         return hashlib.sha256(json.dumps(kept, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
 
 
+def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
+    """Settings with what ``autocast`` means (see :func:`protopfaith.devices.choose_autocast`) on the device.
+
+    Variances do not survive half precision, so moment propagation always runs without.
+    """
+    return replace(
+        settings, autocast=None if settings.method in MOMENTS else choose_autocast(autocast, device)
+    )
+
+
 def make_players(spec: PlayersLike, image: Tensor) -> Players:
     """Players of an image (C x H x W): windows of that many pixels, ``"superpixels:60"``, or a label
     image."""
@@ -109,12 +122,14 @@ def distances_and_logit(
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
 
     def function(images: Tensor) -> Tensor:
-        if isinstance(images, Tensor):  # the same numbers, faster, whatever the layout of the weights
+        if isinstance(images, Tensor) and images.is_cuda:  # the same numbers, faster than rows of pixels
             images = images.contiguous(memory_format=torch.channels_last)
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if row is not None:
-            outputs.append(linear(similarities(model, distances), row[None].to(model.prototypes)))
+            # A logit is a small difference of large sums: rounded products would leave nothing of it.
+            with full_precision(model.prototypes.device.type):
+                outputs.append(linear(similarities(model, distances), row[None].to(model.prototypes)))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
 
     return function
@@ -163,6 +178,8 @@ def play(
     else:
         result = _until_precise(game, settings, settings.precision, driving, meter)
     meter.finish()
+    if settings.autocast is not None:
+        result = with_exact_totals(result, function, game, driving)
     if settings.method in SINGLE_PASS:
         return result.without_state()
     error = relative_error(result.values[driving], result.standard_errors[driving])

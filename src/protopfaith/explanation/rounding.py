@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from protopfaith.devices import choose_autocast
-from protopfaith.explanation.playing import MOMENTS, Settings
-from protopfaith.shapley.baselines import make_baseline
+from protopfaith.shapley import Attribution, Game
+from protopfaith.shapley.attribution import redistribute
 
-
-def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
-    """Settings with what ``autocast`` means (see :func:`protopfaith.devices.choose_autocast`) on the device.
-
-    Variances do not survive half precision, so moment propagation always runs without.
-    """
-    return replace(
-        settings, autocast=None if settings.method in MOMENTS else choose_autocast(autocast, device)
-    )
+ROUNDING = "rounding"  # its name among the options of an attribution
 
 
 @torch.no_grad()
-def rounding(function: Callable[[Tensor], Tensor], image: Tensor, settings: Settings, total: Tensor) -> float:
-    """By how much autocast changed the totals (outputs,) of a game, relative to the totals without it; of the
-    worst output."""
-    baseline, _ = make_baseline(settings.baseline, image)
-    whole, nothing = function(torch.stack([image, baseline])).double().cpu()
-    exact = whole - nothing
-    return float(((total - exact).abs() / exact.abs().clamp_min(1e-30)).max())
+def with_exact_totals(
+    result: Attribution, function: Callable[[Tensor], Tensor], game: Game, driving: Sequence[int]
+) -> Attribution:
+    """The result of a game under autocast, with the totals that the function has without it.
+
+    What rounding changed is redistributed as any gap is, in proportion to the values' variances: values then
+    add up to the network's own numbers. It counts in the completeness gap, and the options hold how large it
+    is, relative to the total, for the worst of the outputs ``driving``.
+    """
+    whole, nothing = function(torch.stack([game.image, game.baseline])).double().cpu()
+    total = whole - nothing
+    change = result.total - total
+    worst = (change[list(driving)].abs() / total[list(driving)].abs().clamp_min(1e-30)).max()
+    variances = result.standard_errors.square().nan_to_num(nan=0.0)
+    return replace(
+        result,
+        values=redistribute(result.values, variances, total)[0],
+        total=total,
+        completeness_gap=result.completeness_gap + change,
+        options={**result.options, ROUNDING: float(worst)},
+    )

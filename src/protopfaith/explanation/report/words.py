@@ -143,8 +143,8 @@ def _rounding(explanation: Explanation) -> str:
         return ""
     return (
         f"To save time the network computed in {escape(kind)} while regions were hidden; the decision, its "
-        "distances and the bars are in full precision. That changed what the regions share by at most "
-        f"{percent(change)} in the maps of this image."
+        "distances and the bars are in full precision. Rounding moved the sums by up to "
+        f"{percent(change)} before that was shared out, too."
     )
 
 
