@@ -14,7 +14,6 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as reference
 
 from protopfaith.data.transforms import (
-    AUGMENTATIONS,
     Augmentation,
     augment,
     cpu_transform,
@@ -23,6 +22,7 @@ from protopfaith.data.transforms import (
     warp_boxes,
     warp_points,
 )
+from protopfaith.training import load_recipe
 
 SIZE = (30, 40)
 
@@ -147,11 +147,11 @@ def smallest_p_value(theirs: torch.Tensor, ours: torch.Tensor) -> float:
     return min(float(ks_2samp(a, b).pvalue) for a, b in zip(features(theirs), features(ours), strict=True))
 
 
-@pytest.mark.parametrize("name", ["cub", "rsna", "birds"])
+@pytest.mark.parametrize("name", ["cub", "rsna_resnet", "birds"])
 def test_both_ways_have_the_same_distribution(name: str) -> None:
     """And the same tests tell apart any setting that is off."""
     # torchvision does not move boxes with a reflection; the fill has no part in where points go.
-    augmentation = replace(AUGMENTATIONS[name], padding="zeros")
+    augmentation = replace(load_recipe(name).augmentation, padding="zeros")
     theirs = torchvision_moves(augmentation, 400)
     assert smallest_p_value(theirs, our_moves(augmentation, 3000)) > 1e-3
     low, high = augmentation.scale
@@ -166,9 +166,9 @@ def test_both_ways_have_the_same_distribution(name: str) -> None:
         assert smallest_p_value(theirs, our_moves(other, 3000)) < 1e-6, off
 
 
-@pytest.mark.parametrize("name", ["cub", "rsna", "birds"])
+@pytest.mark.parametrize("name", ["cub", "rsna_resnet", "birds"])
 def test_both_ways_have_the_same_pixel_statistics(name: str) -> None:
-    augmentation = AUGMENTATIONS[name]
+    augmentation = load_recipe(name).augmentation
     image = smooth_images(1)[0]
     if augmentation.padding == "zeros":
         # torchvision blends the rim of the content into the fill twice; a black frame leaves it nothing to
@@ -185,19 +185,66 @@ def test_both_ways_have_the_same_pixel_statistics(name: str) -> None:
     assert torch.allclose(theirs.std(0).mean(), ours.std(0).mean(), rtol=0.05)
 
 
+COLORS = Augmentation(color=0.4)
+
+
+def color_statistics(images: torch.Tensor) -> np.ndarray:
+    """Mean, spread and colorfulness of each image."""
+    columns = [
+        images.mean((1, 2, 3)),
+        images.std((1, 2, 3)),
+        (images[:, 0] - images[:, 2]).abs().mean((1, 2)),
+    ]
+    return torch.stack(columns).double().numpy()
+
+
+def test_colors_have_torchvisions_distribution() -> None:
+    image = smooth_images(1)[0]
+    transform = cpu_transform(COLORS, SIZE)
+    torch.manual_seed(0)
+    theirs = color_statistics(255 * torch.stack([transform(image / 255) for _ in range(500)]))
+
+    def p_value(augmentation: Augmentation) -> float:
+        ours = color_statistics(augment(image.expand(3000, -1, -1, -1), augmentation, generator()))
+        return min(float(ks_2samp(a, b).pvalue) for a, b in zip(theirs, ours, strict=True))
+
+    assert p_value(COLORS) > 1e-3
+    assert p_value(replace(COLORS, color=0.3)) < 1e-6
+
+
+def test_colors_stay_in_range_and_gray_stays_gray() -> None:
+    changed = augment(smooth_images(50), Augmentation(color=1.0), generator())
+    assert changed.min() >= 0
+    assert changed.max() <= 255
+    gray = smooth_images(50)[:, :1]
+    as_color = augment(gray.expand(-1, 3, -1, -1), Augmentation(color=0.5), generator())
+    torch.testing.assert_close(as_color, as_color[:, :1].expand(-1, 3, -1, -1))
+    assert augment(gray, Augmentation(color=0.5), generator()).shape == gray.shape
+
+
+def test_smaller_training_images_show_the_same() -> None:
+    images = smooth_images(4)
+    half = augment(images, Augmentation(size=(15, 20)), generator())
+    expected = torch.nn.functional.interpolate(images, size=(15, 20), mode="bilinear")
+    torch.testing.assert_close(half, expected, atol=1e-3, rtol=0)
+    through_torchvision = cpu_transform(Augmentation(size=(15, 20)), SIZE)(images)
+    torch.testing.assert_close(half, through_torchvision, atol=1e-3, rtol=0)
+
+
 def test_nothing_asked_nothing_done() -> None:
     images = smooth_images(2).to(torch.uint8)
-    assert torch.equal(augment(images, AUGMENTATIONS["none"], generator()), images.float())
+    assert torch.equal(augment(images, Augmentation(), generator()), images.float())
 
 
 def test_the_generator_decides() -> None:
     images = smooth_images(4)
-    first, again = (augment(images, AUGMENTATIONS["birds"], generator(3)) for _ in range(2))
-    other = augment(images, AUGMENTATIONS["birds"], generator(4))
+    first, again = (augment(images, load_recipe("birds").augmentation, generator(3)) for _ in range(2))
+    other = augment(images, load_recipe("birds").augmentation, generator(4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not torch.equal(
-        augment(images[:1].expand(2, -1, -1, -1), AUGMENTATIONS["birds"], generator(3))[0], first[1]
+        augment(images[:1].expand(2, -1, -1, -1), load_recipe("birds").augmentation, generator(3))[0],
+        first[1],
     )
 
 
@@ -220,6 +267,6 @@ def test_points_and_boxes_stay_on_what_they_mark() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_gpu_does_the_same() -> None:
     images = smooth_images(8)
-    on_cpu = augment(images, AUGMENTATIONS["cub"], generator())
-    on_gpu = augment(images.cuda(), AUGMENTATIONS["cub"], generator())
+    on_cpu = augment(images, load_recipe("cub").augmentation, generator())
+    on_gpu = augment(images.cuda(), load_recipe("cub").augmentation, generator())
     assert (on_gpu.cpu() - on_cpu).abs().max() < 0.1

@@ -57,3 +57,23 @@ def test_plain_objective_pools_and_classifies(model, batch):
     features = model.encoder(batch[0]).flatten(2).mean(dim=2)
     torch.testing.assert_close(result["logits"], head(features))
     torch.testing.assert_close(result["loss"], torch.nn.functional.cross_entropy(head(features), batch[1]))
+
+
+def test_a_companion_teaches_and_is_not_taught(model, batch):
+    """Its cost is its own cross-entropy and T^2 times the divergence of softened predictions; only the first
+    reaches its head, only the second the prototypes."""
+    images, labels = batch
+    head = torch.nn.Linear(model.encoder(images).shape[1], 3)
+    without = PrototypeObjective(model, CostWeights())(images, labels)["loss"]
+    result = PrototypeObjective(model, CostWeights(companion=0.7), head)(images, labels)
+    plain = head(model.encoder(images).mean((2, 3)))
+    teacher, student = (plain / 2).softmax(1), (model(images) / 2).softmax(1)
+    divergence = (teacher * (teacher / student).log()).sum(1).mean()
+    own = torch.nn.functional.cross_entropy(plain, labels)
+    torch.testing.assert_close(result["loss"] - without, 0.7 * (own + 4 * divergence))
+
+    (of_loss,) = torch.autograd.grad(result["loss"], head.weight, retain_graph=True)
+    (of_own,) = torch.autograd.grad(0.7 * own, head.weight, retain_graph=True)
+    torch.testing.assert_close(of_loss, of_own)
+    (of_prototypes,) = torch.autograd.grad(result["loss"] - without, model.prototypes)
+    assert of_prototypes.abs().sum() > 0

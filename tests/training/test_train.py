@@ -174,7 +174,8 @@ def test_early_stopping_counts_cycles_without_a_better_model(recipe, data, tmp_p
 KILLED = {
     "seed": 1,
     "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
-    "augmentation": {"rotation": 10.0, "flip": 0.5},
+    "augmentation": {"rotation": 10.0, "flip": 0.5, "color": 0.2, "size": [20, 20]},
+    "costs": {"companion": 0.5},
     "optimization": {"batch_size": 4, "learning_rate": 0.003, "weight_decay": 0.01},
     "schedule": {
         "cycles": 1,
@@ -353,10 +354,21 @@ def test_other_devices_that_are_not_there(recipe):
         make_fabric(changed(recipe, "compute.accelerator=quantum").compute)
 
 
-def test_evidence_needs_the_plain_classifier(recipe, data, tmp_path):
-    wrong = changed(recipe, "model.initialization=evidence", "schedule.pretraining.epochs=0")
+@pytest.mark.parametrize("setting", ["model.initialization=evidence", "costs.companion=1"])
+def test_some_settings_need_the_plain_classifier(setting, recipe, data, tmp_path):
+    wrong = changed(recipe, setting, "schedule.pretraining.epochs=0")
     with pytest.raises(ProtoPFaithError, match=r"schedule\.pretraining\.epochs"):
         train(wrong, tmp_path / "run", data=data)
+
+
+def test_a_companion_goes_on_learning(trained, recipe, data, tmp_path):
+    """Without one, the head of the plain classifier stays as pre-training left it."""
+    accompanied = train(changed(recipe, "costs.companion=1"), tmp_path / "run", data=data, progress=False)
+    heads = [load_file(run.checkpoint_path)["head.weight"] for run in (trained, accompanied)]
+    assert not torch.equal(*heads)
+    warmed = changed(recipe, "costs.companion=1", "optimization.multipliers.head=0")
+    still = train(warmed, tmp_path / "still", data=data, progress=False)
+    torch.testing.assert_close(load_file(still.checkpoint_path)["head.weight"], heads[0])
 
 
 def test_diverged_training_is_one_sentence(recipe, data, tmp_path):

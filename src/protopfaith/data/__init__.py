@@ -11,10 +11,9 @@ from protopfaith.data.imageset import ImageData, ImageSet, Record
 from protopfaith.data.prepare import Preparation, prepare
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.sources import DATASETS, load_data, options_of
-from protopfaith.data.transforms import AUGMENTATIONS, Augmentation, augment
+from protopfaith.data.transforms import Augmentation, augment
 
 __all__ = [
-    "AUGMENTATIONS",
     "DATASETS",
     "Augmentation",
     "ImageData",

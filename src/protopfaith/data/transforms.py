@@ -1,8 +1,8 @@
-"""Random affine transforms and flips: image by image on the CPU, or a whole batch at once on any device.
+"""Random affine transforms, flips and colors: image by image on the CPU, or a whole batch on any device.
 
-Both draw from the same distribution, that of torchvision's ``RandomAffine`` followed by
-``RandomHorizontalFlip``: angle, horizontal shear, scale and translation (in whole pixels) are uniform and
-independent for each image.
+Both draw from the same distribution, that of torchvision's ``RandomAffine``, ``RandomHorizontalFlip`` and
+``ColorJitter`` (brightness, then contrast, then saturation): angle, horizontal shear, scale, translation (in
+whole pixels) and color factors are uniform and independent for each image.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from torch import Tensor
 from torch.nn import functional
 from torchvision.transforms import v2
 
-from protopfaith.registry import Registry
-
 Padding = Literal["zeros", "border", "reflection"]
 # What torchvision calls the padding that grid_sample calls so.
 PAD_MODES = {"border": "edge", "reflection": "symmetric"}
@@ -28,7 +26,9 @@ class Augmentation:
 
     ``rotation`` and ``shear`` are the largest angles in degrees, ``translation`` is the largest shift as a
     fraction of the image, ``scale`` the range of factors, ``flip`` the probability of a mirror image,
-    ``padding`` what fills the corners.
+    ``padding`` what fills the corners. Brightness, contrast and saturation change by factors between
+    1 - ``color`` and 1 + ``color``. ``size`` (height, width) is that of the images trained on; smaller ones
+    are faster, and where ``scale`` enlarges what they show, it keeps the size at which objects appear.
     """
 
     rotation: float = field(default=0.0, metadata={"at_least": 0})
@@ -37,17 +37,8 @@ class Augmentation:
     scale: tuple[float, float] = (1.0, 1.0)
     flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     padding: Padding = "zeros"
-
-
-AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")
-AUGMENTATIONS["none"] = Augmentation()
-# Appendix A.2 of the paper.
-AUGMENTATIONS["cub"] = Augmentation(rotation=25, shear=15, flip=0.5)
-AUGMENTATIONS["dogs"] = AUGMENTATIONS["cub"]
-AUGMENTATIONS["rsna"] = Augmentation(rotation=45, translation=0.15, scale=(0.85, 1.15))
-# Birds are drawn in many poses already.
-AUGMENTATIONS["birds"] = Augmentation(10, 0.0, 0.05, (0.9, 1.1), 0.5, "reflection")
-AUGMENTATIONS["folder"] = Augmentation(15, 0.0, 0.05, (0.9, 1.1), 0.5, "reflection")
+    color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
+    size: tuple[int, int] | None = None  # null: as they are
 
 
 def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:
@@ -71,7 +62,13 @@ def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compo
     if padded:
         pad = v2.Pad([width // 2, height // 2], padding_mode=PAD_MODES[augmentation.padding])
         steps = [pad, affine, v2.CenterCrop([height, width])]
-    return v2.Compose([*steps, v2.RandomHorizontalFlip(augmentation.flip)])
+    steps.append(v2.RandomHorizontalFlip(augmentation.flip))
+    if augmentation.size is not None:
+        steps.append(v2.Resize(list(augmentation.size), antialias=False))
+    if augmentation.color:
+        kinds = ("brightness", "contrast", "saturation")  # one by one: together their order is random
+        steps += [v2.ColorJitter(**{kind: augmentation.color}) for kind in kinds]
+    return v2.Compose(steps)
 
 
 def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
@@ -81,7 +78,9 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]
     matrices = random_matrices(augmentation, len(pixels), (height, width), generator)
-    return warp(pixels, matrices.to(pixels.device, non_blocking=True), augmentation.padding)
+    matrices = matrices.to(pixels.device, non_blocking=True)
+    images = warp(pixels, matrices, augmentation.padding, size=augmentation.size)
+    return jitter(images, augmentation.color, generator) if augmentation.color else images
 
 
 def random_matrices(
@@ -117,15 +116,44 @@ def random_matrices(
     return torch.cat([linear, shift[..., None]], 2).to(torch.float32)
 
 
-def warp(images: Tensor, matrices: Tensor, padding: Padding = "zeros", mode: str = "bilinear") -> Tensor:
-    """Moves the content of each image (N x C x H x W) by its matrix; ``mode="nearest"`` suits masks."""
+def jitter(images: Tensor, color: float, generator: torch.Generator) -> Tensor:
+    """Images (N x C x H x W, 0 to 255) with brightness, contrast and saturation of each changed by factors
+    between 1 - ``color`` and 1 + ``color``."""
+
+    def blend(other: Tensor | float) -> Tensor:
+        factor = torch.rand(len(images), 1, 1, 1, generator=generator, device=generator.device)
+        factor = (1 + color * (2 * factor - 1)).to(images.device, non_blocking=True)
+        return (other + factor * (images - other)).clamp(0, 255)
+
+    images = blend(0.0)
+    images = blend(_gray(images).mean((2, 3), keepdim=True))
+    return blend(_gray(images)) if images.shape[1] == 3 else images
+
+
+def _gray(images: Tensor) -> Tensor:
+    """Luma, as torchvision has it."""
+    if images.shape[1] != 3:
+        return images
+    return torch.einsum("nchw,c->nhw", images, images.new_tensor([0.2989, 0.587, 0.114]))[:, None]
+
+
+def warp(
+    images: Tensor,
+    matrices: Tensor,
+    padding: Padding = "zeros",
+    mode: str = "bilinear",
+    size: tuple[int, int] | None = None,
+) -> Tensor:
+    """Moves the content of each image (N x C x H x W) by its matrix; ``mode="nearest"`` suits masks. The
+    result is sampled at ``size``, that of the images by default."""
     height, width = images.shape[-2:]
     half = torch.tensor([width / 2, height / 2], device=matrices.device)
     inverse = torch.linalg.inv_ex(matrices[:, :, :2]).inverse  # inv itself would wait for the GPU
     # affine_grid asks where an output point comes from, in coordinates that run from -1 to 1.
     origin = torch.einsum("nij,nj->ni", inverse, half - matrices[:, :, 2]) - half
     theta = torch.cat([inverse * (half[None, None, :] / half[None, :, None]), (origin / half)[..., None]], 2)
-    grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
+    shape = [*images.shape[:2], *(size or images.shape[-2:])]
+    grid = functional.affine_grid(theta, shape, align_corners=False)
     return functional.grid_sample(
         images.to(torch.float32), grid, mode=mode, padding_mode=padding, align_corners=False
     )

@@ -89,6 +89,10 @@ class ProtoPNet(nn.Module):
         """s, the minimum of each map: (B, P)."""
         return minimum_over_positions(self.distance_maps(x))
 
+    def encoded_distances(self, encoded: Tensor) -> Tensor:
+        """s from V(x), for callers who need both: (B, P)."""
+        return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
+
     def logits(self, distances: Tensor) -> Tensor:
         """F on the similarities that belong to ``distances`` (B, P): (B, C)."""
         return self.classifier(self._similarity(distances))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,7 +25,7 @@ from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, plan
+from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, plan, trained_parts
 from protopfaith.training.supply import Supply, seed_for
 
 if TYPE_CHECKING:
@@ -143,9 +144,10 @@ class Trainer:
             "classifier": list(self.model.classifier.parameters()),
             "head": list(self.head.parameters()),
         }
+        trained = trained_parts(stage, self.recipe)
         for part, parameters in parts.items():
             for parameter in parameters:
-                parameter.requires_grad_(part in stage.trained)
+                parameter.requires_grad_(part in trained)
         return parts
 
     def _objective(self, stage: Stage) -> nn.Module:
@@ -154,7 +156,9 @@ class Trainer:
             return PlainObjective(self.model.encoder, self.head, smoothing)
         if stage.name == "classifier":
             return ClassifierObjective(self.model, self.recipe.costs)
-        return PrototypeObjective(self.model, self.recipe.costs)
+        return PrototypeObjective(
+            self.model, self.recipe.costs, self.head if self.recipe.costs.companion else None
+        )
 
     def _set_modes(self, stage: Stage) -> None:
         """In the F stage V and Z stay in evaluation mode: drifting batch norm would undo the projection."""
@@ -165,7 +169,7 @@ class Trainer:
     def _source(self, stage: Stage) -> Source:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
-            return lambda order: self.supply.augmented(order, self.generator)
+            return lambda order: self.supply.augmented(order, self.generator, self.recipe.augmentation)
         if self.recipe.schedule.classifier.augment:
             return self._augmented_distances
         distances, labels = self._distances(training=True), self.supply.train.labels
@@ -177,7 +181,9 @@ class Trainer:
         return cached
 
     def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
-        for images, labels in self.supply.augmented(order, self.generator):
+        # At full size: F learns on the distances that images will have.
+        augmentation = replace(self.recipe.augmentation, size=None)
+        for images, labels in self.supply.augmented(order, self.generator, augmentation):
             with torch.no_grad(), self.fabric.autocast():
                 distances = self.model.distances(images).float()
             yield Exact(distances), labels

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+TEMPERATURE = 2.0  # softens predictions, so that what is learned includes how classes resemble each other
+
 
 @dataclass(frozen=True)
 class CostWeights:
@@ -31,6 +33,9 @@ class CostWeights:
     # Against idle prototypes: the k-th prototypes of all classes must classify alone (not in the paper). A
     # prototype on the background is near every image, which costs nothing as long as others do the work.
     individual: float = 0.0
+    # Against a spoiled encoder (not in the paper): V keeps its plain classifier, which goes on learning, and
+    # the prototypes learn from its predictions as well as from the labels.
+    companion: float = field(default=0.0, metadata={"at_least": 0})
     l1: float = 0.0  # on F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
 
@@ -74,6 +79,16 @@ def individual_cost(
     return functional.cross_entropy(
         logits, labels[:, None].expand(-1, per_class), label_smoothing=label_smoothing
     )
+
+
+def companion_cost(logits: Tensor, plain: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy of the ``plain`` classifier + T^2 KL(plain || logits) at temperature T (distillation,
+    Hinton et al.); the second term does not change the plain classifier."""
+    teacher = functional.log_softmax(plain.detach() / TEMPERATURE, dim=1)
+    student = functional.log_softmax(logits / TEMPERATURE, dim=1)
+    distilled = functional.kl_div(student, teacher, log_target=True, reduction="batchmean")
+    own = functional.cross_entropy(plain, labels, label_smoothing=label_smoothing)
+    return own + TEMPERATURE**2 * distilled
 
 
 def l1_cost(weight: Tensor, prototype_classes: Tensor) -> Tensor:

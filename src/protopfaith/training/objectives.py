@@ -12,7 +12,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from protopfaith.network import ProtoPNet
-from protopfaith.training.losses import CostWeights, costs, l1_cost
+from protopfaith.training.losses import CostWeights, companion_cost, costs, l1_cost
+
+
+def plain_logits(head: nn.Linear, encoded: Tensor) -> Tensor:
+    """The plain classifier on what the encoder gives (B x channels x h x w)."""
+    return head(encoded.mean(dim=(2, 3)))
 
 
 class PlainObjective(nn.Module):
@@ -23,7 +28,7 @@ class PlainObjective(nn.Module):
         self.encoder, self.head, self.label_smoothing = encoder, head, label_smoothing
 
     def logits(self, images: Tensor) -> Tensor:
-        return self.head(self.encoder(images).mean(dim=(2, 3)))
+        return plain_logits(self.head, self.encoder(images))
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits = self.logits(images)
@@ -32,18 +37,24 @@ class PlainObjective(nn.Module):
 
 
 class PrototypeObjective(nn.Module):
-    """Warm-up and joint stages: cross-entropy + cluster - separation."""
+    """Warm-up and joint stages: cross-entropy + cluster - separation, and the companion's cost if there is
+    one: a plain classifier's ``head``."""
 
-    def __init__(self, model: ProtoPNet, weights: CostWeights):
+    def __init__(self, model: ProtoPNet, weights: CostWeights, head: nn.Linear | None = None):
         super().__init__()
-        self.model, self.weights = model, weights
+        self.model, self.weights, self.head = model, weights, head
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        distances = self.model.distances(images)
+        encoded = self.model.encoder(images)
+        distances = self.model.encoded_distances(encoded)
         # Distances of dozens have two digits left in bfloat16: F stays in float32.
         with torch.autocast(distances.device.type, enabled=False):
             logits = self.model.logits(distances)
             result = _costs(self.model, logits, distances, labels, self.weights)
+        if self.head is not None:
+            plain = plain_logits(self.head, encoded).float()
+            companion = companion_cost(logits, plain, labels, self.weights.label_smoothing)
+            result["loss"] = result["loss"] + self.weights.companion * companion
         return {**result, "logits": logits.detach()}
 
 

@@ -112,6 +112,7 @@ class RateMultipliers:
     features: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # Z
     prototypes: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # Q
     classifier: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # F
+    head: float = field(default=1.0, metadata=AT_LEAST_ZERO)  # of the plain classifier, as companion
 
 
 @dataclass(frozen=True)

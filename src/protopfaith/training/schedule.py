@@ -28,10 +28,6 @@ class Stage:
     first_epoch: int = 0  # counted over the whole run
 
     @property
-    def trained(self) -> tuple[str, ...]:
-        return TRAINED_PARTS[self.name]
-
-    @property
     def projected(self) -> bool:
         """Whether prototypes are latent vectors of training images throughout this stage."""
         return self.name == "classifier"
@@ -48,6 +44,12 @@ DECAYED_PARTS = (
     "features",
     "head",
 )  # weight decay would pull prototypes away from real latent vectors
+
+
+def trained_parts(stage: Stage, recipe: Recipe) -> tuple[str, ...]:
+    """What ``stage`` trains; a companion, the head of the plain classifier, goes on learning with V."""
+    companion = stage.name == "joint" and recipe.costs.companion
+    return (*TRAINED_PARTS[stage.name], "head") if companion else TRAINED_PARTS[stage.name]
 
 
 def plan(schedule: ScheduleRecipe) -> list[Stage]:
@@ -76,8 +78,8 @@ def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: R
     plain = stage.name == "pretraining"
     rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate
     decay = pretraining.weight_decay if plain else recipe.optimization.weight_decay
-    groups = []
-    for part in stage.trained:
+    trained, groups = trained_parts(stage, recipe), []
+    for part in trained:
         factor = 1.0 if plain else getattr(recipe.optimization.multipliers, part)
         groups.append(
             {
@@ -88,7 +90,7 @@ def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: R
             }
         )
     # One kernel for all parameters where there is one.
-    return AdamW(groups, fused=parts[stage.trained[0]][0].is_cuda)
+    return AdamW(groups, fused=parts[trained[0]][0].is_cuda)
 
 
 def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:

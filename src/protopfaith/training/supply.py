@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData
-from protopfaith.data.transforms import augment
+from protopfaith.data.transforms import Augmentation, augment
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.batches import Batches, open_images, sequential_order, shuffled_order
 from protopfaith.training.recipe import Recipe
@@ -47,10 +47,12 @@ class Supply:
             len(self.train), batch_size, generator, self.fabric.global_rank, self.fabric.world_size
         )
 
-    def augmented(self, order: list[Tensor], generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def augmented(
+        self, order: list[Tensor], generator: torch.Generator, augmentation: Augmentation
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Augmented, normalized training images and labels, batch by batch."""
         for pixels, labels in self.train.batches(order):
-            images = augment(pixels, self.recipe.augmentation, generator)
+            images = augment(pixels, augmentation, generator)
             yield self.format(self.data.preprocessing.normalize(images)), labels
 
     @torch.no_grad()

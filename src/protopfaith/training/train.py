@@ -113,10 +113,14 @@ def check_batch(recipe: Recipe, data: ImageData, ranks: int) -> None:
             f"A batch of {recipe.optimization.batch_size} out of {len(data.train)} images cannot be "
             f"shared by {ranks} devices; raise optimization.batch_size or use fewer devices."
         )
-    if recipe.model.initialization == "evidence" and not recipe.schedule.pretraining.epochs:
-        raise ProtoPFaithError(
-            "model.initialization=evidence needs the plain classifier first; set schedule.pretraining.epochs."
-        )
+    for setting, used in (
+        ("model.initialization=evidence", recipe.model.initialization == "evidence"),
+        ("costs.companion", recipe.costs.companion > 0),
+    ):
+        if used and not recipe.schedule.pretraining.epochs:
+            raise ProtoPFaithError(
+                f"{setting} needs the plain classifier first; set schedule.pretraining.epochs."
+            )
 
 
 def open_run(fabric: Fabric, folder: Path, recipe: Recipe, data: ImageData, resume: bool) -> Run:
