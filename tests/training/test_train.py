@@ -46,6 +46,7 @@ def test_a_run_leaves_all_that_is_needed(trained, recipe, data):
     assert table.epoch.tolist() == list(range(len(STAGES)))
     assert table.projected.tolist() == [stage == "classifier" for stage in STAGES]
     assert not list(trained.folder.glob("*.partial"))
+    assert (trained.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_model_is_the_best_projected_epoch(trained):

@@ -12,6 +12,7 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 from protopfaith.training.checkpoint import Checkpoint
+from protopfaith.training.curves import save_curves
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
@@ -56,6 +57,8 @@ def train(
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         trainer.fit()
+    if fabric.is_global_zero:
+        save_curves(run)
     return run
 
 
