@@ -70,17 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     run, begin = LoadedRun(options.run, options.root), time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
-    parts = []
+    written = options.out / "tables.md"
     if options.tables:
-        parts.append(tables(run, options))
-    if options.figures:
-        parts.append(figures(run, options))
-    if options.fine:
-        parts.append(fine(run, options))
-    text = "\n\n".join(parts)
-    print(text)
-    with (options.out / "tables.md").open("a" if not options.tables else "w", encoding="utf-8") as file:
-        file.write(text + "\n\n")
+        written.unlink(missing_ok=True)
+    steps = {tables: options.tables, figures: options.figures, fine: options.fine}
+    for step in (step for step, wanted in steps.items() if wanted):
+        text = step(run, options)
+        print(text, flush=True)
+        with written.open("a", encoding="utf-8") as file:  # at once: a later step may be cut short
+            file.write(text + "\n\n")
     print(f"\nWritten to {options.out} in {time.perf_counter() - begin:.0f} s")
 
 
