@@ -28,7 +28,7 @@ def case_figures(
     for index in correct_images(explainer.model, data.test, explainer, count, seed):
         name = data.test.paths[index]
         found = explain(explainer, data.test.image(index), name=Path(name).name, seed=seed, **options)
-        drawing = figure(found)
+        drawing = figure(found, columns=5 if len(found.evidence) == 5 else 4)
         path = folder / f"case-{len(written) + 1}-{Path(name).stem}.png"
         for dpi in RESOLUTIONS:
             write(drawing, path, dpi)
