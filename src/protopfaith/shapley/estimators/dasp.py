@@ -20,7 +20,7 @@ from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches,
 
 SIZES = 32
 FIRST_LAYERS = ("shared", "pixels")
-WORTH_FUSING = 5000  # moment passes, since compiling the rules takes some seconds
+WORTH_FUSING = 2500  # moment passes, since compiling the rules takes some seconds (once a process)
 SAVE_EVERY = 60.0  # seconds
 
 
