@@ -1,176 +1,225 @@
 """How near every estimator comes to the true Shapley values, and what that costs.
 
     python benchmarks/agreement.py --demo            # a small network, on a CPU
-    python benchmarks/agreement.py --checkpoint run/model.safetensors --data cub --root CUB_200_2011 \
-        --device cuda --autocast bfloat16 --csv agreement.csv --plot agreement.png
+    python benchmarks/agreement.py RUN --device cuda --autocast bfloat16 --csv table.csv --plot curves.png
+    python benchmarks/agreement.py --checkpoint run/model.safetensors --data rsna --root DATA --device cuda
     python benchmarks/agreement.py --checkpoint run/model.safetensors --array images.npy    # uint8, NCHW
     python benchmarks/agreement.py --factory module:make    # make() -> (function of images, images)
+    python benchmarks/agreement.py --read table.csv     # the table of an earlier run, finished or not
 
-The reference is plain Owen sampling in two independent halves; their agreement tells how reliable it is,
-and no estimator can be expected to correlate with it better than the square root of that. Coverage counts
-how often the 95% interval (widened by the reference's own standard error) holds the reference. Speed is
-evaluations per second as a fraction of plain forward passes, measured in the same run. Libraries that take
-one output at a time spend the stated evaluations on each.
+Outputs are, by default, the distances of five prototypes of the predicted class, the nearest first: what a
+user sees explained (--choose total: those that the image changes most, whatever their class).
+
+The reference is plain Owen sampling in two independent halves (or exact, where its evaluations suffice). The
+halves' agreement tells how reliable it is, and no estimator can be expected to correlate with it better than
+the square root of that. "Corrected" divides by that root. Coverage counts how often the 95% interval (widened
+by the reference's own standard error) holds the reference. Speed is evaluations per second as a fraction of
+plain forward passes, measured in the same run. Libraries that take one output at a time spend the stated
+evaluations on each. dasp, moment_path and gradients run in float32.
+
+By default budgets go to 16,384 and the reference has 131,072 evaluations (4,096 and 32,768 for fewer than 100
+players). A line comes for every estimator on every image, and a CSV file gets every row at once; --limit
+stops in time, with the table of what is done.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import importlib
-import sys
-from collections import defaultdict
+import signal
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
+from rich.progress import Progress, TaskID
 from torch import Tensor
 
+from agreement_plan import REFERENCES, Step, Subject, fill_in, is_exact, plan, work_table
+from agreement_table import Measured, Reference, Row, Rows, compare, mean, plot, read_rows, reliability, table
+from opening import add_network_options, device_name, make_console, open_network, spread, synchronize
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.agreement import agreement, pearson
-from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, estimate
+from protopfaith.evaluation.agreement import pearson
+from protopfaith.shapley import Attribution, Game, Players, estimate
+from protopfaith.shapley.estimators.moment_path import NODES
 from rivals import rivals
 
-SAMPLING = ("adaptive_owen", "owen", "kernel", "permutation")
-ABLATION = {
-    "adaptive_owen without shrinkage": {"shrinkage": False},
-    "adaptive_owen without surrogate": {"surrogate": False},
-    "adaptive_owen without allocation": {"allocation": False},
-    "adaptive_owen, allocation only": {"surrogate": False, "shrinkage": False},
-    "adaptive_owen, surrogate only": {"allocation": False, "shrinkage": False},
-    "adaptive_owen, shrinkage only": {"allocation": False, "surrogate": False},
-}
-console = Console(width=None if sys.stdout.isatty() else 140)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Values ``(outputs, n)``, their standard errors, and the reliability of every output."""
-
-    values: Tensor
-    standard_errors: Tensor
-    reliability: list[float]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Values, half widths of their 95% intervals (NaN where there are none), and what they cost."""
-
-    values: Tensor
-    half_widths: Tensor
-    evaluations: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """One output of one image, by one estimator at one budget."""
-
-    image: int
-    output: int
-    estimator: str
-    evaluations: int
-    correlation: float
-    rank_correlation: float
-    relative_error: float
-    coverage: float
-    seconds: float
-    speed: float
+console = make_console()
 
 
 def main() -> None:
     options = _options()
+    if options.read:
+        _finish(read_rows(options.read), options)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # end as after Ctrl-C
     device = torch.device(options.device)
-    games = list(_games(options, device))
-    rate = _forward_rate(games[0])
-    outputs, players = games[0].n_outputs, games[0].players.description
+    subjects = list(_subjects(options, device))
+    options.images = len(subjects)
+    game = subjects[0].game
+    fill_in(options, game.n_players)
+    rate = _forward_rate(game)
     console.print(
-        f"{len(games)} images, {outputs} outputs each, {players}; "
-        f"plain forward passes: {rate:,.0f} images/s on {_device_name(device)}"
+        f"{len(subjects)} images, {game.n_outputs} outputs each ({options.choose}), "
+        f"{game.players.description}; plain forward passes: {rate:,.0f} images/s on {device_name(device)}, "
+        f"{options.autocast or 'full precision'}",
+        soft_wrap=True,
     )
-    rows: list[Row] = []
-    reliability: list[float] = []
     others = [] if options.no_rivals else list(rivals(console.print))
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("images", total=len(games))
-        for number, game in enumerate(games):
-            truth = _reference(game, options.reference)
-            reliability += truth.reliability
-            for name, budget, run in _runs(game, options, others):
-                bar.update(task, description=f"image {number}: {name}")
-                result = _measure(game, run, device)
-                if isinstance(result, str):
-                    console.print(f"{name} is left out: {result}")
-                else:
-                    rows += _compare(result, truth, image=number, name=name, budget=budget, rate=rate)
+    steps = plan(options, game.n_players, game.n_outputs, others)
+    console.print(work_table(steps, options, rate, game.n_players))
+    with Rows(options.csv) as rows:
+        try:
+            _measure_all(subjects, steps, options, rate, rows)
+        except KeyboardInterrupt:
+            console.print("Interrupted: this is what is done.")
+        if rows:
+            _finish(rows, options)
+
+
+def _measure_all(
+    subjects: list[Subject], steps: list[Step], options: argparse.Namespace, rate: float, rows: Rows
+) -> None:
+    begun = perf_counter()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("images", total=len(subjects))
+        for number, subject in enumerate(subjects):
+            start = perf_counter()
+            _measure_image(number, subject, steps, options, rate=rate, rows=rows, bar=bar, task=task)
             bar.advance(task)
-    mean = sum(reliability) / len(reliability)
+            now = perf_counter()
+            left = options.limit - (now - begun) if options.limit else np.inf
+            if number + 1 < len(subjects) and left < now - start:
+                console.print(
+                    f"{number + 1} images took {now - begun:.0f} s: no time is left for another one"
+                )
+                return
+
+
+def _measure_image(
+    number: int,
+    subject: Subject,
+    steps: list[Step],
+    options: argparse.Namespace,
+    *,
+    rate: float,
+    rows: Rows,
+    bar: Progress,
+    task: TaskID,
+) -> None:
+    bar.update(task, description=f"image {number}: reference")
+    truth = _reference(subject.game, options)
     console.print(
-        f"reference: 2 x {options.reference // 2:,} evaluations of plain Owen sampling; "
-        f"reliability {mean:.4f} (lowest {min(reliability):.3f}), so correlations end at {mean**0.5:.4f}"
+        f"image {number} reference: reliability {_list(truth.reliability)} in {truth.seconds:.1f} s",
+        soft_wrap=True,
     )
-    console.print(_table(rows))
-    if options.csv:
-        _write(rows, options.csv)
+    for name, group in groupby((s for s in steps if number < s.images), key=lambda step: step.name):
+        done: list[str] = []
+        for step in group:
+            bar.update(task, description=f"image {number}: {name} {step.budget or ''}")
+            result = _measure(subject, step, bar, task)
+            if isinstance(result, str):
+                console.print(f"image {number} {name} is left out: {result}", soft_wrap=True)
+                continue
+            new = compare(result, truth, image=number, name=name, budget=step.budget, rate=rate)
+            rows.add(new)
+            done.append(_cell(new))
+        if done:
+            console.print(f"image {number} {name}: {'; '.join(done)}", soft_wrap=True)
+
+
+def _cell(new: list[Row]) -> str:
+    return f"{new[0].evaluations:,} {mean(new, 'correlation'):.3f} in {new[0].seconds:.2f} s"
+
+
+def _list(numbers: list[float]) -> str:
+    return " ".join(f"{number:.3f}" for number in numbers)
+
+
+def _finish(rows: Rows, options: argparse.Namespace) -> None:
+    average, lowest = reliability(rows)
+    console.print(
+        f"reference: {_reference_name(options)}; reliability {average:.4f} (lowest {lowest:.3f}), so "
+        f"correlations end at {average**0.5:.4f}",
+        soft_wrap=True,
+    )
+    console.print(table(rows))
     if options.plot:
-        _plot(rows, mean**0.5, options.plot)
+        plot(rows, average**0.5, options.plot)
+
+
+def _reference_name(options: argparse.Namespace) -> str:
+    if options.read:
+        return f"that of {options.read}"
+    words = REFERENCES[options.reference_method][2]
+    return f"2 x {options.reference // 2:,} evaluations of {words}"
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    add_network_options(parser)
     add = parser.add_argument
-    add("--checkpoint", type=Path, help="a network saved by protopfaith.network.save")
     add("--factory", help="module:function that returns (function of images, images)")
     add("--demo", action="store_true", help="train a small network on the embedded birds and use it")
-    add("--data", default="birds", help="data set whose test images are explained")
-    add("--root", type=Path, help="where the data set lies")
     add("--array", type=Path, help="images as a .npy file instead, uint8")
+    add("--read", type=Path, help="only show the table of this CSV file")
     add("--images", type=int, default=8)
     add("--prototypes", type=int, default=5, help="outputs per image")
-    which = "which: those that the image changes most, the nearest, or those of the predicted class"
-    add("--choose", default="total", choices=("total", "nearest", "class"), help=which)
+    which = "which: those of the predicted class (default), the nearest, or those that the image changes most"
+    add("--choose", default="class", choices=("class", "nearest", "total"), help=which)
     add("--window", type=int, default=16, help="side of the players' windows in pixels")
     add("--baseline", default="zero")
-    add("--budgets", default="512,1024,2048,4096,8192,16384")
-    add("--reference", type=int, default=262_144, help="evaluations of the reference")
+    add("--budgets", help="evaluations, with commas between")
+    add("--reference", type=int, help="evaluations of the reference, both halves together")
+    kinds = "; ".join(f"{name}: {words}" for name, (_, _, words) in REFERENCES.items())
+    add("--reference-method", default="owen", choices=tuple(REFERENCES), help=kinds)
     add("--estimators", help="names, separated by commas; all by default")
+    add("--sizes", type=int, default=8, help="coalition sizes of dasp")
+    add("--dasp-images", type=int, default=4, help="images that dasp is run on")
+    add("--fuse", action="store_true", help="compile the rules of dasp, whatever it finds worth it")
+    add("--nodes", type=int, default=NODES, help="nodes of moment_path")
     add("--ablation", action="store_true", help="also the default estimator without each of its parts")
     add("--no-rivals", action="store_true", help="leave Captum and shapiq out")
+    add("--rival-images", type=int, default=1, help="images for their sampling estimators, which are slow")
     add("--device", default="cpu")
     add("--autocast", choices=("bfloat16", "float16"))
     add("--seed", type=int, default=0)
+    add("--limit", type=float, help="seconds: begin no image that would not be done by then")
     add("--csv", type=Path)
     add("--plot", type=Path)
     options = parser.parse_args()
+    if options.budgets:
+        options.budgets = sorted(int(b) for b in options.budgets.split(","))
     if options.demo:
         options.window, options.images, options.prototypes = 4, min(options.images, 2), 3
-        options.reference = min(options.reference, 16_384)
-        options.budgets = ",".join(b for b in options.budgets.split(",") if int(b) <= 2048)
-    options.budgets = [int(b) for b in options.budgets.split(",")]
+        options.reference = min(options.reference or 16_384, 16_384)
+        options.budgets = [b for b in options.budgets or [512, 1024, 2048] if b <= 2048]
     return options
 
 
-def _games(options: argparse.Namespace, device: torch.device) -> Iterable[Game]:
-    function, images = _subject(options)
+def _subjects(options: argparse.Namespace, device: torch.device) -> Iterable[Subject]:
+    function, images = _function_and_images(options)
     if isinstance(function, torch.nn.Module):
-        function = function.to(device).eval()
+        function = function.to(device).to(memory_format=torch.channels_last).eval()
     dtype = getattr(torch, options.autocast) if options.autocast else None
+    if not hasattr(function, "prototype_classes") and options.choose == "class":
+        options.choose = "total"
     for image in images[: options.images].to(device):
         players = Players.windows(image.shape[1:], options.window)
-        chosen = _chosen(function, image, options, dtype)
+        chosen = _chosen(function, image, options)
 
         def some(batch: Tensor, chosen: Tensor = chosen) -> Tensor:
+            if isinstance(batch, Tensor) and batch.is_cuda:
+                batch = batch.contiguous(memory_format=torch.channels_last)
             return _outputs(function, batch)[:, chosen]
 
-        yield Game(some, image, players, options.baseline, autocast=dtype)
+        full = Game(some, image, players, options.baseline)
+        game = full if dtype is None else Game(some, image, players, options.baseline, autocast=dtype)
+        yield Subject(game, full)
 
 
 def _outputs(function: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
@@ -180,24 +229,20 @@ def _outputs(function: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _chosen(
-    function: Callable[[Tensor], Tensor],
-    image: Tensor,
-    options: argparse.Namespace,
-    dtype: torch.dtype | None,
-) -> Tensor:
+def _chosen(function: Callable[[Tensor], Tensor], image: Tensor, options: argparse.Namespace) -> Tensor:
     one_player = Players.windows(image.shape[1:], max(image.shape[1:]))
-    ends = Game(lambda x: _outputs(function, x), image, one_player, options.baseline, autocast=dtype)
+    ends = Game(lambda x: _outputs(function, x), image, one_player, options.baseline)
     count = min(options.prototypes, ends.n_outputs)
-    if options.choose == "class" and hasattr(function, "prototype_classes"):
+    if options.choose == "class":
         predicted = function(image[None]).argmax()
-        return (function.prototype_classes.to(image.device) == predicted).nonzero()[:count, 0]
+        own = torch.where(function.prototype_classes.to(image.device) == predicted)[0]  # type: ignore[attr-defined]
+        return own[ends.grand[own].argsort()][:count]
     if options.choose == "nearest":
         return ends.grand.argsort()[:count]
     return ends.total.abs().argsort(descending=True)[:count]
 
 
-def _subject(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+def _function_and_images(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     if options.demo:
         from small import trained_network
 
@@ -205,99 +250,64 @@ def _subject(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], T
     if options.factory:
         module, _, name = options.factory.partition(":")
         return getattr(importlib.import_module(module), name)()
-    if options.checkpoint is None:
-        raise SystemExit("Give --checkpoint, --factory or --demo.")
+    if options.array:
+        return _with_array(options)
+    opened = open_network(options)
+    pixels = [opened.data.test.image(index) for index in spread(options.images, len(opened.data.test))]
+    return opened.model, opened.preprocessing.normalize(torch.stack(pixels))
+
+
+def _with_array(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     from protopfaith.data import Preprocessing
     from protopfaith.network import load
 
     model, metadata = load(options.checkpoint)
-    preprocessing = metadata.get("preprocessing")
-    if options.array:
-        pixels = torch.from_numpy(np.load(options.array)[: options.images])
-    else:
-        from protopfaith.data import load_data
-
-        size = preprocessing and tuple(preprocessing["size"])
-        data = load_data(options.data, root=options.root, size=size)
-        spread = torch.linspace(0, len(data.test) - 1, options.images).long()
-        pixels = torch.stack([data.test.image(int(i)) for i in spread])
-        preprocessing = preprocessing or data.preprocessing.to_dict()
-    if preprocessing is None:
+    if "preprocessing" not in metadata:
         raise SystemExit(
             "The checkpoint does not say how its images were normalized; give --data instead of --array."
         )
-    return model, Preprocessing.from_dict(preprocessing).normalize(pixels)
+    pixels = torch.from_numpy(np.load(options.array)[: options.images])
+    return model, Preprocessing.from_dict(metadata["preprocessing"]).normalize(pixels)
 
 
-def _reference(game: Game, evaluations: int) -> Reference:
-    halves = [estimate(game, "owen", budget=evaluations // 2, seed=seed) for seed in (10_001, 10_002)]
+def _reference(game: Game, options: argparse.Namespace) -> Reference:
+    start = perf_counter()
+    if is_exact(options, game.n_players):
+        values = estimate(game, "exact").values
+        known = [1.0] * len(values)
+        return Reference(values, torch.zeros_like(values), known, perf_counter() - start)
+    method, parts, _ = REFERENCES[options.reference_method]
+    halves = [
+        estimate(game, method, budget=options.reference // 2, seed=seed, **parts) for seed in (10_001, 10_002)
+    ]
     values = torch.stack([half.values for half in halves]).mean(0)
     errors = torch.stack([half.standard_errors for half in halves]).square().sum(0).sqrt() / 2
-    r = pearson(halves[0].values, halves[1].values)
-    return Reference(values, errors, (2 * r / (1 + r)).tolist())
+    r = pearson(halves[0].values, halves[1].values).clamp_min(0)
+    return Reference(values, errors, (2 * r / (1 + r)).tolist(), perf_counter() - start)
 
 
-def _runs(game: Game, options: argparse.Namespace, others: list) -> Iterable[tuple[str, int, Callable]]:
-    wanted = options.estimators.split(",") if options.estimators else None
-    names = [
-        n for n in (*SAMPLING, *sorted(set(ESTIMATORS) - set(SAMPLING))) if wanted is None or n in wanted
-    ]
-    for name in names:
-        if name == "exact" and game.n_players > 20:
-            continue
-        for budget in options.budgets if name in SAMPLING else [0]:
-            yield (
-                name,
-                budget,
-                lambda n=name, b=budget: estimate(game, n, budget=b or None, seed=options.seed),
-            )
-    if options.ablation:
-        for name, parts in ABLATION.items():
-            for budget in options.budgets:
-                yield (
-                    name,
-                    budget,
-                    lambda p=parts, b=budget: estimate(
-                        game, "adaptive_owen", budget=b, seed=options.seed, **p
-                    ),
-                )
-    for rival in others:
-        for budget in [rival.fixed] if rival.fixed else [b for b in options.budgets if b <= 2048][-2:]:
-            yield rival.name, budget, lambda r=rival, b=budget: r.run(game, b, options.seed)
-
-
-def _measure(game: Game, run: Callable, device: torch.device) -> Measured | str:
+def _measure(subject: Subject, step: Step, bar: Progress, task: TaskID) -> Measured | str:
     """The result, or why there is none."""
+    game = subject.full if step.full else subject.game
+    name = bar.tasks[0].description
+
+    def progress(done: int, most: int) -> None:
+        bar.update(task, description=f"{name}, {done:,} of {most:,} passes")
+
     before, start = game.evaluations, perf_counter()
     try:
-        result = run()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        result = step.run(subject, progress)
+        synchronize(game.device)
     except (ProtoPFaithError, ValueError, NotImplementedError, MemoryError) as error:
         return str(error)
     seconds = perf_counter() - start
     if isinstance(result, Attribution):
+        if bool(result.values.isnan().any()):
+            raise KeyboardInterrupt  # an interrupted estimator gives what it has
         low, high = result.interval()
         return Measured(result.values, (high - low) / 2, result.evaluations, seconds)
     values = result.detach().double().cpu()
     return Measured(values, torch.full_like(values, torch.nan), game.evaluations - before, seconds)
-
-
-def _compare(
-    result: Measured, truth: Reference, *, image: int, name: str, budget: int, rate: float
-) -> list[Row]:
-    near = agreement(result.values, truth.values)
-    # The interval of the difference: both sides have errors.
-    widths = (result.half_widths.square() + (1.96 * truth.standard_errors).square()).sqrt()
-    covered = ((result.values - truth.values).abs() <= widths).double().mean(1)
-    unknown = result.half_widths.isnan().any(1) | (result.half_widths == 0).all(1)
-    columns = (near.pearson, near.spearman, near.relative_error, torch.where(unknown, torch.nan, covered))
-    evaluations = budget or result.evaluations
-    speed = evaluations / result.seconds / rate
-    return [
-        Row(image, output, name, evaluations, *(float(x[output]) for x in columns), result.seconds, speed)
-        for output in range(len(result.values))
-    ]
 
 
 @torch.no_grad()
@@ -307,79 +317,12 @@ def _forward_rate(game: Game, count: int = 2048) -> float:
     batch = game.image.expand(size, *game.image.shape).contiguous()
     rounds = max(1, min(count // size, 64 if game.device.type == "cuda" else 8))
     game._evaluate(batch)
-    _synchronize(game.device)
+    synchronize(game.device)
     start = perf_counter()
     for _ in range(rounds):
         game._evaluate(batch)
-    _synchronize(game.device)
+    synchronize(game.device)
     return rounds * size / (perf_counter() - start)
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def _device_name(device: torch.device) -> str:
-    return (
-        torch.cuda.get_device_name(device)
-        if device.type == "cuda"
-        else f"{torch.get_num_threads()} CPU threads"
-    )
-
-
-def _table(rows: list[Row]) -> Table:
-    columns = ("estimator", "evaluations", "correlation", "lowest", "rank", "relative error", "95% covers")
-    table = Table(*columns, "s/image", "of plain speed")
-    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row.estimator, row.evaluations].append(row)
-    last = None
-    for (name, evaluations), group in groups.items():
-        if last not in (None, name):
-            table.add_section()
-        last = name
-        lowest = min(row.correlation for row in group)
-        fields = ("rank_correlation", "relative_error", "coverage")
-        means = [f"{np.mean([getattr(row, field) for row in group]):.3f}" for field in fields]
-        costs = [f"{np.mean([getattr(row, field) for row in group]):.2f}" for field in ("seconds", "speed")]
-        correlation = np.mean([row.correlation for row in group])
-        table.add_row(name, f"{evaluations:,}", f"{correlation:.3f}", f"{lowest:.3f}", *means, *costs)
-    return table
-
-
-def _write(rows: list[Row], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(vars(rows[0])))
-        writer.writeheader()
-        writer.writerows(vars(row) for row in rows)
-
-
-def _plot(rows: list[Row], ceiling: float, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    curves: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        curves[row.estimator][row.evaluations].append(row.correlation)
-    figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    for name, curve in curves.items():
-        counts = sorted(curve)
-        means = [np.mean(curve[c]) for c in counts]
-        if len(counts) > 1:
-            axes.plot(counts, means, marker="o", label=name)
-        else:
-            axes.axhline(means[0], linestyle=":", linewidth=1, color="gray")
-            axes.annotate(name, (0.01, means[0]), xycoords=("axes fraction", "data"), fontsize=7)
-    axes.axhline(ceiling, linestyle="--", color="black", linewidth=1, label="limit of the reference")
-    axes.set(
-        xscale="log", xlabel="evaluations", ylabel="mean correlation with the true values", ylim=(0, 1.01)
-    )
-    axes.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

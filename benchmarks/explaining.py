@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import TypeVar
 
 import torch
 from rich.table import Table
@@ -36,6 +37,7 @@ from protopfaith.explanation.report.words import relative_gap
 from protopfaith.shapley import Game, Players
 
 TARGET = 1.5  # seconds, for a ResNet50 with 196 players on an H200
+T = TypeVar("T")
 console = make_console()
 
 
@@ -177,7 +179,7 @@ def _plain(explainer: Explainer, image: Path | Tensor, settings: Settings, found
     return _timed(passes, explainer.device)[0]
 
 
-def _timed(work: Callable, device: torch.device) -> tuple[float, object]:
+def _timed(work: Callable[[], T], device: torch.device) -> tuple[float, T]:
     synchronize(device)
     start = perf_counter()
     result = work()
