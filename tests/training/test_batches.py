@@ -1,11 +1,15 @@
+import os
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protopfaith.training.batches import (
+    UNKNOWN_MEMORY,
     ResidentImages,
     StreamedImages,
+    free_memory,
     open_images,
     sequential_order,
     shuffled_order,
@@ -57,3 +61,10 @@ def test_both_sources_give_the_same_images(data, workers):
 def test_small_sets_are_resident_by_themselves(data):
     assert isinstance(open_images(data.train, CPU), ResidentImages)
     assert isinstance(open_images(data.train, CPU, "never"), StreamedImages)
+
+
+def test_free_memory_is_known_or_guessed(monkeypatch):
+    cpu = torch.device("cpu")
+    assert free_memory(cpu) > 1 << 20
+    monkeypatch.delattr(os, "sysconf", raising=False)  # as on Windows
+    assert free_memory(cpu) == UNKNOWN_MEMORY

@@ -20,7 +20,7 @@ Autocast = Annotated[
     str,
     typer.Option(
         help="Number format of the network while regions are hidden: auto (bfloat16 on a GPU that has it, "
-        "about three times as fast), off, bfloat16, float16. Reports say what was used."
+        "for speed), off, bfloat16, float16. Reports say what was used."
     ),
 ]
 Baseline = Annotated[str, typer.Option(help="What stands for an absent region: zero, mean, blur, ...")]

@@ -16,6 +16,8 @@ from torch.utils.data import DataLoader
 
 from protopfaith.data import ImageSet
 
+UNKNOWN_MEMORY = 4 << 30  # bytes that count as free where the system does not say
+
 
 class Batches(Protocol):
     """Images by index."""
@@ -94,9 +96,11 @@ def open_images(images: ImageSet, device: torch.device, resident: str = "auto", 
 
 
 def free_memory(device: torch.device) -> int:
-    """Free bytes on the device."""
+    """Free bytes on the device; a careful guess where the system does not say (Windows)."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
+    if not hasattr(os, "sysconf"):
+        return UNKNOWN_MEMORY
     pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
     return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
 
