@@ -7,7 +7,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.moments import Gaussian
 from protopfaith.moments.draws import Independent
+from protopfaith.moments.precision import _settings
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.moment_passes import moment_pass, player_image
@@ -177,3 +179,72 @@ def test_common_factors_are_differentiated_too():
     result = estimate(game, "moment_path", precision=1e-3, factors=4)
     assert result.reached
     assert bool((result.completeness_gap.abs() <= 2e-3 * result.total.abs().max()).all())
+
+
+def test_reduced_precision_of_the_game_does_not_reach_the_path(digits):
+    """A rounded F has no derivatives that add up to it: gaps would stay, however many nodes there are."""
+    net, images, _ = digits
+
+    def games():
+        for dtype in (None, torch.bfloat16):
+            yield Game(lambda x: net(x)[:, :3], images[0], Players.windows((8, 8), 1), -1.0, autocast=dtype)
+
+    full, reduced = (estimate(game, "moment_path", precision=1e-3, budget=600) for game in games())
+    assert reduced.reached
+    assert reduced.evaluations == full.evaluations
+    assert torch.allclose(reduced.values, full.values, atol=1e-6)
+    assert torch.allclose(reduced.total, full.total, atol=1e-6)
+
+
+def test_passes_run_without_tf32_forward_and_backward():
+    before = [(owner, name, getattr(owner, name)) for owner, name in _settings()]
+    seen = {"forward": set(), "backward": set()}
+
+    def now():
+        return {getattr(owner, name) for owner, name in _settings()}
+
+    net = network()
+
+    def watched(x):
+        output = net(x)
+        if isinstance(x, Gaussian):
+            seen["forward"] |= now()
+            if output.moments[0].requires_grad:
+                output.moments[0].register_hook(lambda _: seen["backward"].update(now()))
+        return output
+
+    game = Game(watched, torch.randn(2, 9, 9), Players.windows((9, 9), 3))
+    try:
+        for owner, name, value in before:
+            setattr(owner, name, True if isinstance(value, bool) else "tf32")
+        estimate(game, "moment_path", nodes=4)
+        assert now() <= {True, "tf32"}  # the caller's settings are back
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+    assert seen["forward"]
+    assert seen["backward"]
+    assert not (seen["forward"] | seen["backward"]) & {True, "tf32"}
+
+
+def jagged(side=24, kinks=12):
+    """Units that switch on at one density each: with many players their variance hardly smooths that."""
+    generator = torch.Generator().manual_seed(0)
+    first, last = nn.Conv2d(1, kinks, side), nn.Linear(kinks, 2, bias=False)
+    signs = (-1.0) ** torch.arange(kinks)
+    with torch.no_grad():
+        first.weight.fill_(1 / side**2)
+        first.bias.copy_(-torch.linspace(0.02, 0.97, kinks))
+        last.weight.copy_(torch.stack([signs * torch.arange(1, kinks + 1), signs]))
+    image = 1 + 0.2 * torch.randn(1, side, side, generator=generator)
+    net = nn.Sequential(first, nn.ReLU(), nn.Flatten(), last).eval()
+    return Game(net, image, Players.windows((side, side), 1))
+
+
+def test_a_jagged_path_is_resolved_by_few_derivatives():
+    game = jagged()
+    assert estimate(game, "moment_path").precision > 0.05
+    result = estimate(game, "moment_path", precision=0.01)
+    assert result.reached
+    assert bool((result.completeness_gap.abs() <= 0.01 * _range(game)).all())
+    assert result.options["nodes"] < result.evaluations / 2  # most passes are values, which are cheap

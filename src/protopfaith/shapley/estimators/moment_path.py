@@ -13,13 +13,16 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
 from protopfaith.moments.draws import Independent, sketch
+from protopfaith.moments.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches, moment_pass, player_image
+from protopfaith.shapley.panels import find_panels
 
 NODES = 32
-LEAST = 8  # nodes of a part
+FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made of
+BEND = 2.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
 @ESTIMATORS.register("moment_path")
@@ -43,23 +46,29 @@ def moment_path(
     the cost is nodes times outputs, not players. The integral is taken over :math:`\theta`, :math:`q =
     \sin^2 \theta`, since the integrand grows like a square root's derivative at both ends, by
     Gauss-Legendre nodes. Its sum over players must be F(1) - F(0), and that holds for every part of the
-    path: parts where it does not are halved until the gap is at most ``precision`` times the range that F
-    runs through, or ``budget`` passes are spent.
+    path. If one part with ``nodes`` nodes leaves a gap of more than ``precision`` times the range that F
+    runs through, the path is divided where F bends, by its values alone (``panels.py``), and each panel
+    gets a few nodes; panels whose derivatives still do not add up are halved until the gap is small
+    enough, or ``budget`` passes are spent.
 
     Without ``precision`` there is one part with ``nodes`` nodes. The values are not redistributed: the
     completeness gap is what the nodes leave. ``evaluations`` counts all moment passes, the options record
-    the nodes of the final rule.
+    the nodes of the final rule. All passes run in full precision, whatever the game's autocast and the
+    TF32 setting say: a rounded F has no derivative that adds up to it. So do F(0) and F(1), the total.
     """
     if nodes < 1:
         raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
     path = _Path(game, factors, batch_size, seed, progress)
-    with fused(fuse):
-        parts = path.parts([_Part(0.0, math.pi / 2, nodes, game.empty.double(), game.grand.double())])
-        while precision is not None and _error(parts) > precision and path.passes < budget:
-            parts = _refined(path, parts, precision)
+    with fused(fuse), full_float32():
+        ends = path.expectations([0.0, math.pi / 2])
+        parts = path.parts([_Part(0.0, math.pi / 2, nodes, *ends)])
+        if precision is not None and _error(parts) > precision and path.passes < budget:
+            parts = path.parts(_panels(path, precision, budget))
+            while _error(parts) > precision and path.passes < budget:
+                parts = _refined(path, parts, precision)
     values = torch.stack([part.values for part in parts]).sum(0)
     check_finite(values)
-    error = _error(parts)
+    error, total = _error(parts), (ends[1] - ends[0]).cpu()
     result = finish(
         game,
         "moment_path",
@@ -69,7 +78,13 @@ def moment_path(
         seed=seed,
         options={"nodes": sum(part.nodes for part in parts), "factors": factors},
     )
-    return replace(result, precision=error, reached=precision is None or error <= precision)
+    return replace(
+        result,
+        total=total,
+        completeness_gap=result.values.sum(-1) - total,
+        precision=error,
+        reached=precision is None or error <= precision,
+    )
 
 
 @dataclass
@@ -106,19 +121,21 @@ class _Path:
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
         self.batch_size, self.progress = batch_size, progress
+        self._values_at_once: int | None = None
 
     @torch.no_grad()
-    def expectations(self, theta: Sequence[float]) -> Tensor:
+    def expectations(self, theta: Sequence[float] | np.ndarray) -> Tensor:
         """F at several points, (m, outputs)."""
         probability = torch.tensor(np.sin(theta) ** 2, device=self.game.device)
         self.passes += len(theta)
 
         def values(numbers: Tensor) -> Tensor:
             draw = Independent(probability[numbers], self.directions)
-            return moment_pass(self.game, self.image.drawn(draw)).double()
+            return moment_pass(self.game, self.image.drawn(draw), full=True).double()
 
-        size = self.batch_size or fitting(self.game, values)
-        found = in_batches(values, 0, len(theta), size=size, device=self.game.device)
+        if self._values_at_once is None:
+            self._values_at_once = self.batch_size or fitting(self.game, values)
+        found = in_batches(values, 0, len(theta), size=self._values_at_once, device=self.game.device)
         return torch.cat([value for _, value in found])
 
     def parts(self, parts: Sequence[_Part]) -> list[_Part]:
@@ -161,7 +178,7 @@ class _Path:
         """
         with torch.enable_grad():
             draw = Independent(probability, self.directions)
-            mean = moment_pass(self.game, self.image.drawn(draw))
+            mean = moment_pass(self.game, self.image.drawn(draw), full=True)
             leaves = draw.leaves()
             columns = [
                 draw.derivatives(draw.summed(_gradients(output, leaves), shares)).double()
@@ -194,6 +211,13 @@ def _range(parts: Sequence[_Part]) -> Tensor:
     return (high.amax(0) - low.amin(0)).clamp_min(1e-30)
 
 
+def _panels(path: _Path, precision: float, budget: int) -> list[_Part]:
+    """Parts that are small where F bends, with a few nodes each; their derivatives are still to be taken."""
+    most = max((budget - path.passes) // 2, 1)  # the other half is for the derivatives
+    panels = find_panels(path.expectations, 0.0, math.pi / 2, tolerance=BEND * precision, most=most)
+    return [_Part(panel.start, panel.end, FEW, panel.values[0], panel.values[-1]) for panel in panels]
+
+
 def _refined(path: _Path, parts: Sequence[_Part], precision: float) -> list[_Part]:
     """Halves every part that has more than its share of the gap: at least the worst one."""
     span = _range(parts)
@@ -203,8 +227,7 @@ def _refined(path: _Path, parts: Sequence[_Part], precision: float) -> list[_Par
     middles = [(part.start + part.end) / 2 for part in coarse]
     halves = []
     for part, middle, value in zip(coarse, middles, path.expectations(middles), strict=True):
-        nodes = max(part.nodes // 2, LEAST)
-        halves.append(_Part(part.start, middle, nodes, part.at_start, value))
-        halves.append(_Part(middle, part.end, nodes, value, part.at_end))
+        halves.append(_Part(part.start, middle, FEW, part.at_start, value))
+        halves.append(_Part(middle, part.end, FEW, value, part.at_end))
     kept = [part for part, share in zip(parts, shares, strict=True) if share <= limit]
     return kept + path.parts(halves)
