@@ -7,14 +7,15 @@
 First: 2,048 evaluations for 1,000 outputs at once against 2,048 plain forward passes of the same network in
 the same batches, each the median of several runs (on a CPU in processor time, which does not count other
 programs). With --many also: as many evaluations for 112 x 112 players, in two halves, with the peak of memory
-and how well the halves agree.
+and how well the halves agree, for each of --many-estimators (--many-only leaves the first part out); every
+ten seconds a line says how far it is and how that compares with plain passes.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter, process_time
 
@@ -41,18 +42,24 @@ def main() -> None:
     add("--estimators", default=f"{DEFAULT_METHOD},owen,permutation")
     add("--repeats", type=int, default=3)
     add("--many", type=int, default=0, help="evaluations for 112 x 112 players")
+    add("--many-estimators", default=DEFAULT_METHOD, help="such as adaptive_owen,owen")
+    add("--many-network", choices=("small", "resnet50"), help="as --network unless given")
+    add("--many-only", action="store_true", help="not the 196 players")
     options = parser.parse_args()
     torch.manual_seed(0)
     device = torch.device(options.device)
     dtype = getattr(torch, options.autocast) if options.autocast else None
     model = network(options.network, options.outputs).to(device).eval()
     image = torch.randn(3, 224, 224, device=device)
-    game = Game(model, image, Players.windows((224, 224), 16), autocast=dtype)
     console = Console()
-    console.print(overhead(game, options))
+    if not options.many_only:
+        game = Game(model, image, Players.windows((224, 224), 16), autocast=dtype)
+        console.print(overhead(game, options))
     if options.many:
+        if options.many_network:
+            model = network(options.many_network, options.outputs).to(device).eval()
         some = Game(lambda x: model(x)[:, :5], image, Players.windows((224, 224), 2), autocast=dtype)
-        console.print(very_many(some, options.many))
+        console.print(very_many(some, options.many, options.many_estimators.split(",")))
 
 
 def network(name: str, outputs: int) -> nn.Module:
@@ -93,28 +100,61 @@ def overhead(game: Game, options: argparse.Namespace) -> Table:
     return table
 
 
-def very_many(game: Game, evaluations: int) -> Table:
-    if game.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(game.device)
-    columns = (
-        "estimator",
-        "evaluations",
-        "s",
-        "peak memory",
-        "relative error",
-        "halves agree",
-        "reliability",
-    )
+def very_many(game: Game, evaluations: int, estimators: Sequence[str]) -> Table:
+    plain = plain_rate(game)
+    say(f"{game.players.description}: plain forward passes {plain:,.0f}/s, batches of {game.batch_size}")
+    columns = ("estimator", "evaluations", "s", "of plain time", "memory", "error", "halves", "reliability")
     table = Table(*columns, title=game.players.description)
-    for name in (DEFAULT_METHOD, "owen"):
+    for name in estimators:
+        if game.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(game.device)
         start = perf_counter()
-        halves = [estimate(game, name, budget=evaluations // 2, seed=seed) for seed in (0, 1)]
+        halves = [
+            estimate(
+                game, name, budget=evaluations // 2, seed=seed, progress=Milestones(f"{name} {seed}", plain)
+            )
+            for seed in (0, 1)
+        ]
         took = perf_counter() - start
         r = pearson(halves[0].values, halves[1].values).mean()
         spent = sum(half.evaluations for half in halves)
         agree = (f"{halves[0].precision:.2f}", f"{float(r):.3f}", f"{float(2 * r / (1 + r)):.3f}")
-        table.add_row(name, f"{spent:,}", f"{took:.1f}", f"{peak(game.device) / 2**30:.2f} GiB", *agree)
+        row = (name, f"{spent:,}", f"{took:.1f}", f"{took * plain / spent:.2f}")
+        row += (f"{peak(game.device) / 2**30:.2f} GiB", *agree)
+        say(", ".join(f"{column} {entry}" for column, entry in zip(columns, row, strict=True)))
+        table.add_row(*row)
     return table
+
+
+class Milestones:
+    """A line of progress every ten seconds, so that a run that is cut off has said how far it came."""
+
+    def __init__(self, name: str, plain: float):
+        self.name, self.plain = name, plain
+        self.start = self.said = perf_counter()
+
+    def __call__(self, done: int, most: int) -> None:
+        now = perf_counter()
+        if now - self.said > 10 or done >= most:
+            rate = done / (now - self.start)
+            say(f"{self.name}: {done:,} of {most:,}, {rate:,.0f}/s, {self.plain / rate:.2f} of plain time")
+            self.said = now
+
+
+@torch.no_grad()
+def plain_rate(game: Game) -> float:
+    """Forward passes per second in the game's batches."""
+    batch = game.image.expand(game.batch_size, *game.image.shape).contiguous()
+    repeats = max(2048 // len(batch), 1)
+    return (
+        repeats
+        * len(batch)
+        / seconds(lambda: [game._evaluate(batch) for _ in range(repeats)], game.device, 3, perf_counter)
+    )
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
 
 
 def peak(device: torch.device) -> int:
@@ -123,8 +163,10 @@ def peak(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def seconds(run: Callable[[], object], device: torch.device, repeats: int) -> float:
-    clock = perf_counter if device.type == "cuda" else process_time
+def seconds(
+    run: Callable[[], object], device: torch.device, repeats: int, clock: Callable[[], float] | None = None
+) -> float:
+    clock = clock or (perf_counter if device.type == "cuda" else process_time)
     times = []
     for _ in range(repeats):
         start = clock()

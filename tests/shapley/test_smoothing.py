@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 import torch
 
@@ -84,3 +86,17 @@ def test_distances_are_in_units_of_the_spacing_and_channels_lie_apart():
     places = positions(Players.windows((8, 8), 4, channels=2))
     assert torch.cdist(places[:1], places[1:2]).item() == pytest.approx(1)
     assert torch.cdist(places[:1], places[4:5]).item() == pytest.approx(1)
+
+
+def test_many_players_make_no_warnings():
+    players = Players.windows((40, 40), 1)
+    assert len(players) > LARGEST_DENSE
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            matrix = smoothing_matrix(positions(players), 1.5)
+            assert torch.allclose(matrix @ torch.ones(1600, 1).double(), torch.ones(1600, 1).double())
+    finally:
+        torch.set_warn_always(before)

@@ -14,6 +14,7 @@ left: over the players of a map, not for each single one (a lone peak is drawn d
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -94,8 +95,10 @@ def smoothing_matrix(places: Tensor, width: float) -> Tensor:
     weights = torch.exp(-torch.as_tensor(pairs.data).square() / (2 * width**2))
     sums = torch.zeros(len(places), dtype=weights.dtype).index_add_(0, index[0], weights)
     shape = (len(places), len(places))
-    matrix = torch.sparse_coo_tensor(index, weights / sums[index[0]], shape, check_invariants=True)
-    return matrix.coalesce().to(places.device)
+    with warnings.catch_warnings():  # torch 2.11 warns of unchecked indices even where they are checked
+        warnings.filterwarnings("ignore", "Sparse invariant checks", UserWarning)
+        matrix = torch.sparse_coo_tensor(index, weights / sums[index[0]], shape, check_invariants=True)
+        return matrix.coalesce().to(places.device)
 
 
 def shrink(

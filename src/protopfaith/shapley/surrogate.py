@@ -34,8 +34,9 @@ class Surrogate:
 
     def __call__(self, masks: Tensor) -> Tensor:
         """Predictions ``(b, outputs)`` for masks ``(b, n)``."""
-        x, p = centered(masks, self.loadings.dtype)
-        product = x @ self.loadings.T
+        x = masks.to(self.loadings.dtype)
+        p = x.mean(1)
+        product = x @ self.loadings.T  # of x - p, too: loadings sum to zero over the players
         weighted = density_kernel(p, self.densities) * product
         return weighted @ self.linear + (weighted * product) @ self.square
 

@@ -20,6 +20,9 @@ KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube)
 PILOT = 1024  # samples, at most, of uniform sizes before the first allocation
 BINS = 16  # of sizes, for the allocation
 UNIFORM = 0.2  # share of samples whose sizes stay uniform, whatever the measured variance says
+ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
+MOST_SORTED = 2048  # players up to which a GPU draws masks by sorting; beyond, by a threshold
+KEY_BITS = 31
 
 
 @ESTIMATORS.register("adaptive_owen")
@@ -167,15 +170,16 @@ class _Adaptive:
     def _add_up(self, game: Game, most: int, generator: torch.Generator) -> int:
         later = self._first(game)[2]
         curve = torch.linalg.solve(later.mean["left"], later.mean["right"])
-        for size in blocks(most, game.n_players):
-            masks = masks_of_sizes(stratified_sizes(later.chance, size, generator), game.n_players, generator)
-            predicted = hat_functions(masks.double().mean(1)) @ curve + later.model(masks)
-            residuals = game(masks).double() - predicted
-            weights = self._weights(masks, later.chance)
-            self.kept["sum"] += residuals.T @ weights
-            self.kept["squares"] += residuals.square().T @ weights.square()
+        count = min(most, ROUND)
+        for size in blocks(count, game.n_players, game.batch_size):
+            sizes = stratified_sizes(later.chance, size, generator)
+            masks = masks_of_sizes(sizes, game.n_players, generator)
+            predicted = hat_functions(sizes.double() / game.n_players) @ curve + later.model(masks)
+            sums, squares = weighted_sums(masks, sizes, game(masks).double() - predicted, later.chance)
+            self.kept["sum"] += sums
+            self.kept["squares"] += squares
             self.kept["count"] += size
-        return most
+        return count
 
     def _combined(self, later: _Later, values: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:
         """The two estimates, each output's weighted by its precision; their errors are uncorrelated."""
@@ -200,6 +204,23 @@ def _mean_and_variance(residuals: Tensor, weights: Tensor, known: Tensor) -> tup
     mean = residuals.T @ weights / count
     square = residuals.square().T @ weights.square() / count
     return known + mean, (square - mean.square()).clamp_min(0) / (count - 1)
+
+
+def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Sums over the samples of r w_i and of (r w_i)^2, each (outputs, n), with the weights w_i = (x_i - p)
+    / (p (1 - p) n chance).
+
+    Memberships are 0 or 1, so x_i^2 = x_i: with c the factor of x_i - p both are sums of multiples of x_i,
+    :math:`\sum rc\, x_i - \sum rcp` and :math:`\sum r^2 c^2 (1 - 2p)\, x_i + \sum r^2 c^2 p^2`. One
+    matrix product gives them, and no weights are written down.
+    """
+    n = masks.shape[1]
+    p = (sizes.double() / n)[:, None]
+    first = residuals / (p * (1 - p) * (n * chance[sizes - 1])[:, None])
+    second = first.square()
+    factors = torch.cat([first, second * (1 - 2 * p)], 1)
+    sums, squares = (factors.T @ masks.double()).chunk(2)
+    return sums - (first * p).sum(0)[:, None], squares + (second * p * p).sum(0)[:, None]
 
 
 def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
@@ -231,7 +252,28 @@ def stratified_sizes(chance: Tensor, count: int, generator: torch.Generator) -> 
 
 def masks_of_sizes(sizes: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """Masks ``(m, n)`` with ``sizes`` players each, uniform among those."""
+    if n > MOST_SORTED and sizes.device.type != "cpu":
+        return masks_by_threshold(sizes, n, generator)
     keys = torch.rand(len(sizes), n, generator=generator, device=sizes.device)
     order = keys.argsort(1)
     ranked = torch.arange(n, device=sizes.device) < sizes[:, None]
     return torch.zeros(len(sizes), n, dtype=torch.bool, device=sizes.device).scatter_(1, order, ranked)
+
+
+def masks_by_threshold(sizes: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """The players whose random keys lie below the threshold that as many keys as asked lie below, which is
+    found bit by bit: a GPU counts much faster than it sorts (a CPU does not). Of equal keys at the threshold
+    (one mask in 100,000 has any) the first ones count."""
+    shape = (len(sizes), n)
+    keys = torch.randint(2**KEY_BITS - 1, shape, generator=generator, device=sizes.device, dtype=torch.int32)
+    threshold = torch.zeros(len(sizes), 1, dtype=torch.int32, device=sizes.device)
+    wanted = sizes[:, None]
+    for bit in reversed(range(KEY_BITS)):
+        higher = threshold + (1 << bit)
+        threshold = torch.where((keys < higher).sum(1, keepdim=True) <= wanted, higher, threshold)
+    masks = keys < threshold
+    missing = wanted - masks.sum(1, keepdim=True)
+    if bool((missing > 0).any()):
+        equal = keys == threshold
+        masks |= equal & (equal.cumsum(1, dtype=torch.int32) <= missing)
+    return masks
