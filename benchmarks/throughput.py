@@ -103,7 +103,7 @@ def overhead(game: Game, options: argparse.Namespace) -> Table:
 def very_many(game: Game, evaluations: int, estimators: Sequence[str]) -> Table:
     plain = plain_rate(game)
     say(f"{game.players.description}: plain forward passes {plain:,.0f}/s, batches of {game.batch_size}")
-    columns = ("estimator", "evaluations", "s", "of plain time", "memory", "error", "halves", "reliability")
+    columns = ("estimator", "evaluations", "s", "x plain", "memory", "error", "halves", "reliable")
     table = Table(*columns, title=game.players.description)
     for name in estimators:
         if game.device.type == "cuda":

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ def test_panels_cover_the_path_and_are_straight_enough(places, tolerance):
     panels = find_panels(curve, 0.0, math.pi / 2, tolerance=tolerance, most=4000)
     assert panels[0].start == 0
     assert panels[-1].end == math.pi / 2
-    for before, after in zip(panels, panels[1:], strict=False):
+    for before, after in pairwise(panels):
         assert before.end == after.start
         assert torch.equal(before.values[-1], after.values[0])
     for panel in panels:

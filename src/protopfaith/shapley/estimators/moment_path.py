@@ -21,8 +21,9 @@ from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches,
 from protopfaith.shapley.panels import find_panels
 
 NODES = 32
+AT_ONCE = 5  # parts that are halved together at least: less fills no batch
 FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made of
-BEND = 2.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
+BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
 @ESTIMATORS.register("moment_path")
@@ -219,15 +220,18 @@ def _panels(path: _Path, precision: float, budget: int) -> list[_Part]:
 
 
 def _refined(path: _Path, parts: Sequence[_Part], precision: float) -> list[_Part]:
-    """Halves every part that has more than its share of the gap: at least the worst one."""
-    span = _range(parts)
-    shares = [float((part.gap.abs() / span).max()) for part in parts]
-    limit = min(precision / math.sqrt(len(parts)), 0.999 * max(shares))
-    coarse = [part for part, share in zip(parts, shares, strict=True) if share > limit]
+    """Halves the parts with the largest gaps: as many as leave the others well within the precision."""
+    shares = torch.stack([part.gap for part in parts]).abs() / _range(parts)
+    order = shares.amax(1).argsort(descending=True)
+    squares = shares[order].square()
+    left = (squares.sum(0) - squares.cumsum(0)).clamp_min(0).sqrt().amax(1)  # without the first 1, 2, ...
+    count = int((left > precision / math.sqrt(2)).sum()) + 1
+    worst = set(order[: max(count, AT_ONCE)].tolist())
+    coarse = [part for number, part in enumerate(parts) if number in worst]
     middles = [(part.start + part.end) / 2 for part in coarse]
     halves = []
     for part, middle, value in zip(coarse, middles, path.expectations(middles), strict=True):
         halves.append(_Part(part.start, middle, FEW, part.at_start, value))
         halves.append(_Part(middle, part.end, FEW, value, part.at_end))
-    kept = [part for part, share in zip(parts, shares, strict=True) if share <= limit]
+    kept = [part for number, part in enumerate(parts) if number not in worst]
     return kept + path.parts(halves)
