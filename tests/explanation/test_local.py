@@ -89,7 +89,7 @@ def test_moment_path_takes_the_shown_prototypes_alone(explainer: Explainer, pixe
         assert one.test.total == pytest.approx(float(everything.total[one.prototype]), abs=1e-5)
     weighted = weighted_values(model, everything.values, class_row(model, 1, 3).double())
     assert torch.allclose(found.class_map.values, weighted, rtol=1e-3, atol=1e-4)
-    assert seen[-1] == ("test image", 8, 8)
+    assert seen[-1] == ("test image", 10, 10)  # nodes, and F at both ends
 
 
 def test_dasp_tells_how_far_it_has_got(explainer: Explainer, pixels: torch.Tensor) -> None:
