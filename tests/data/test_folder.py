@@ -64,6 +64,18 @@ def test_given_splits_are_kept(split_folders: Path) -> None:
     assert refolded.test.paths == data.test.paths
 
 
+def test_two_folders_of_one_split_are_an_error(split_folders: Path, one_folder: Path, save: Save) -> None:
+    save(split_folders / "validation" / "cat" / "0.jpg", 9000)
+    with pytest.raises(
+        ProtoPFaithError, match=r"two folders of validation images in .*, val/ and validation/"
+    ):
+        load(split_folders)
+    for name in ("val", "valid"):  # without train/ these are classes like any other
+        for i in range(5):
+            save(one_folder / name / f"{i}.png", 9100 + len(name) * 10 + i)
+    assert load(one_folder).classes == ("cat", "dog", "hen", "val", "valid")
+
+
 def test_pixels_are_those_of_the_file(one_folder: Path) -> None:
     data = load(one_folder)
     with Image.open(one_folder / data.test.paths[4]) as image:

@@ -41,7 +41,7 @@ def load_folder(
 
 def list_folder(root: Path, name: str = "folder") -> Listing:
     """All images by class; the split is set where the folders say it."""
-    folders = {SPLIT_FOLDERS[path.name]: path for path in _folders(root) if path.name in SPLIT_FOLDERS}
+    folders = _split_folders(root)
     notes = [
         f"The images directly in {place} have no class folder and are left out."
         for place in (folders.values() if "train" in folders else [root])
@@ -79,6 +79,21 @@ def default_preprocessing(size: tuple[int, int], channels: int) -> Preprocessing
         if channels == 3
         else Preprocessing(size, channels, (0.0,), (1.0,))
     )
+
+
+def _split_folders(root: Path) -> dict[str, Path]:
+    """The folder of each split that is there; none of them counts unless train/ is."""
+    found: dict[str, Path] = {}
+    for path in _folders(root):
+        if (split := SPLIT_FOLDERS.get(path.name)) is None:
+            continue
+        if split in found and (root / "train").is_dir():
+            raise ProtoPFaithError(
+                f"There are two folders of {split} images in {root}, {found[split].name}/ and {path.name}/; "
+                "move their images into one."
+            )
+        found[split] = path
+    return found
 
 
 def _folders(root: Path) -> list[Path]:
