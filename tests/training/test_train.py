@@ -374,7 +374,10 @@ def test_a_companion_goes_on_learning(trained, recipe, data, tmp_path):
 
 def test_diverged_training_is_one_sentence(recipe, data, tmp_path):
     wild = changed(recipe, "schedule.pretraining.learning_rate=1e30")
-    with pytest.raises(ProtoPFaithError, match=r"The loss became (nan|inf) in epoch"):
+    with pytest.raises(
+        ProtoPFaithError,
+        match=r"The loss became (nan|inf) in epoch.*lower schedule\.pretraining\.learning_rate",
+    ):
         train(wild, tmp_path / "run", data=data, progress=False)
 
 

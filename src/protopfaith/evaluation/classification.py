@@ -190,8 +190,8 @@ def _check(logits: Tensor, labels: Tensor, names: tuple[str, ...]) -> None:
     broken = int((~logits.isfinite().all(1)).sum())
     if broken:
         raise ProtoPFaithError(
-            f"The logits of {broken} of {len(logits)} images are not finite and "
-            "cannot be judged: protopfaith.network.first_non_finite tells where that begins."
+            f"The logits of {broken} of {len(logits)} images are not finite and cannot be judged; check that "
+            "the network's weights and its images are finite."
         )
 
 

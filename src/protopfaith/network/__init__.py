@@ -4,7 +4,6 @@ from protopfaith.network import moments as _moments  # noqa: F401  (registers th
 from protopfaith.network.checkpoint import load, load_into, read_metadata, save
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
-from protopfaith.network.finite import first_non_finite
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet, PrototypeSource
 from protopfaith.network.prototypes import (
@@ -26,7 +25,6 @@ __all__ = [
     "distinct_prototypes",
     "duplicate_groups",
     "equality_tolerance",
-    "first_non_finite",
     "load",
     "load_into",
     "minimum_over_positions",

@@ -236,9 +236,11 @@ class Trainer:
         ranks = self.fabric.world_size
         values = {name: float(self.supply.sum(sums[name])) / ranks for name in COSTS if name in sums}
         if not math.isfinite(values["loss"]):
+            # By the end of the epoch every weight is not a number: where it began cannot be told any more.
+            rate_of = "schedule.pretraining" if stage.name == "pretraining" else "optimization"
             raise ProtoPFaithError(
                 f"The loss became {values['loss']} in epoch {stage.first_epoch + epoch} ({stage.name}); "
-                "start a new run with a lower learning rate."
+                f"start a new run with a lower {rate_of}.learning_rate, or with optimization.clip=5."
             )
         return EpochMetrics(
             epoch=stage.first_epoch + epoch,
