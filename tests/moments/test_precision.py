@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -44,3 +47,21 @@ def test_convolutions_inside_are_exact_to_float32(reduced):
     with full_float32():
         found = torch.nn.functional.conv2d(x, w)
     assert float((found - exact).abs().max()) < 1e-4
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="this torch has no setting above")
+def test_inherited_settings_stay_inherited():
+    """A later change of the setting above still reaches convolutions and matrix products."""
+    program = """
+import torch
+from protopfaith.moments.precision import _settings, full_float32
+torch.backends.cudnn.conv.fp32_precision = "none"
+torch.backends.fp32_precision = "tf32"
+assert {getattr(owner, name) for owner, name in _settings()} == {"tf32"}
+with full_float32():
+    assert {getattr(owner, name) for owner, name in _settings()} == {"ieee"}
+torch.backends.fp32_precision = "ieee"
+assert {getattr(owner, name) for owner, name in _settings()} == {"ieee"}
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -27,7 +27,10 @@ def full_float32() -> Iterator[None]:
         yield
     finally:
         for owner, name, value in before:
-            setattr(owner, name, value)
+            if value is not True:  # "none" inherits: where that gives what was there, it was inherited
+                setattr(owner, name, "none")
+            if getattr(owner, name) != value:
+                setattr(owner, name, value)
 
 
 def _settings() -> list[tuple[Any, str]]:

@@ -50,11 +50,9 @@ def find_panels(curve: Curve, start: float, end: float, *, tolerance: float, mos
         coarse = _coarse(panels, tolerance)[: max((most - known) // 4, 1)]
         if not coarse:
             break
-        halves = _halved(curve, [panels[k] for k in coarse])
+        halves = dict(zip(coarse, _halved(curve, [panels[k] for k in coarse]), strict=True))
         known += 4 * len(coarse)
-        for k, pair in zip(coarse, halves, strict=True):
-            panels[k : k + 1] = [pair]  # type: ignore[list-item]
-        panels = [p for entry in panels for p in (entry if isinstance(entry, tuple) else (entry,))]
+        panels = [part for k, panel in enumerate(panels) for part in halves.get(k, (panel,))]
     return panels
 
 
