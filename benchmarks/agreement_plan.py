@@ -11,11 +11,11 @@ from rich.table import Table
 
 from protopfaith.shapley import ESTIMATORS, Game, estimate
 from protopfaith.shapley.estimators.dasp import coalition_sizes
+from protopfaith.shapley.moment_passes import MOMENTS
 from rivals import Rival
 
 CURVES = ("adaptive_owen", "owen")  # at every budget
 SLOWER = ("kernel", "permutation")  # at 2,048 and at the largest budget
-MOMENTS = ("dasp", "moment_path")
 MANY_PLAYERS = 100
 FEW, MANY = (512, 1024, 2048, 4096), (512, 1024, 2048, 4096, 8192, 16384)
 REFERENCE = {False: 32_768, True: 131_072}  # evaluations, for few players and for many

@@ -35,7 +35,5 @@ def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> tor
         return torch.bfloat16 if able else None
     known = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if name not in known:
-        raise ProtoPFaithError(
-            f"The autocast type {name!r} is not known; use auto, off, {', '.join(list(known)[1:])}."
-        )
+        raise ProtoPFaithError(f"The autocast type {name!r} is not known; use auto, {', '.join(known)}.")
     return known[name]

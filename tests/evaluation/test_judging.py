@@ -34,7 +34,7 @@ def test_limits_and_precision(run, tmp_path, monkeypatch, capsys) -> None:
         (["--limit", "dasp"], "such as dasp=20"),
         (["--limit", "dasp=few"], "such as dasp=20"),
         (["--limit", "dapp=2"], "dasp"),
-        (["--autocast", "int8"], "bfloat16 or float16"),
+        (["--autocast", "int8"], "use auto, off, bfloat16, float16"),
     ],
 )
 def test_misspelt_options_are_one_sentence(run, tmp_path, monkeypatch, capsys, case) -> None:

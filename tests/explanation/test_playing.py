@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explainer, Settings
-from protopfaith.explanation.playing import coarse_players, distances_and_logit, play
+from protopfaith.explanation.playing import distances_and_logit, play
+from protopfaith.explanation.settings import coarse_players
 from protopfaith.shapley import Players
 
 

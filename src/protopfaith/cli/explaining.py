@@ -52,7 +52,7 @@ def explain(
 
     Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
     """
-    from protopfaith.devices import choose_autocast, choose_device
+    from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import expand_folders
     from protopfaith.explanation import explain_files
     from protopfaith.training import Run
@@ -63,8 +63,8 @@ def explain(
         out or folder / "explained",
         progress=True,
         coarse=True,
-        device=(where := choose_device(device)),
-        autocast=choose_autocast(autocast, where),
+        device=choose_device(device),
+        autocast=autocast,
         players=parse_players(players),
         precision=precision,
         budget=budget,
@@ -97,7 +97,7 @@ def prototypes(
     seed: Seed = 0,
 ) -> None:
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
-    from protopfaith.devices import choose_autocast, choose_device
+    from protopfaith.devices import choose_device
     from protopfaith.explanation import Bar, explain_prototypes
     from protopfaith.training import Run
 
@@ -110,8 +110,8 @@ def prototypes(
             estimator=estimator,
             baseline=baseline,
             nearest=nearest,
-            device=(where := choose_device(device)),
-            autocast=choose_autocast(autocast, where),
+            device=choose_device(device),
+            autocast=autocast,
             seed=seed,
             progress=bar.report(str(folder)),
         )

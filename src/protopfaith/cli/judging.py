@@ -24,8 +24,6 @@ from protopfaith.cli.data import choose_split
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
-    import torch
-
     from protopfaith.evaluation.classification import Classification
     from protopfaith.training import Run
 
@@ -100,8 +98,12 @@ def faithfulness(
     ] = None,
     checked: Annotated[int | None, typer.Option(min=1, help="Images for axioms and sanity checks.")] = None,
     autocast: Annotated[
-        str | None, typer.Option(help="bfloat16 or float16: the network's precision where that is enough.")
-    ] = None,
+        str,
+        typer.Option(
+            help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
+            "bfloat16, float16. Moments, gradients and axioms stay in full precision."
+        ),
+    ] = "off",
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
     root: MovedRoot = None,
     device: Device = "auto",
@@ -126,7 +128,7 @@ def faithfulness(
         budget=budget,
         truth_budget=truth,
         checked=checked,
-        autocast=parse_precision(autocast),
+        autocast=autocast,
         quantus=quantus,
         device=choose_device(device),
         seed=seed,
@@ -143,15 +145,6 @@ def parse_limits(texts: list[str]) -> dict[str, int]:
             raise ProtoPFaithError(f"A limit is a name and a number, such as dasp=20, not {text!r}.")
         limits[name] = int(number)
     return limits
-
-
-def parse_precision(name: str | None) -> torch.dtype | None:
-    import torch
-
-    known = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name is not None and name not in known:
-        raise ProtoPFaithError(f"There is no autocast to {name!r}; choose {' or '.join(known)}.")
-    return known[name] if name is not None else None
 
 
 def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench import Bench, Step
 from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options
@@ -56,7 +57,7 @@ def faithfulness(
     device: torch.device | str = "cpu",
     memory: int | None = None,
     moment_batch: int | None = None,
-    autocast: torch.dtype | None = None,
+    autocast: torch.dtype | str | None = None,
     progress: bool | Step = True,
 ) -> Faithfulness:
     """Judges explainers on a run by AOPC, agreement with true Shapley values, axioms and sanity checks.
@@ -81,8 +82,9 @@ def faithfulness(
         memory: bytes that a batch may take
         moment_batch: images in a moment pass (DASP, moment path); as many as memory allows by default, which
             is measured for every image
-        autocast: a dtype such as ``torch.bfloat16``, for the network on a GPU; moment propagation, gradients
-            and axioms stay in full precision
+        autocast: a dtype such as ``torch.bfloat16``, or a name that
+            :func:`protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
+            gradients and axioms stay in full precision
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
     """
     run = run if isinstance(run, Run) else Run(run)
@@ -93,6 +95,7 @@ def faithfulness(
     names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
     limits = dict(limits or {})
     _check_names(names, limits)
+    dtype = choose_autocast(autocast, torch.device(device))
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
     # Channels last: the same numbers, but faster.
     model = run.model(device).to(memory_format=torch.channels_last)
@@ -107,7 +110,7 @@ def faithfulness(
         seed=seed,
         memory=memory,
         moment_batch=moment_batch,
-        autocast=autocast,
+        autocast=dtype,
     )
     sample = _sample(data.train, preprocessing, model.prototypes.device)
     color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)

@@ -11,13 +11,13 @@ from protopfaith.explanation.contribution import Decomposition, class_row, decom
 from protopfaith.explanation.explainer import Explainer, SourceSide
 from protopfaith.explanation.local import explain, explanation_steps
 from protopfaith.explanation.notebook import ShownAttribution
-from protopfaith.explanation.playing import Settings
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait, explain_prototypes
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.saving import load as load_explanation
+from protopfaith.explanation.settings import Settings
 
 __all__ = [
     "Agreement",

@@ -14,10 +14,10 @@ from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer
 from protopfaith.explanation.local import as_explainer, explain
-from protopfaith.explanation.playing import Settings
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.report.index import write_index
 from protopfaith.explanation.result import Explanation
+from protopfaith.explanation.settings import Settings
 from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
 from protopfaith.training import Run

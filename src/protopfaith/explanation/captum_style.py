@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.playing import PlayersLike, Settings, make_players, play
+from protopfaith.explanation.playing import play
+from protopfaith.explanation.settings import PlayersLike, Settings, make_players
 from protopfaith.shapley import Attribution
 
 Target = int | Tensor | Sequence[int] | None

@@ -16,9 +16,10 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.picture import ImageLike, Picture, open_picture
-from protopfaith.explanation.playing import Progress, Settings, distances_and_logit, make_players, play
+from protopfaith.explanation.playing import Progress, distances_and_logit, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
+from protopfaith.explanation.settings import Settings, make_players
 from protopfaith.explanation.sources import SourceImages
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution, Players

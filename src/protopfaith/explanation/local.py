@@ -12,27 +12,21 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
-from protopfaith.explanation.class_maps import class_map, compare
-from protopfaith.explanation.contribution import class_row, decompose, find_class, similarities
-from protopfaith.explanation.explainer import Explainer, SourceSide
-from protopfaith.explanation.looking import Case, look, mark_duplicates, rival
+from protopfaith.explanation.assembling import assemble
+from protopfaith.explanation.class_maps import compare
+from protopfaith.explanation.contribution import class_row, find_class
+from protopfaith.explanation.explainer import Explainer
+from protopfaith.explanation.looking import look, mark_duplicates
 from protopfaith.explanation.picture import ImageLike
-from protopfaith.explanation.playing import (
-    COARSE_BUDGET,
+from protopfaith.explanation.playing import COARSE_BUDGET, distances_and_logit, play, spread_outputs
+from protopfaith.explanation.result import Explanation
+from protopfaith.explanation.settings import (
     PlayersLike,
     Settings,
     coarse_players,
-    distances_and_logit,
     make_players,
-    play,
-    players_name,
-    spread_outputs,
     with_autocast,
 )
-from protopfaith.explanation.protopnet_map import crop_box
-from protopfaith.explanation.regions import region_values
-from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
-from protopfaith.explanation.rounding import ROUNDING
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution
 from protopfaith.training import Run
@@ -158,7 +152,7 @@ def explanation_steps(
 
     def assembled(result: Attribution, plan: Settings, **more: Any) -> Explanation:
         seconds = time.perf_counter() - start
-        return _assemble(explainer, case, duplicates, result, settings=plan, seconds=seconds, **more)
+        return assemble(explainer, case, duplicates, result, settings=plan, seconds=seconds, **more)
 
     if coarse:
         quick = replace(settings, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
@@ -174,96 +168,3 @@ def explanation_steps(
         second = compare(model, case, result, other)
     sides = explainer.explain_sources(case.named, settings, reporter("source images")) if sources else {}
     yield assembled(result, settings, sides=sides, second=second, coarse=False)
-
-
-def _assemble(
-    explainer: Explainer,
-    case: Case,
-    duplicates: dict[int, tuple[int | None, str]],
-    result: Attribution,
-    *,
-    settings: Settings,
-    seconds: float,
-    sides: dict[int, SourceSide],
-    second: SecondBaseline | None,
-    coarse: bool,
-) -> Explanation:
-    model, n = explainer.model, len(explainer.model.prototypes)
-    row = class_row(model, case.target, case.versus).cpu().double()
-    scores = dict(
-        zip(case.decomposition.prototypes.tolist(), case.decomposition.scores.tolist(), strict=True)
-    )
-    similarity = similarities(model, case.distances)
-    evidence = []
-    for place, prototype in enumerate(case.named):
-        owner = int(model.prototype_classes[prototype])
-        evidence.append(
-            PrototypeEvidence(
-                prototype,
-                owner,
-                model.class_names[owner],
-                distance=float(case.distances[prototype]),
-                similarity=float(similarity[prototype]),
-                weight=float(row[prototype]),
-                paper_score=case.paper[prototype],
-                score=scores[prototype],
-                source=model.sources[prototype],
-                duplicate_of=duplicates[prototype][0],
-                duplicate_kind=duplicates[prototype][1],
-                test=region_values(result, prototype, -1),
-                activation=case.activations[place],
-                box=crop_box(case.activations[place]),
-                source_side=sides.get(prototype),
-            )
-        )
-    from torchvision.transforms.v2.functional import pil_to_tensor
-
-    picture = case.picture
-    return Explanation(
-        name=picture.name,
-        pixels=picture.pixels,
-        original=pil_to_tensor(picture.original),
-        class_names=model.class_names,
-        probabilities=case.logits.softmax(0),
-        prediction=int(case.logits.argmax()),
-        target=case.target,
-        versus=case.versus,
-        decomposition=case.decomposition,
-        runner_up=decompose(model, case.distances, case.target, rival(case)),
-        evidence=tuple(evidence),
-        class_map=class_map(model, result, row),
-        prototype_values=result.values[:n],
-        method=result.method,
-        baseline=result.baseline,
-        evaluations=result.evaluations,
-        precision=result.precision,
-        precision_asked=settings.precision,
-        reached=result.reached,
-        second=second,
-        coarse=coarse,
-        seconds=seconds,
-        network={
-            "encoder": model.encoder_name,
-            "similarity": model.similarity,
-            "activation": model.activation,
-            "prototypes": n,
-            "weights_sha256": explainer.weights_hash,
-        },
-        settings={
-            "players": result.players.description,
-            "players_asked": players_name(settings.players),
-            "budget": settings.budget,
-            "seed": settings.seed,
-            "options": dict(settings.options),
-            "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
-            "rounding": result.options.get(ROUNDING),
-        },
-        notes=_notes(settings, sides),
-    )
-
-
-def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:
-    if sides and not isinstance(settings.players, int | str):
-        size = next(iter(sides.values())).regions.players.description
-        return (f"The regions were drawn on the test image; source images are divided into {size} instead.",)
-    return ()

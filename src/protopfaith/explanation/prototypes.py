@@ -18,7 +18,7 @@ from protopfaith.explanation.explainer import Explainer, SourceSide
 from protopfaith.explanation.local import Report, as_explainer
 from protopfaith.explanation.looking import mark_duplicates
 from protopfaith.explanation.nearest import Patch, survey
-from protopfaith.explanation.playing import PlayersLike, Settings, with_autocast
+from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.training import Run

@@ -1,4 +1,4 @@
-"""Games in half precision: when, and how much that changes."""
+"""Games in half precision: what rounding changed, and the network's own totals in its place."""
 
 from __future__ import annotations
 

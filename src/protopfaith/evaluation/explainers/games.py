@@ -17,8 +17,7 @@ from protopfaith.evaluation.explainers.common import (
     selected_distances,
 )
 from protopfaith.shapley import Attribution, Game, estimate
-
-MOMENTS = ("dasp", "moment_path")
+from protopfaith.shapley.moment_passes import MOMENTS
 
 
 def game_of(

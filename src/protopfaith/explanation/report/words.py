@@ -7,6 +7,7 @@ from html import escape
 
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.result import Explanation
+from protopfaith.shapley.moment_passes import MOMENTS
 
 BASELINES = {
     "zero": "a plain color, the one that normalization makes zero",
@@ -94,7 +95,7 @@ def _how(explanation: Explanation) -> str:
         f"They were {how} (estimator {escape(explanation.method)}), from {explanation.evaluations:,} "
         "evaluations of the "
         f"network itself in {explanation.seconds:.1f} s."
-        if explanation.method not in ("dasp", "moment_path")
+        if explanation.method not in MOMENTS
         else f"They were {how}, in {explanation.evaluations:,} passes; the network itself was not sampled."
     )
 
