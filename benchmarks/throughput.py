@@ -87,16 +87,20 @@ def overhead(game: Game, options: argparse.Namespace) -> Table:
         for start in range(0, options.evaluations, len(batch)):
             game._evaluate(batch[: options.evaluations - start])
 
+    names, budget = options.estimators.split(","), options.evaluations
+    spent = {name: estimate(game, name, budget=budget).evaluations for name in names}  # warms up as well
+    plain()
+    took: dict[str, list[float]] = {name: [] for name in ("plain", *names)}
+    for _ in range(options.repeats):  # in turn, so that a drift of the machine's speed meets all of them
+        took["plain"].append(once(plain, game.device))
+        for name in names:
+            took[name].append(once(lambda n=name: estimate(game, n, budget=budget), game.device))
     table = Table("what", "evaluations", "s", "of plain time", title=f"{game.n_outputs} outputs at once")
-    base = seconds(plain, game.device, options.repeats)
-    table.add_row(
-        f"plain forward passes, batches of {len(batch)}", f"{options.evaluations:,}", f"{base:.3f}", "1.00"
-    )
-    for name in options.estimators.split(","):
-        budget = options.evaluations
-        spent = estimate(game, name, budget=budget).evaluations
-        took = seconds(lambda n=name, b=budget: estimate(game, n, budget=b), game.device, options.repeats)
-        table.add_row(name, f"{spent:,}", f"{took:.3f}", f"{took / base * options.evaluations / spent:.2f}")
+    base = median(took["plain"])
+    table.add_row(f"plain forward passes, batches of {len(batch)}", f"{budget:,}", f"{base:.3f}", "1.00")
+    for name in names:
+        mine = median(took[name])
+        table.add_row(name, f"{spent[name]:,}", f"{mine:.3f}", f"{mine / base * budget / spent[name]:.2f}")
     return table
 
 
@@ -146,11 +150,12 @@ def plain_rate(game: Game) -> float:
     """Forward passes per second in the game's batches."""
     batch = game.image.expand(game.batch_size, *game.image.shape).contiguous()
     repeats = max(2048 // len(batch), 1)
-    return (
-        repeats
-        * len(batch)
-        / seconds(lambda: [game._evaluate(batch) for _ in range(repeats)], game.device, 3, perf_counter)
-    )
+
+    def passes() -> None:
+        for _ in range(repeats):
+            game._evaluate(batch)
+
+    return repeats * len(batch) / median(once(passes, game.device, perf_counter) for _ in range(3))
 
 
 def say(line: str) -> None:
@@ -163,18 +168,14 @@ def peak(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def seconds(
-    run: Callable[[], object], device: torch.device, repeats: int, clock: Callable[[], float] | None = None
-) -> float:
+def once(run: Callable[[], object], device: torch.device, clock: Callable[[], float] | None = None) -> float:
+    """Seconds of one run; on a CPU those of the processor."""
     clock = clock or (perf_counter if device.type == "cuda" else process_time)
-    times = []
-    for _ in range(repeats):
-        start = clock()
-        run()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(clock() - start)
-    return median(times)
+    start = clock()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return clock() - start
 
 
 if __name__ == "__main__":
