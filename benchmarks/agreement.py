@@ -27,7 +27,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
@@ -49,12 +49,11 @@ from rivals import rivals
 console = make_console()
 
 
-def main() -> None:
-    options = _options()
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
     if options.read:
         _finish(read_rows(options.read), options)
         return
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # end as after Ctrl-C
     device = torch.device(options.device)
     subjects = list(_subjects(options, device))
     options.images = len(subjects)
@@ -157,7 +156,7 @@ def _reference_name(options: argparse.Namespace) -> str:
     return f"2 x {options.reference // 2:,} evaluations of {words}"
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -191,7 +190,7 @@ def _options() -> argparse.Namespace:
     add("--limit", type=float, help="seconds: begin no image that would not be done by then")
     add("--csv", type=Path)
     add("--plot", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.budgets:
         options.budgets = sorted(int(b) for b in options.budgets.split(","))
     if options.demo:
@@ -294,7 +293,7 @@ def _measure(subject: Subject, step: Step, bar: Progress, task: TaskID) -> Measu
     def progress(done: int, most: int) -> None:
         bar.update(task, description=f"{name}, {done:,} of {most:,} passes")
 
-    before, start = game.evaluations, perf_counter()
+    start = perf_counter()
     try:
         result = step.run(subject, progress)
         synchronize(game.device)
@@ -307,7 +306,7 @@ def _measure(subject: Subject, step: Step, bar: Progress, task: TaskID) -> Measu
         low, high = result.interval()
         return Measured(result.values, (high - low) / 2, result.evaluations, seconds)
     values = result.detach().double().cpu()
-    return Measured(values, torch.full_like(values, torch.nan), game.evaluations - before, seconds)
+    return Measured(values, torch.full_like(values, torch.nan), step.evaluations, seconds)
 
 
 @torch.no_grad()
@@ -326,4 +325,5 @@ def _forward_rate(game: Game, count: int = 2048) -> float:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # end as after Ctrl-C
     main()

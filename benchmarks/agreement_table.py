@@ -29,7 +29,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Measured:
-    """Values, half widths of their 95% intervals (NaN where there are none), and what they cost."""
+    """Values, half widths of their 95% intervals (NaN where there are none), and what they cost in all."""
 
     values: Tensor
     half_widths: Tensor
@@ -68,14 +68,13 @@ def compare(
     covered = ((result.values - truth.values).abs() <= widths).double().mean(1)
     unknown = result.half_widths.isnan().any(1) | (result.half_widths == 0).all(1)
     columns = (near.pearson, near.spearman, near.relative_error, torch.where(unknown, torch.nan, covered))
-    evaluations = budget or result.evaluations
-    speed = evaluations / result.seconds / rate
+    speed = result.evaluations / result.seconds / rate
     return [
         Row(
             image,
             output,
             name,
-            evaluations,
+            budget or result.evaluations,
             *(float(x[output]) for x in columns),
             result.seconds,
             speed,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -56,8 +56,8 @@ class Timing:
     rounding: float
 
 
-def main() -> None:
-    options = _options()
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
     device = torch.device(options.device)
     explainer, images = _open(options, device)
     for name in options.autocast.split(","):
@@ -66,7 +66,7 @@ def main() -> None:
         console.print(_table(_measure(explainer, images, options, kind), label, device))
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -79,7 +79,7 @@ def _options() -> argparse.Namespace:
     add("--device", default="cpu")
     add("--autocast", default="auto", help="auto, off, bfloat16, float16, or several with commas between")
     add("--no-sources", action="store_true", help="without the prototypes' source images")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def _open(options: argparse.Namespace, device: torch.device) -> tuple[Explainer, list[Path | Tensor]]:

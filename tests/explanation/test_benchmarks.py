@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
+import importlib
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+import torch
 
 from protopfaith.training import Run
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+Printed = Callable[..., str]
 
 
-def printed(script: str, *arguments: str | Path) -> str:
-    done = subprocess.run(
-        [sys.executable, FOLDER / script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(autouse=True)
+def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
 
 
-def test_explaining_tells_what_a_user_waits_for(run: Run) -> None:
-    text = printed("explaining.py", run.folder, "--images", "2", "--budget", "100", "--autocast", "bfloat16")
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
+    """What a benchmark prints; in this process, since loading torch takes as long as the benchmark."""
+
+    def of(name: str, *arguments: str | Path) -> str:
+        importlib.import_module(name).main([str(argument) for argument in arguments])
+        return capsys.readouterr().out
+
+    return of
+
+
+def test_explaining_tells_what_a_user_waits_for(run: Run, printed: Printed) -> None:
+    text = printed("explaining", run.folder, "--images", "2", "--budget", "100", "--autocast", "bfloat16")
     assert "maps on the sources of" in text
     assert "image 1: " in text
     rows = {
@@ -38,22 +44,11 @@ def test_explaining_tells_what_a_user_waits_for(run: Run) -> None:
     assert rows["totals changed by rounding, worst map"][0].strip() != "0.0%"
 
 
-def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path) -> None:
+def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path, printed: Printed) -> None:
     """Nine players: the reference is exact. Captum and shapiq are left to larger runs."""
-    plan = [
-        "--images",
-        "2",
-        "--prototypes",
-        "2",
-        "--budgets",
-        "200,256",
-        "--reference",
-        "512",
-        "--sizes",
-        "3",
-    ]
-    small = ["--nodes", "8", "--dasp-images", "1", "--no-rivals", "--csv", tmp_path / "table.csv"]
-    text = printed("agreement.py", run.folder, *plan, *small)
+    plan = ["--images", "2", "--prototypes", "2", "--budgets", "200,256", "--reference", "512"]
+    small = ["--sizes", "3", "--nodes", "8", "--dasp-images", "1", "--no-rivals"]
+    text = printed("agreement", run.folder, *plan, *small, "--csv", tmp_path / "table.csv")
     assert "2 images, 2 outputs each (class), 9 players" in text
     assert "54 moment passes" in text  # 2 x 3 sizes x 9 players
     for number in (0, 1):
@@ -68,5 +63,15 @@ def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path) -> Non
     assert {row["reliability"] for row in rows} == {"1.0"}
     sampled = [row for row in rows if row["estimator"] == "owen" and row["evaluations"] == "256"]
     assert min(float(row["correlation"]) for row in sampled) > 0.5
-    again = printed("agreement.py", "--read", tmp_path / "table.csv")
+    again = printed("agreement", "--read", tmp_path / "table.csv")
     assert again.split("reliability")[1] == text.split("reliability")[-1]
+
+
+def test_the_speed_of_libraries_counts_every_output() -> None:
+    """They take one output at a time: 100 evaluations for each of two are 200 passes."""
+    tables = importlib.import_module("agreement_table")
+    values = torch.randn(2, 9, dtype=torch.float64)
+    truth = tables.Reference(values, torch.zeros_like(values), [1.0, 1.0], 0.0)
+    result = tables.Measured(values, torch.full_like(values, torch.nan), evaluations=200, seconds=2.0)
+    rows = tables.compare(result, truth, image=0, name="a library", budget=100, rate=50.0)
+    assert [(row.evaluations, row.speed) for row in rows] == [(100, 2.0)] * 2
