@@ -11,7 +11,6 @@ import torch
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.explanation import Explainer, explain
 from protopfaith.explanation.figures import figure, write
-from protopfaith.network import ProtoPNet
 from protopfaith.training import Run
 
 LARGEST = 1_500_000  # bytes of a picture
@@ -25,7 +24,7 @@ def case_figures(
     explainer = Explainer(run, images=data, device=device)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for index in correct_images(explainer.model, data.test, explainer, count, seed):
+    for index in correct_images(explainer, data.test, count, seed):
         name = data.test.paths[index]
         found = explain(explainer, data.test.image(index), name=Path(name).name, seed=seed, **options)
         drawing = figure(found, columns=5 if len(found.evidence) == 5 else 4)
@@ -38,13 +37,11 @@ def case_figures(
     return written
 
 
-def correct_images(
-    model: ProtoPNet, images: ImageSet, explainer: Explainer, count: int, seed: int
-) -> list[int]:
+def correct_images(explainer: Explainer, images: ImageSet, count: int, seed: int) -> list[int]:
     """Images that are classified right, drawn at random, of as many classes as there are."""
     chosen: list[int] = []
     seen: dict[int, int] = {}
-    right = list(_correct(model, images, explainer, seed, most=max(32, 8 * count)))
+    right = list(_correct(explainer, images, seed, most=max(32, 8 * count)))
     while right and len(chosen) < count:  # always one of the class that was shown least
         best = min(right, key=lambda index: seen.get(int(images.labels[index]), 0))
         right.remove(best)
@@ -55,11 +52,11 @@ def correct_images(
 
 
 @torch.no_grad()
-def _correct(model: ProtoPNet, images: ImageSet, explainer: Explainer, seed: int, most: int) -> Iterator[int]:
+def _correct(explainer: Explainer, images: ImageSet, seed: int, most: int) -> Iterator[int]:
     assert explainer.preprocessing is not None
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:most].tolist()
     for start in range(0, len(order), 32):
         some = order[start : start + 32]
         pixels = torch.stack([images.image(index) for index in some]).to(explainer.device)
-        predicted = model(explainer.preprocessing.normalize(pixels)).argmax(1).tolist()
+        predicted = explainer.model(explainer.preprocessing.normalize(pixels)).argmax(1).tolist()
         yield from (i for i, label in zip(some, predicted, strict=True) if label == int(images.labels[i]))

@@ -36,7 +36,7 @@ def one_by_one(
     share = min(steps / int(found.players.split()[0]), 1.0)
     others = {r.name: r for r in found.results if r.name in {"ours", "random"}}
     for name, result in others.items():
-        windows = float(aopc(result.only(found.prototypes).curves["own"], share).mean())
+        windows = float(aopc(result.curves["own"], share).mean())
         order = "our order of windows" if name == "ours" else "a random order of windows"
         said += (
             f"; {order}, one window a step ({share:.0%} of the image in the end), has {windows:.3g}, "

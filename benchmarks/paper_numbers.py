@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class PaperModel:
     """A row of the paper: balanced accuracies in percent, and AOPC of both explanations.
 
-    AOPC is normalized by C + K + T - 1, over 100 prototypes for birds and dogs and all 14 for RSNA. The paper
-    does not say its T; its own explanations are DASP with 32 evaluations for each input feature.
+    AOPC is normalized by C + K + T - 1. The paper does not say its T; its own explanations are DASP with 32
+    evaluations for each input feature.
     """
 
     name: str
@@ -18,6 +18,8 @@ class PaperModel:
     test: str
     aopc_protopnet: float
     aopc_protopfaith: float
+    prototypes: int = 100
+    """That AOPC is summed over."""
 
 
 PAPER = {
@@ -31,8 +33,8 @@ PAPER = {
     ("dogs", "wide_resnet50"): PaperModel(
         "Dogs Wide-ResNet50", "84.1 ± 1.0", "84.0 ± 0.6", -0.000717, -3.006323
     ),
-    ("rsna", "convnet"): PaperModel("RSNA ConvNet", "74.0 ± 10.1", "72.6 ± 10.8", -0.001360, -8.816450),
-    ("rsna", "resnet"): PaperModel("RSNA ResNet", "73.7 ± 4.1", "71.9 ± 5.2", -0.000012, -31.912595),
+    ("rsna", "convnet"): PaperModel("RSNA ConvNet", "74.0 ± 10.1", "72.6 ± 10.8", -0.001360, -8.816450, 14),
+    ("rsna", "resnet"): PaperModel("RSNA ResNet", "73.7 ± 4.1", "71.9 ± 5.2", -0.000012, -31.912595, 14),
 }
 
 

@@ -29,8 +29,10 @@ from case_figures import case_figures
 from fine_dasp import FinePlan, fine_dasp
 from metering import Meter
 from one_by_one import one_by_one
+from opening import device_name
 from paper_numbers import PaperModel, paper_model
 from protopfaith.data import ImageData
+from protopfaith.devices import choose_autocast
 from protopfaith.evaluation import DEFAULT_EXPLAINERS, ExplainerResult, Faithfulness, faithfulness
 from protopfaith.evaluation.aopc import paper_aopc
 from protopfaith.evaluation.faithfulness import default_window
@@ -39,7 +41,6 @@ from protopfaith.files import atomic
 from protopfaith.training import Run
 
 GIB = 1 << 30
-PRECISIONS = {"none": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 NAMES = {
     "protopnet": "ProtoPNet's map",
     "protopnet_crop": "ProtoPNet's crop",
@@ -107,7 +108,7 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
             device=options.device,
             memory=_memory(options),
             moment_batch=options.moment_batch,
-            autocast=PRECISIONS[options.autocast],
+            autocast=options.autocast,
             progress=_told(meter),
         )
         meter.step("test accuracy")
@@ -128,20 +129,27 @@ def markdown(found: Faithfulness, run: Run, options: argparse.Namespace, test: f
     paper = paper_model(recipe.data.name, recipe.model.encoder)
     n, steps = len(found.prototypes), found.steps
     denominator = found.classes + found.prototypes_per_class + steps - 1
+    device, dtype = device_name(torch.device(options.device)), options.autocast
     parts = [
         f"### {paper.name if paper else run.folder.name}",
-        f"{recipe.model.encoder} on {recipe.data.name}, {_device(options.device)}, autocast "
-        f"{options.autocast}, seed {options.seed}, {options.budget:,} evaluations an image for those that "
-        f"sample, {options.sizes} sizes for DASP, {found.players}. n: prototypes, each on its own source "
-        "image. ±: standard error over prototypes.",
+        f"{recipe.model.encoder} on {recipe.data.name}, {device}, "
+        f"{'no autocast' if dtype is None else f'autocast to {dtype}'}, seed {options.seed}, "
+        f"{options.budget:,} evaluations an image for those that sample, {options.sizes} sizes for DASP, "
+        f"{found.players}. n: prototypes, each on its own source image. ±: standard error over prototypes.",
         explainers_table(found),
     ]
     common = found.common
     if common is not None:
         parts += [f"All explainers on the {len(common.prototypes)} prototypes that they share:"]
         parts += [explainers_table(common)]
+    normalizer = f"The paper's normalizer is C + K + T - 1 = {denominator:g} (T = {steps}), n = {n} here."
+    if paper is not None:
+        normalizer += (
+            f" The paper sums over {paper.prototypes} prototypes and does not state its T, so of its AOPC "
+            "only the ratio of two explanations compares with ours."
+        )
     parts += [
-        f"The paper's normalizer is C + K + T - 1 = {denominator:g} (T = {steps}), over n = {n} prototypes.",
+        normalizer,
         beside_the_paper(found, paper, run, test),
         "\n".join(f"- {sentence}" for sentence in found.remarks()[1:]),
     ]
@@ -225,7 +233,7 @@ def figures(run: LoadedRun, options: argparse.Namespace) -> str:
         seed=options.seed,
         budget=options.budget,
         memory=_memory(options),
-        autocast=PRECISIONS[options.autocast],
+        autocast=options.autocast,
     )
     return "\n".join(f"![{path.stem}]({path.relative_to(options.out)})" for path in written)
 
@@ -276,12 +284,6 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _device(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} CPU threads"
-
-
 def _memory(options: argparse.Namespace) -> int | None:
     return int(options.memory * GIB) if options.memory else None
 
@@ -307,7 +309,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--window", type=int, help="side of the players' windows; 16, or an eighth of small images")
     add("--sizes", type=int, default=8, help="coalition sizes of DASP")
     add("--checked", type=int, default=2, help="images for axioms and sanity checks")
-    add("--autocast", choices=PRECISIONS, help="default: bfloat16 on a GPU, none on a CPU")
+    add("--autocast", default="auto", help="auto (bfloat16 on a GPU that has it), off, bfloat16, float16")
     add("--memory", type=float, help="GiB that a batch may take; 24 on a GPU by default")
     add("--moment-batch", type=int, help="images in a moment pass; 128 on a GPU, else as memory allows")
     add("--no-tables", dest="tables", action="store_false", help="only what else is asked for")
@@ -319,7 +321,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     on_gpu = options.device != "cpu"
-    options.autocast = options.autocast or ("bfloat16" if on_gpu else "none")
+    options.autocast = choose_autocast(options.autocast, torch.device(options.device))
     options.memory = options.memory or (24 if on_gpu else None)
     options.moment_batch = options.moment_batch or (128 if on_gpu else None)
     return options

@@ -55,10 +55,10 @@ def test_the_tables_say_how_many_prototypes_each_line_has(out) -> None:
 
 def test_numbers_are_those_of_the_csv(out) -> None:
     frame = pd.read_csv(out / "explainers.csv", index_col="explainer")
-    for row in rows((out / "tables.md").read_text(encoding="utf-8"))[1:5]:
-        if row[0] == "**ours**":
-            assert row[2].startswith(f"{frame.loc['ours', 'aopc_20']:.3f} ± ")
-            assert row[7] == f"{frame.loc['ours', 'pearson']:.3f}"
+    lines = {row[0]: row for row in rows((out / "tables.md").read_text(encoding="utf-8"))[1:5]}
+    for title, name in (("**ours**", "ours"), ("DASP (paper)", "dasp")):
+        assert lines[title][2].startswith(f"{frame.loc[name, 'aopc_20']:.3f} ± ")
+        assert lines[title][7] == f"{frame.loc[name, 'pearson']:.3f}"
 
 
 def test_costs_are_counted(out) -> None:
@@ -99,3 +99,4 @@ def test_the_papers_numbers_are_found_by_data_and_encoder(paper_tables) -> None:
     assert find("cub", "resnet50_v1").aopc_protopfaith == -2.848353
     assert find("rsna", "resnet").name == "RSNA ResNet"
     assert find("birds", "small") is None
+    assert (find("cub", "resnet50").prototypes, find("rsna", "convnet").prototypes) == (100, 14)
