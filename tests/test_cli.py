@@ -119,6 +119,7 @@ def test_evaluate_writes_numbers_and_a_picture(place: Path, run: Path) -> None:
     assert Image.open(run / "evaluation" / "train-confusion.png").size[0] > 300
     assert "balanced accuracy" in done.stdout
     assert "distinct" in done.stdout
+    assert "within a class" in done.stdout
     assert values["distinct_prototypes"].keys() == set(CLASSES)
 
 

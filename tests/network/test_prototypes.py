@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, duplicate_groups, prune
+from protopfaith.network import (
+    ProtoPNet,
+    PrototypeSource,
+    distinct_prototypes,
+    duplicate_groups,
+    prototype_spread,
+    prune,
+)
 
 
 @pytest.fixture
@@ -27,6 +36,18 @@ def test_identical_vectors_of_a_class(model):
     assert (result.distinct, result.total) == (5, 6)
     assert result.fraction == pytest.approx(5 / 6)
     assert result.duplicates == (2,)
+
+
+def test_spread_within_and_between_classes():
+    model = ProtoPNet("small", 3, 5, 4)
+    p, pairs = model.prototypes.detach(), {True: [], False: []}
+    for i in range(15):
+        for j in range(i):
+            pairs[i // 5 == j // 5].append(float(((p[i] - p[j]) ** 2).sum()))
+    expected = [sorted(pairs[same])[(len(pairs[same]) - 1) // 2] for same in (True, False)]  # torch's median
+    assert prototype_spread(model) == pytest.approx(expected, rel=1e-5)
+    single, _ = prototype_spread(ProtoPNet("small", 2, 1, 4))
+    assert math.isnan(single)  # no pair within a class
 
 
 def test_tolerance_is_a_squared_distance(model):

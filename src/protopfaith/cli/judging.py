@@ -158,10 +158,13 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
 
 
 def print_prototypes(run: Run) -> None:
-    from protopfaith.network import distinct_prototypes
+    from protopfaith.network import distinct_prototypes, prototype_spread
 
-    distinct = distinct_prototypes(run.model())
+    model = run.model()
+    distinct = distinct_prototypes(model)
     say(
         f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
         f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class"
     )
+    within, between = prototype_spread(model)
+    say(f"Their median squared distance is {within:.3g} within a class and {between:.3g} between classes")

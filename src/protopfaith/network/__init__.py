@@ -11,6 +11,7 @@ from protopfaith.network.prototypes import (
     distinct_prototypes,
     duplicate_groups,
     equality_tolerance,
+    prototype_spread,
     prune,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "load_into",
     "minimum_over_positions",
     "output_channels",
+    "prototype_spread",
     "prune",
     "read_metadata",
     "save",

@@ -54,6 +54,19 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
     return DistinctPrototypes(groups, tuple(per_class), len(classes))
 
 
+def prototype_spread(model: ProtoPNet) -> tuple[float, float]:
+    """Median squared distance between two prototypes of one class, and between those of two classes.
+
+    Distinct is not diverse: where the first is a small part of the second, the prototypes of a class stand
+    for one thing in several images. NaN where there are no such pairs.
+    """
+    prototypes, classes = model.prototypes.detach().double().cpu(), model.prototype_classes.cpu()
+    first, second = torch.triu_indices(len(classes), len(classes), offset=1)
+    distances = torch.pdist(prototypes).square()
+    same = classes[first] == classes[second]
+    return float(distances[same].median()), float(distances[~same].median())
+
+
 def duplicate_groups(
     prototypes: Tensor, classes: Tensor, tolerance: float = 0.0
 ) -> tuple[tuple[int, ...], ...]:
