@@ -21,7 +21,7 @@ class Outer:
     name: str | None = None
     fold: int | str | None = None
     flag: bool = False
-    size: tuple[int, int] | None = None
+    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 1})
     options: dict[str, Any] = field(default_factory=dict)
     inner: Inner = Inner()
 
@@ -39,7 +39,7 @@ def test_values_arrive_in_nested_dataclasses():
         name=st.none() | st.text(),
         fold=st.none() | st.integers() | st.text(),
         flag=st.booleans(),
-        size=st.none() | st.tuples(st.integers(), st.integers()),
+        size=st.none() | st.tuples(st.integers(1), st.integers(1)),
         options=st.dictionaries(st.text(), st.integers()),
         inner=st.builds(Inner, share=st.floats(min_value=1e-9, max_value=1)),
     )
@@ -61,6 +61,7 @@ def test_round_trip(value):
         ({"name": 3}, ["'name'", "text or null"]),
         ({"size": [1]}, ["'size'", "list of 2"]),
         ({"size": [1, "a"]}, ["'size'"]),
+        ({"size": [3, 0]}, ["'size'", "at least 1", "(3, 0)"]),
         ({"inner": {"share": 0}}, ["'inner.share'", "more than 0"]),
         ({"inner": {"share": 2}}, ["'inner.share'", "at most 1"]),
         ({"inner": {"share": "x"}}, ["'inner.share'", "a number"]),

@@ -34,11 +34,11 @@ class Augmentation:
     rotation: float = field(default=0.0, metadata={"at_least": 0})
     shear: float = field(default=0.0, metadata={"at_least": 0})
     translation: float = field(default=0.0, metadata={"at_least": 0})
-    scale: tuple[float, float] = (1.0, 1.0)
+    scale: tuple[float, float] = field(default=(1.0, 1.0), metadata={"above": 0})
     flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     padding: Padding = "zeros"
     color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    size: tuple[int, int] | None = None  # null: as they are
+    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8})  # null: as they are
 
 
 def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:

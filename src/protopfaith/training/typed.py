@@ -1,7 +1,8 @@
 """Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
 
 Supported field types: bool, int, float, str, None, ``X | None``, ``Literal``, ``tuple``, ``dict``, other
-dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``.
+dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``; those of a
+tuple hold for each of its numbers.
 """
 
 from __future__ import annotations
@@ -155,8 +156,9 @@ CONVERTERS = {
 def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
     if value is None:
         return
+    numbers = value if isinstance(value, tuple) else (value,)
     for name, (holds, words) in BOUNDS.items():
-        if name in bounds and not holds(value, bounds[name]):
+        if name in bounds and not all(holds(number, bounds[name]) for number in numbers):
             raise ProtoPFaithError(f"The recipe's {where!r} must be {words} {bounds[name]}, not {value!r}.")
 
 
