@@ -25,9 +25,8 @@ stops in time, with the table of what is done.
 from __future__ import annotations
 
 import argparse
-import importlib
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
@@ -35,14 +34,14 @@ from time import perf_counter
 import numpy as np
 import torch
 from rich.progress import Progress, TaskID
-from torch import Tensor
 
-from agreement_plan import REFERENCES, Step, Subject, fill_in, is_exact, plan, work_table
+from agreement_plan import REFERENCES, Step, fill_in, is_exact, plan, work_table
+from agreement_subjects import Subject, open_subjects
 from agreement_table import Measured, Reference, Row, Rows, compare, mean, plot, read_rows, reliability, table
-from opening import add_network_options, device_name, make_console, open_network, spread, synchronize
+from opening import add_network_options, device_name, make_console, synchronize
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.agreement import pearson
-from protopfaith.shapley import Attribution, Game, Players, estimate
+from protopfaith.shapley import Attribution, Game, estimate
 from protopfaith.shapley.estimators.moment_path import NODES
 from rivals import rivals
 
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _finish(read_rows(options.read), options)
         return
     device = torch.device(options.device)
-    subjects = list(_subjects(options, device))
+    subjects = list(open_subjects(options, device))
     options.images = len(subjects)
     game = subjects[0].game
     fill_in(options, game.n_players)
@@ -198,75 +197,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.reference = min(options.reference or 16_384, 16_384)
         options.budgets = [b for b in options.budgets or [512, 1024, 2048] if b <= 2048]
     return options
-
-
-def _subjects(options: argparse.Namespace, device: torch.device) -> Iterable[Subject]:
-    function, images = _function_and_images(options)
-    if isinstance(function, torch.nn.Module):
-        function = function.to(device).to(memory_format=torch.channels_last).eval()
-    dtype = getattr(torch, options.autocast) if options.autocast else None
-    if not hasattr(function, "prototype_classes") and options.choose == "class":
-        options.choose = "total"
-    for image in images[: options.images].to(device):
-        players = Players.windows(image.shape[1:], options.window)
-        chosen = _chosen(function, image, options)
-
-        def some(batch: Tensor, chosen: Tensor = chosen) -> Tensor:
-            if isinstance(batch, Tensor) and batch.is_cuda:
-                batch = batch.contiguous(memory_format=torch.channels_last)
-            return _outputs(function, batch)[:, chosen]
-
-        full = Game(some, image, players, options.baseline)
-        game = full if dtype is None else Game(some, image, players, options.baseline, autocast=dtype)
-        yield Subject(game, full)
-
-
-def _outputs(function: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
-    """A prototype network's distances, or whatever else the function gives."""
-    distances = getattr(function, "distances", None)
-    return function(images) if distances is None else distances(images)
-
-
-@torch.no_grad()
-def _chosen(function: Callable[[Tensor], Tensor], image: Tensor, options: argparse.Namespace) -> Tensor:
-    one_player = Players.windows(image.shape[1:], max(image.shape[1:]))
-    ends = Game(lambda x: _outputs(function, x), image, one_player, options.baseline)
-    count = min(options.prototypes, ends.n_outputs)
-    if options.choose == "class":
-        predicted = function(image[None]).argmax()
-        own = torch.where(function.prototype_classes.to(image.device) == predicted)[0]  # type: ignore[attr-defined]
-        return own[ends.grand[own].argsort()][:count]
-    if options.choose == "nearest":
-        return ends.grand.argsort()[:count]
-    return ends.total.abs().argsort(descending=True)[:count]
-
-
-def _function_and_images(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    if options.demo:
-        from small import trained_network
-
-        return trained_network(console.print)
-    if options.factory:
-        module, _, name = options.factory.partition(":")
-        return getattr(importlib.import_module(module), name)()
-    if options.array:
-        return _with_array(options)
-    opened = open_network(options)
-    pixels = [opened.data.test.image(index) for index in spread(options.images, len(opened.data.test))]
-    return opened.model, opened.preprocessing.normalize(torch.stack(pixels))
-
-
-def _with_array(options: argparse.Namespace) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    from protopfaith.data import Preprocessing
-    from protopfaith.network import load
-
-    model, metadata = load(options.checkpoint)
-    if "preprocessing" not in metadata:
-        raise SystemExit(
-            "The checkpoint does not say how its images were normalized; give --data instead of --array."
-        )
-    pixels = torch.from_numpy(np.load(options.array)[: options.images])
-    return model, Preprocessing.from_dict(metadata["preprocessing"]).normalize(pixels)
 
 
 def _reference(game: Game, options: argparse.Namespace) -> Reference:

@@ -9,7 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
-from protopfaith.shapley import ESTIMATORS, Game, estimate
+from agreement_subjects import Subject
+from protopfaith.shapley import ESTIMATORS, estimate
 from protopfaith.shapley.estimators.dasp import coalition_sizes
 from protopfaith.shapley.moment_passes import MOMENTS
 from rivals import Rival
@@ -42,14 +43,6 @@ REFERENCES: dict[str, tuple[str, dict[str, Any], str]] = {
         "method)",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The game on one image, and the same in float32 for what half precision would spoil."""
-
-    game: Game
-    full: Game
 
 
 @dataclass(frozen=True)

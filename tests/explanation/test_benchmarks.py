@@ -67,6 +67,43 @@ def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path, printe
     assert again.split("reliability")[1] == text.split("reliability")[-1]
 
 
+def test_agreement_on_any_function_ends_in_time(
+    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the default estimator's parts, and a picture."""
+    lines = [
+        "import torch",
+        "def make():",
+        "    images = torch.arange(2 * 48.0).reshape(2, 3, 4, 4)",
+        "    return (lambda x: torch.stack([x.sum((1, 2, 3)), x.amax((1, 2, 3))], 1)), images",
+    ]
+    (tmp_path / "own_function.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    files = ["--csv", tmp_path / "table.csv", "--plot", tmp_path / "plot.png"]
+    some = [
+        "--estimators",
+        "owen",
+        "--budgets",
+        "64,128",
+        "--reference",
+        "512",
+        "--window",
+        "1",
+        "--no-rivals",
+    ]
+    text = printed(
+        "agreement", "--factory", "own_function:make", *some, "--ablation", "--limit", "1e-9", *files
+    )
+    assert "2 images, 2 outputs each (total), 16 players" in text
+    assert "no time is left for another one" in text
+    assert "reference: 2 x 256 evaluations of plain Owen sampling" in text
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["image"] for row in rows} == {"0"}
+    assert len({row["estimator"] for row in rows}) == 1 + 6  # owen, and the parts
+
+
 def test_the_speed_of_libraries_counts_every_output() -> None:
     """They take one output at a time: 100 evaluations for each of two are 200 passes."""
     tables = importlib.import_module("agreement_table")
