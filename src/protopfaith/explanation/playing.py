@@ -16,7 +16,7 @@ from protopfaith.explanation.contribution import similarities
 from protopfaith.explanation.rounding import with_exact_totals
 from protopfaith.explanation.settings import Settings, make_players
 from protopfaith.network import ProtoPNet
-from protopfaith.network.precision import full_precision
+from protopfaith.precision import full_precision
 from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
 from protopfaith.shapley.estimation import DEFAULT_BUDGET, LARGEST_BUDGET
 from protopfaith.shapley.moment_passes import MOMENTS

@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 
 from protopfaith.moments import Gaussian, rule
 from protopfaith.network.distances import minimum_over_positions, squared_distances
-from protopfaith.network.precision import full_precision
+from protopfaith.precision import full_precision
 
 
 @rule(squared_distances)

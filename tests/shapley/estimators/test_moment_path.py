@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
 from protopfaith.moments.draws import Independent
-from protopfaith.moments.precision import _settings
 from protopfaith.network import ProtoPNet
+from protopfaith.precision import switches
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.moment_passes import moment_pass, player_image
 from tests.shapley.estimators.networks import network
@@ -197,11 +197,13 @@ def test_reduced_precision_of_the_game_does_not_reach_the_path(digits):
 
 
 def test_passes_run_without_tf32_forward_and_backward():
-    before = [(owner, name, getattr(owner, name)) for owner, name in _settings()]
+    those = switches(convolutions=True)
+    before = [switch.read() for switch in those]
+    reduced = {"ieee": "tf32", "highest": "high", False: True}
     seen = {"forward": set(), "backward": set()}
 
     def now():
-        return {getattr(owner, name) for owner, name in _settings()}
+        return {switch.read() for switch in those}
 
     net = network()
 
@@ -215,16 +217,16 @@ def test_passes_run_without_tf32_forward_and_backward():
 
     game = Game(watched, torch.randn(2, 9, 9), Players.windows((9, 9), 3))
     try:
-        for owner, name, value in before:
-            setattr(owner, name, True if isinstance(value, bool) else "tf32")
+        for switch in those:
+            switch.write(reduced[switch.full])
         estimate(game, "moment_path", nodes=4)
-        assert now() <= {True, "tf32"}  # the caller's settings are back
+        assert now() <= set(reduced.values())  # the caller's settings are back
     finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+        for switch, value in zip(those, before, strict=True):
+            switch.write(value)
     assert seen["forward"]
     assert seen["backward"]
-    assert not (seen["forward"] | seen["backward"]) & {True, "tf32"}
+    assert not (seen["forward"] | seen["backward"]) & set(reduced.values())
 
 
 def jagged(side=24, kinks=12):

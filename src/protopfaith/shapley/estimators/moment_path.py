@@ -13,7 +13,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
 from protopfaith.moments.draws import Independent, sketch
-from protopfaith.moments.precision import full_float32
+from protopfaith.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from protopfaith.network import squared_distances
-from protopfaith.network.precision import full_precision
+from protopfaith.precision import full_float32, full_precision, switches
 
 SETTINGS = {
     "untouched": "pass",
     "legacy, medium": "torch.set_float32_matmul_precision('medium')",
     "legacy, allow_tf32": "torch.backends.cuda.matmul.allow_tf32 = True",
-    "legacy, old torch": "torch.set_float32_matmul_precision('high')",
+    "legacy, old torch": "torch.set_float32_matmul_precision('medium')",
     "new, everywhere": "torch.backends.fp32_precision = 'tf32'",
     "new, CUDA matrix products": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
     "new, CPU matrix products": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
@@ -24,7 +24,8 @@ SETTINGS = {
 PROGRAM = """
 import json, os, sys
 import torch
-from protopfaith.network import precision, squared_distances
+from protopfaith import precision
+from protopfaith.network import squared_distances
 
 NEW = hasattr(torch.backends.cuda.matmul, "fp32_precision")
 
@@ -39,6 +40,7 @@ def settings():
     return [
         read(torch.get_float32_matmul_precision),
         read(lambda: torch.backends.cuda.matmul.allow_tf32),
+        read(lambda: torch.backends.cudnn.allow_tf32),
         *(matmul.fp32_precision for matmul in matmuls),
         torch.backends.fp32_precision if NEW else None,
         torch.is_autocast_enabled("cpu"),
@@ -47,12 +49,15 @@ def settings():
 def case(name, setting):
     exec(setting)
     if name == "legacy, old torch":  # what torch before 2.9 goes through
-        precision._by_backend = precision._by_legacy_setting
+        precision._by_backend = precision._legacy
     before = settings()
     squared_distances(torch.rand(1, 8, 2, 2), torch.rand(3, 8))
     result = {"name": name, "before": before, "after": settings()}
     with precision.full_precision("cpu"):
         result["inside"] = settings()
+    with precision.full_float32():
+        result["inside with convolutions"] = settings()
+    result["after both"] = settings()
     if name == "new, everywhere":
         torch.backends.fp32_precision = "ieee"
         result["inherited"] = torch.backends.cuda.matmul.fp32_precision
@@ -81,12 +86,16 @@ def around_a_call():
 def test_the_callers_settings_are_back_afterwards(name, around_a_call):
     if name.startswith("new") and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         pytest.skip("this torch has the legacy settings only")
-    assert around_a_call[name]["after"] == around_a_call[name]["before"]
-    inside = around_a_call[name]["inside"]
-    if name == "legacy, old torch":
-        assert inside[0] == "highest"
-    else:  # the settings of CUDA and CPU matrix products, where this torch has them
-        assert all(setting in ("ieee", "none") for setting in inside[2:-2])
+    found = around_a_call[name]
+    assert found["after"] == found["before"]
+    assert found["after both"] == found["before"]
+    for inside in (found["inside"], found["inside with convolutions"]):
+        if name == "legacy, old torch":
+            assert inside[0] == "highest"
+        else:  # the settings of CUDA and CPU matrix products, where this torch has them
+            assert all(setting in ("ieee", "none") for setting in inside[3:-2])
+    assert found["inside"][2] == found["before"][2]  # convolutions are left alone
+    assert found["inside with convolutions"][2] in (False, "refused")
     if name == "new, everywhere":  # a later change of the setting above still reaches the matrix products
         assert around_a_call[name]["inherited"] == "ieee"
 
@@ -126,3 +135,71 @@ def test_works_while_compiling():
     compiled = torch.compile(squared_distances, backend="eager")
     z, p = torch.rand(1, 8, 2, 2), torch.rand(3, 8)
     torch.testing.assert_close(compiled(z, p), squared_distances(z, p))
+
+
+def _now():
+    return [switch.read() for switch in switches(convolutions=True)]
+
+
+def _is_full(value, switch):
+    return value in (switch.full, switch.inherited)
+
+
+@pytest.fixture
+def reduced():
+    """TF32 wherever this version of torch knows it, and what was there before comes back."""
+    those = switches(convolutions=True)
+    before = [switch.read() for switch in those]
+    for switch in those:
+        switch.write({"ieee": "tf32", "highest": "high", False: True}[switch.full])
+    yield
+    for switch, value in zip(those, before, strict=True):
+        switch.write(value)
+
+
+def test_nothing_is_reduced_inside_and_everything_comes_back(reduced):
+    before = _now()
+    assert set(before) <= {True, "tf32", "high"}
+    with full_float32():
+        assert _now() == [switch.full for switch in switches(convolutions=True)]
+    assert _now() == before
+    with pytest.raises(ValueError, match="stop"), full_float32():
+        raise ValueError("stop")
+    assert _now() == before
+
+
+def test_settings_that_are_full_already_are_left_alone():
+    before = _now()
+    with full_float32():
+        inside = _now()
+    assert _now() == before
+    for switch, was, then in zip(switches(convolutions=True), before, inside, strict=True):
+        assert then == (was if _is_full(was, switch) else switch.full)
+
+
+def test_convolutions_inside_are_exact_to_float32(reduced):
+    x, w = torch.randn(1, 64, 8, 8), torch.randn(32, 64, 3, 3)
+    exact = torch.nn.functional.conv2d(x.double(), w.double())
+    with full_float32():
+        found = torch.nn.functional.conv2d(x, w)
+    assert float((found - exact).abs().max()) < 1e-4
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="this torch has no setting above")
+def test_inherited_settings_stay_inherited():
+    """A later change of the setting above still reaches convolutions and matrix products."""
+    program = """
+import torch
+from protopfaith.precision import full_float32, switches
+def now():
+    return {switch.read() for switch in switches(convolutions=True)}
+torch.backends.cudnn.conv.fp32_precision = "none"
+torch.backends.fp32_precision = "tf32"
+assert now() == {"tf32"}
+with full_float32():
+    assert now() == {"ieee"}
+torch.backends.fp32_precision = "ieee"
+assert now() == {"ieee"}
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
