@@ -38,7 +38,7 @@ from rich.progress import Progress, TaskID
 from agreement_plan import REFERENCES, Step, fill_in, is_exact, plan, work_table
 from agreement_subjects import Subject, open_subjects
 from agreement_table import Measured, Reference, Row, Rows, compare, mean, plot, read_rows, reliability, table
-from opening import add_network_options, device_name, make_console, synchronize
+from opening import add_network_options, device_name, make_console, plain_rate, synchronize
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.agreement import pearson
 from protopfaith.shapley import Attribution, Game, estimate
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.images = len(subjects)
     game = subjects[0].game
     fill_in(options, game.n_players)
-    rate = _forward_rate(game)
+    rate = plain_rate(game)
     console.print(
         f"{len(subjects)} images, {game.n_outputs} outputs each ({options.choose}), "
         f"{game.players.description}; plain forward passes: {rate:,.0f} images/s on {device_name(device)}, "
@@ -237,21 +237,6 @@ def _measure(subject: Subject, step: Step, bar: Progress, task: TaskID) -> Measu
         return Measured(result.values, (high - low) / 2, result.evaluations, seconds)
     values = result.detach().double().cpu()
     return Measured(values, torch.full_like(values, torch.nan), step.evaluations, seconds)
-
-
-@torch.no_grad()
-def _forward_rate(game: Game, count: int = 2048) -> float:
-    """Plain forward passes per second, in the batches that the game uses."""
-    size = min(game.batch_size, count)
-    batch = game.image.expand(size, *game.image.shape).contiguous()
-    rounds = max(1, min(count // size, 64 if game.device.type == "cuda" else 8))
-    game._evaluate(batch)
-    synchronize(game.device)
-    start = perf_counter()
-    for _ in range(rounds):
-        game._evaluate(batch)
-    synchronize(game.device)
-    return rounds * size / (perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TypeVar
 
 import torch
 from rich.table import Table
 from torch import Tensor
 
-from opening import add_network_options, device_name, make_console, open_network, spread, synchronize
+from opening import add_network_options, device_name, make_console, open_network, plain_passes, spread, timed
 from protopfaith.devices import choose_autocast
 from protopfaith.explanation import Explainer, Explanation, Settings, explain
 from protopfaith.explanation.batch import write_case
@@ -37,7 +36,6 @@ from protopfaith.explanation.report.words import relative_gap
 from protopfaith.shapley import Game, Players
 
 TARGET = 1.5  # seconds, for a ResNet50 with 196 players on an H200
-T = TypeVar("T")
 console = make_console()
 
 
@@ -133,7 +131,7 @@ def _cache_sources(explainer: Explainer, images: list[Path | Tensor], settings: 
         picture = explainer.open(image)
         case = look(explainer.model, picture, picture.input.to(explainer.device), None, None)
         shown |= dict.fromkeys(case.named)
-    seconds = _timed(lambda: explainer.explain_sources(list(shown), settings), explainer.device)[0]
+    seconds = timed(lambda: explainer.explain_sources(list(shown), settings), explainer.device)[0]
     console.print(f"maps on the sources of {len(shown)} prototypes, made or read: {seconds:.1f} s")
 
 
@@ -151,11 +149,11 @@ def _one(explainer: Explainer, image: Path | Tensor, settings: Settings, sources
             sources=sources,
         )
 
-    whole, found = _timed(asked, device)
-    coarse, _ = _timed(lambda: next(explanation_steps(explainer, image, settings, sources=sources)), device)
+    whole, found = timed(asked, device)
+    coarse, _ = timed(lambda: next(explanation_steps(explainer, image, settings, sources=sources)), device)
     with tempfile.TemporaryDirectory() as folder:
-        report, _ = _timed(lambda: found.report(Path(folder) / "report.html"), device)
-        written, _ = _timed(lambda: write_case(found, Path(folder) / "case"), device)
+        report, _ = timed(lambda: found.report(Path(folder) / "report.html"), device)
+        written, _ = timed(lambda: write_case(found, Path(folder) / "case"), device)
     every = [found.class_map, *(one.test for one in found.evidence)]
     gap = max(relative_gap(one) for one in every)
     plain = _plain(explainer, image, settings, found)
@@ -163,28 +161,13 @@ def _one(explainer: Explainer, image: Path | Tensor, settings: Settings, sources
     return Timing(whole, coarse, report, written, plain, found.evaluations, found.precision, gap, rounding)
 
 
-@torch.no_grad()
 def _plain(explainer: Explainer, image: Path | Tensor, settings: Settings, found: Explanation) -> float:
     """Forward passes without any game, as many as the explanation took."""
     x = explainer.open(image).input.to(explainer.device)
     function = distances_and_logit(explainer.model)
     players = Players.windows(x.shape[-2:], int(str(settings.players)))
     game = Game(function, x, players, autocast=settings.autocast, check=False)
-    batch = x.expand(game.batch_size, *x.shape).contiguous()
-
-    def passes() -> None:
-        for start in range(0, found.evaluations, len(batch)):
-            game._evaluate(batch[: found.evaluations - start])
-
-    return _timed(passes, explainer.device)[0]
-
-
-def _timed(work: Callable[[], T], device: torch.device) -> tuple[float, T]:
-    synchronize(device)
-    start = perf_counter()
-    result = work()
-    synchronize(device)
-    return perf_counter() - start, result
+    return timed(plain_passes(game, found.evaluations), explainer.device)[0]
 
 
 def _table(timings: list[Timing], label: str, device: torch.device) -> Table:

@@ -1,19 +1,27 @@
-"""What benchmarks share: a network from a run or a checkpoint, its images, and the device's clock."""
+"""What benchmarks share: a network from a run or a checkpoint, its images, the device's clock, and the plain
+forward passes that everything is compared with."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TypeVar
 
 import torch
 from rich.console import Console
 
 from protopfaith.data import ImageData, Preprocessing, load_data
 from protopfaith.network import ProtoPNet, load
+from protopfaith.shapley import Game
 from protopfaith.training import Run
 from protopfaith.training.run import load_recipe_data
+
+T = TypeVar("T")
 
 
 def make_console() -> Console:
@@ -59,6 +67,38 @@ def spread(count: int, length: int) -> list[int]:
 def synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def timed(
+    work: Callable[[], T], device: torch.device, clock: Callable[[], float] = perf_counter
+) -> tuple[float, T]:
+    """Seconds until the device has done all of it, and the result."""
+    synchronize(device)
+    start = clock()
+    result = work()
+    synchronize(device)
+    return clock() - start, result
+
+
+def plain_passes(game: Game, count: int) -> Callable[[], None]:
+    """Runs so many forward passes as the game would, in its batches and number format, but nothing else."""
+    batch = game.image.expand(min(game.batch_size, count), *game.image.shape).contiguous()
+
+    @torch.no_grad()
+    def run() -> None:
+        for start in range(0, count, len(batch)):
+            with torch.autocast(game.device.type, dtype=game.autocast, enabled=game.autocast is not None):
+                game.function(batch[: count - start])
+
+    return run
+
+
+def plain_rate(game: Game, repeats: int = 1) -> float:
+    """Plain forward passes a second, in whole batches of some 2,048 images at most."""
+    size = min(game.batch_size, 2048)
+    count = size * max(1, min(2048 // size, 64 if game.device.type == "cuda" else 8))
+    plain_passes(game, size)()  # warms up
+    return count / median(timed(plain_passes(game, count), game.device)[0] for _ in range(repeats))
 
 
 def device_name(device: torch.device) -> str:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import argparse
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from statistics import median
 from time import perf_counter, process_time
 
@@ -24,12 +25,13 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
+from opening import plain_passes, plain_rate, timed
 from protopfaith.evaluation.agreement import pearson
 from protopfaith.shapley import DEFAULT_METHOD, Game, Players, estimate
 from small import convolutional
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -45,7 +47,7 @@ def main() -> None:
     add("--many-estimators", default=DEFAULT_METHOD, help="such as adaptive_owen,owen")
     add("--many-network", choices=("small", "resnet50"), help="as --network unless given")
     add("--many-only", action="store_true", help="not the 196 players")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     torch.manual_seed(0)
     device = torch.device(options.device)
     dtype = getattr(torch, options.autocast) if options.autocast else None
@@ -80,24 +82,20 @@ def network(name: str, outputs: int) -> nn.Module:
 
 
 def overhead(game: Game, options: argparse.Namespace) -> Table:
-    batch = game.image.expand(game.batch_size, *game.image.shape).contiguous()
-
-    @torch.no_grad()
-    def plain() -> None:
-        for start in range(0, options.evaluations, len(batch)):
-            game._evaluate(batch[: options.evaluations - start])
-
+    plain = plain_passes(game, options.evaluations)
+    clock = perf_counter if game.device.type == "cuda" else process_time
     names, budget = options.estimators.split(","), options.evaluations
     spent = {name: estimate(game, name, budget=budget).evaluations for name in names}  # warms up as well
     plain()
     took: dict[str, list[float]] = {name: [] for name in ("plain", *names)}
     for _ in range(options.repeats):  # in turn, so that a drift of the machine's speed meets all of them
-        took["plain"].append(once(plain, game.device))
+        took["plain"].append(timed(plain, game.device, clock)[0])
         for name in names:
-            took[name].append(once(lambda n=name: estimate(game, n, budget=budget), game.device))
+            work = partial(estimate, game, name, budget=budget)
+            took[name].append(timed(work, game.device, clock)[0])
     table = Table("what", "evaluations", "s", "of plain time", title=f"{game.n_outputs} outputs at once")
     base = median(took["plain"])
-    table.add_row(f"plain forward passes, batches of {len(batch)}", f"{budget:,}", f"{base:.3f}", "1.00")
+    table.add_row(f"plain forward passes, batches of {game.batch_size}", f"{budget:,}", f"{base:.3f}", "1.00")
     for name in names:
         mine = median(took[name])
         table.add_row(name, f"{spent[name]:,}", f"{mine:.3f}", f"{mine / base * budget / spent[name]:.2f}")
@@ -105,7 +103,7 @@ def overhead(game: Game, options: argparse.Namespace) -> Table:
 
 
 def very_many(game: Game, evaluations: int, estimators: Sequence[str]) -> Table:
-    plain = plain_rate(game)
+    plain = plain_rate(game, repeats=3)
     say(f"{game.players.description}: plain forward passes {plain:,.0f}/s, batches of {game.batch_size}")
     columns = ("estimator", "evaluations", "s", "x plain", "memory", "error", "halves", "reliable")
     table = Table(*columns, title=game.players.description)
@@ -145,19 +143,6 @@ class Milestones:
             self.said = now
 
 
-@torch.no_grad()
-def plain_rate(game: Game) -> float:
-    """Forward passes per second in the game's batches."""
-    batch = game.image.expand(game.batch_size, *game.image.shape).contiguous()
-    repeats = max(2048 // len(batch), 1)
-
-    def passes() -> None:
-        for _ in range(repeats):
-            game._evaluate(batch)
-
-    return repeats * len(batch) / median(once(passes, game.device, perf_counter) for _ in range(3))
-
-
 def say(line: str) -> None:
     print(line, flush=True)
 
@@ -166,16 +151,6 @@ def peak(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def once(run: Callable[[], object], device: torch.device, clock: Callable[[], float] | None = None) -> float:
-    """Seconds of one run; on a CPU those of the processor."""
-    clock = clock or (perf_counter if device.type == "cuda" else process_time)
-    start = clock()
-    run()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return clock() - start
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from protopfaith.shapley import Game, Players
 from protopfaith.training import Run
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -102,6 +103,43 @@ def test_agreement_on_any_function_ends_in_time(
         rows = list(csv.DictReader(file))
     assert {row["image"] for row in rows} == {"0"}
     assert len({row["estimator"] for row in rows}) == 1 + 6  # owen, and the parts
+
+
+def test_throughput_compares_with_plain_passes(printed: Printed) -> None:
+    tiny = ["--outputs", "3", "--evaluations", "34", "--estimators", "owen", "--repeats", "1"]
+    text = printed("throughput", *tiny)
+    assert "3 outputs at once" in text
+    rows = {parts[1].strip(): parts for parts in (line.split("│") for line in text.splitlines()) if parts[1:]}
+    assert [rows["owen"][2].strip(), float(rows["owen"][4]) > 0] == ["34", True]
+    assert any(name.startswith("plain forward passes, batches of ") for name in rows)
+
+
+@pytest.mark.parametrize("autocast", [None, torch.bfloat16])
+def test_plain_passes_are_those_of_the_game(autocast: torch.dtype | None) -> None:
+    """As many images, in the same batches and number format, and no gradients."""
+    seen: list[tuple[int, torch.dtype, bool]] = []
+
+    def function(images: torch.Tensor) -> torch.Tensor:
+        weights = torch.ones(4, 2, requires_grad=True)
+        values = images.flatten(1) @ weights
+        seen.append((len(images), values.dtype, values.requires_grad))
+        return values
+
+    game = Game(
+        function,
+        torch.rand(1, 2, 2),
+        Players.windows((2, 2), 1),
+        batch_size=3,
+        autocast=autocast,
+        check=False,
+    )
+    opening = importlib.import_module("opening")
+    seen.clear()
+    opening.plain_passes(game, 8)()
+    kind = autocast or torch.float32
+    assert seen == [(3, kind, False), (3, kind, False), (2, kind, False)]
+    assert opening.plain_rate(game, repeats=2) > 0
+    assert {count for count, _, _ in seen[3:]} == {3}  # whole batches
 
 
 def test_the_speed_of_libraries_counts_every_output() -> None:
