@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,6 +46,13 @@ def test_explaining_tells_what_a_user_waits_for(run: Run, printed: Printed) -> N
     assert rows["totals changed by rounding, worst map"][0].strip() != "0.0%"
 
 
+def test_explaining_without_sources(run: Run, printed: Printed) -> None:
+    text = printed("explaining", run.folder, "--images", "1", "--budget", "100", "--no-sources")
+    assert "maps on the sources" not in text
+    assert "image 0: " in text
+    assert "as many plain forward passes" in text
+
+
 def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path, printed: Printed) -> None:
     """Nine players: the reference is exact. Captum and shapiq are left to larger runs."""
     plan = ["--images", "2", "--prototypes", "2", "--budgets", "200,256", "--reference", "512"]
@@ -66,6 +74,42 @@ def test_agreement_prints_and_writes_as_it_goes(run: Run, tmp_path: Path, printe
     assert min(float(row["correlation"]) for row in sampled) > 0.5
     again = printed("agreement", "--read", tmp_path / "table.csv")
     assert again.split("reliability")[1] == text.split("reliability")[-1]
+
+
+def test_agreement_on_images_of_an_array(run: Run, tmp_path: Path, printed: Printed) -> None:
+    """The same images as the run's own give the same table; no data set is opened."""
+    test = run.data().test
+    first, last = 0, len(test) - 1  # what a run is judged on when two images are asked for
+    np.save(tmp_path / "images.npy", torch.stack([test.image(first), test.image(last)]).numpy())
+    some = ["--images", "2", "--prototypes", "2", "--budgets", "256", "--estimators", "owen", "--no-rivals"]
+    array = ["--checkpoint", run.model_path, "--data", "nowhere", "--array", tmp_path / "images.npy"]
+    found = {}
+    for name, subject in {"run": [run.folder], "array": array}.items():
+        printed("agreement", *subject, *some, "--reference", "512", "--csv", tmp_path / f"{name}.csv")
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            found[name] = [float(row["correlation"]) for row in csv.DictReader(file)]
+    assert len(found["array"]) == 2 * 2  # images, prototypes
+    assert found["array"] == pytest.approx(found["run"])
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [("owen", "plain Owen sampling"), ("allocated", "sizes drawn"), ("unshrunk", "WITHOUT SHRINKAGE")],
+)
+def test_agreement_says_what_its_reference_is(
+    method: str, said: str, run: Run, tmp_path: Path, printed: Printed
+) -> None:
+    """36 players: too many for an exact one."""
+    some = ["--images", "1", "--prototypes", "1", "--window", "8", "--no-rivals", "--estimators", "owen"]
+    kind = ["--budgets", "256", "--reference", "1024", "--reference-method", method]
+    text = printed("agreement", run.folder, *some, *kind, "--csv", tmp_path / "table.csv")
+    words = " ".join(text.split())
+    assert "reference: 2 x 512 evaluations of " in words
+    assert said in words.split("reference: 2 x 512", 1)[1]
+    with (tmp_path / "table.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert 0 < float(row["reliability"]) < 1  # of two halves that were really drawn
+    assert float(row["correlation"]) > 0.5
 
 
 def test_agreement_on_any_function_ends_in_time(
