@@ -237,6 +237,10 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
         (explainer, pixels, {"estimator": "magic"}, "no estimator named 'magic'"),
         (explainer, pixels, {"baseline": "magic"}, "no baseline named 'magic'"),
         (explainer, pixels, {"precision": -1.0}, "precision"),
+        *(
+            (explainer, pixels, {"estimator": "dasp", "options": {part: 1}}, f"takes no option '{part}'")
+            for part in ("stop_after", "checkpoint", "resume")
+        ),
         (explainer, pixels.long(), {}, "uint8 or a normalized float"),
         (explainer, torch.rand(1, 48, 48), {}, "3 x height x width"),
         (explainer, 3.5, {}, "not float"),

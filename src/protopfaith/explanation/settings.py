@@ -21,6 +21,8 @@ from protopfaith.shapley.moment_passes import MOMENTS
 COARSE = 7  # rows and columns of windows in the first, quick answer
 # A backward pass for each output: these are asked for the outputs that are shown, not for all prototypes.
 PER_OUTPUT = ("moment_path",)
+# Options for an estimate in several sittings: half of one is no map.
+IN_PARTS = ("stop_after", "checkpoint", "resume")
 
 PlayersLike = int | str | Tensor | Players
 
@@ -39,6 +41,14 @@ class Settings:
     batch_size: int | None = None
     memory: int | None = None
     autocast: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        for option in IN_PARTS:
+            if option in self.options:
+                raise ProtoPFaithError(
+                    f"An explanation is made in one go, so its estimator takes no option {option!r}; leave "
+                    "it out, or work in parts with protopfaith.shapley.estimate."
+                )
 
     @property
     def method(self) -> str:
