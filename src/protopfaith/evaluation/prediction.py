@@ -21,6 +21,11 @@ from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes
 from protopfaith.training.metrics import set_logits
 
+NOT_FINITE = (
+    "The network's logits for {} are not finite numbers, so it has no class; if other images fail as well, "
+    "train the network anew or use another checkpoint."
+)
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -70,7 +75,8 @@ def _images_in(folder: Path) -> list[Path]:
 def predict_files(
     model: ProtoPNet, preprocessing: Preprocessing, paths: Iterable[Path | str], batch_size: int = 64
 ) -> Iterator[Prediction]:
-    """A prediction for each file, in their order; one that cannot be read carries the reason."""
+    """A prediction for each file, in their order; one that cannot be read, or that the network gives no
+    numbers for, carries the reason."""
     remaining = iter(paths)
     while chunk := list(islice(remaining, batch_size)):
         yield from _predict_chunk(model, preprocessing, chunk)
@@ -90,14 +96,19 @@ def _predict_chunk(
     rows: Iterator[Tensor] = iter(())
     if readable:
         logits = model(torch.stack(readable).to(model.prototypes.device))
-        rows = iter(logits.softmax(1).cpu())
+        rows = iter(logits.cpu())
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)
         else:
-            probabilities = next(rows)
-            name = model.class_names[int(probabilities.argmax())]
-            yield Prediction(str(path), name, tuple(probabilities.tolist()))
+            yield _prediction(str(path), next(rows), model.class_names)
+
+
+def _prediction(path: str, logits: Tensor, class_names: Sequence[str]) -> Prediction:
+    if not bool(logits.isfinite().all()):  # the softmax is not a number then, and its largest is the first
+        return Prediction(path, None, error=NOT_FINITE.format(path))
+    probabilities = logits.softmax(0)
+    return Prediction(path, class_names[int(probabilities.argmax())], tuple(probabilities.tolist()))
 
 
 def write_predictions(path: Path, predictions: Sequence[Prediction], class_names: Sequence[str]) -> None:
