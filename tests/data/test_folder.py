@@ -76,6 +76,21 @@ def test_two_folders_of_one_split_are_an_error(split_folders: Path, one_folder: 
     assert load(one_folder).classes == ("cat", "dog", "hen", "val", "valid")
 
 
+@pytest.mark.parametrize("validation", ["val", "validation"])
+def test_splits_without_training_images_are_classes_and_said_so(
+    validation: str, split_folders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when the training images lie in training/."""
+    (split_folders / "train").rename(split_folders / "training")
+    (split_folders / "val").rename(split_folders / validation)
+    with caplog.at_level(logging.WARNING, logger="protopfaith"):
+        data = load(split_folders)
+    assert data.classes == ("test", "training", validation)
+    said = f"There is no train/ in {split_folders}, so test/ and {validation}/ count as classes"
+    assert [said in record.message for record in caplog.records] == [True]
+    assert said in data.notes[0]
+
+
 def test_pixels_are_those_of_the_file(one_folder: Path) -> None:
     data = load(one_folder)
     with Image.open(one_folder / data.test.paths[4]) as image:

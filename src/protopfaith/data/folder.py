@@ -51,6 +51,7 @@ def list_folder(root: Path, name: str = "folder") -> Listing:
         entries = [entry for split, folder in folders.items() for entry in _entries(root, folder, split)]
     else:
         entries = _entries(root, root, None)
+        notes += _about_split_names(root)
     _check_counts(root, entries)
     return Listing(
         name, root, tuple(entries), tuple(sorted({entry.label for entry in entries})), tuple(notes)
@@ -94,6 +95,17 @@ def _split_folders(root: Path) -> dict[str, Path]:
             )
         found[split] = path
     return found
+
+
+def _about_split_names(root: Path) -> list[str]:
+    """Without train/, folders that are named like splits are classes; that may not be what was meant."""
+    names = [f"{path.name}/" for path in _folders(root) if path.name in SPLIT_FOLDERS]
+    if not names:
+        return []
+    return [
+        f"There is no train/ in {root}, so {' and '.join(names)} count as classes like any other; if they "
+        "hold splits, put the training images in train/."
+    ]
 
 
 def _folders(root: Path) -> list[Path]:
