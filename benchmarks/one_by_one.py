@@ -33,7 +33,7 @@ def one_by_one(
         f"pixel a step ({100 * steps / _pixels(data):.2g}% of the image in the end), has an AOPC of "
         f"{theirs:.3g} ({theirs_paper:.3g} by the paper's normalizer)"
     )
-    share = min(steps / int(found.players.split()[0]), 1.0)
+    share = min(steps / found.n_players, 1.0)
     others = {r.name: r for r in found.results if r.name in {"ours", "random"}}
     for name, result in others.items():
         windows = float(aopc(result.curves["own"], share).mean())

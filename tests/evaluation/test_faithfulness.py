@@ -36,6 +36,8 @@ def found(run, tmp_path_factory):
 def test_every_explainer_is_judged_by_every_metric(found) -> None:
     assert [result.name for result in found.results] == list(DEFAULT_EXPLAINERS)
     assert found.skipped == {}
+    assert found.n_players == 16
+    assert found.players.startswith("16 players")
     frame = found.frame()
     always = ["aopc_20", "aopc_100", "aopc_paper", "insertion", "aopc_20_blur", "aopc_20_mean", "pearson"]
     assert np.isfinite(

@@ -61,6 +61,13 @@ def test_numbers_are_those_of_the_csv(out) -> None:
         assert lines[title][7] == f"{frame.loc[name, 'pearson']:.3f}"
 
 
+def test_single_features_are_shares_of_the_image(out) -> None:
+    """Ten steps of 32 x 32 pixels, or of 16 windows."""
+    text = (out / "tables.md").read_text(encoding="utf-8")
+    assert "one pixel a step (0.98% of the image in the end)" in text
+    assert text.count("one window a step (62% of the image in the end)") == 2  # in our order, in a random one
+
+
 def test_costs_are_counted(out) -> None:
     costs = pd.read_csv(out / "costs.csv", index_col="step")
     assert costs.loc["truth: explanations", "plain"] >= 2 * 256 * 0.9

@@ -131,6 +131,7 @@ def faithfulness(
         prototypes_per_class=len(model.prototypes) / len(model.class_names),
         steps=steps,
         players=players.description,
+        n_players=len(players),
         results=results,
         skipped=skipped,
         truth=truth,

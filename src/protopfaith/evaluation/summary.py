@@ -89,6 +89,8 @@ class Faithfulness:
     prototypes_per_class: float
     steps: int
     players: str
+    """What the regions are, in words."""
+    n_players: int
     results: tuple[ExplainerResult, ...]
     skipped: dict[str, str]
     """Explainers that could not run, and why."""
