@@ -21,6 +21,7 @@ from safetensors import safe_open
 
 from protopfaith import __version__
 from protopfaith.cli import main
+from protopfaith.training import Run
 
 CLASSES = ("blue", "green", "red")
 TINY = {
@@ -92,6 +93,9 @@ def run(place: Path) -> Path:
     done = protopfaith(place, "train", "tiny.yaml", "--root", "images", "--out", "runs/tiny")
     assert done.returncode == 0, done.stderr
     assert "prototypes distinct" in done.stdout
+    row = Run(place / "runs" / "tiny").result["epoch"]  # rows count from zero, epochs for people from one
+    assert f"Best epoch {row + 1}:" in done.stdout
+    assert "classifier (F)   epoch    5" in done.stderr
     return place / "runs" / "tiny"
 
 
@@ -209,6 +213,7 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
         (["train", "birds", "model.prototypes_per_clas=3", "--out", "runs/b"], ["prototypes_per_class"]),
         (["train", "birds", "compute.accelerator=cuda", "--out", "runs/c"], ["GPU"]),
         (["train"], ["name a recipe"]),
+        (["train", "folder", "--out", "runs/e"], ["--root"]),
         (["evaluate", "nowhere"], ["nowhere", "run folder"]),
         (["evaluate", "runs/tiny", "--split", "tets"], ["tets", "test"]),
         (["evaluate", "runs/tiny", "--device", "cuda:7"], ["cuda:7"]),

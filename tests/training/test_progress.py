@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 from rich.console import Console
@@ -60,3 +61,21 @@ def test_what_was_not_measured_is_left_out():
 
 def test_silence_when_asked_for():
     assert not any(shown(METRICS, enabled=False))
+
+
+def test_in_a_narrow_terminal_bar_and_times_stay_whole():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    progress = TrainingProgress(True, 4, console=console)
+    progress.stage(STAGE)
+    progress.advance()
+    progress.epoch(STAGE, replace(METRICS, stage_epoch=0))
+    with console.capture() as captured:
+        console.print(progress.progress.get_renderable(), no_wrap=False)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", captured.get())
+    first = text.splitlines()[0]
+    assert first.startswith("cycle 3 classifier (F) " + "━" * 3)
+    assert re.search(r"-:--:-- -:--:--|0:00:00 ", first)
+    assert "…" not in text
+    words = " ".join(line[first.index("loss") :].strip() for line in text.splitlines())
+    assert "loss 0.250, cluster 1.500 separation 7.500" in words
+    assert "11 of 12 prototypes distinct" in words

@@ -326,6 +326,14 @@ def test_an_existing_folder_is_not_overwritten(trained, recipe, data, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_a_network_that_cannot_be_built_leaves_no_folder(recipe, data, tmp_path):
+    """So that the same command works once the setting is right."""
+    wrong = replace(recipe, model=replace(recipe.model, weights=str(tmp_path / "gone.pth")))
+    with pytest.raises(ProtoPFaithError, match=r"gone\.pth"):
+        train(wrong, tmp_path / "run", data=data)
+    assert not (tmp_path / "run").exists()
+
+
 def test_resuming_with_another_recipe_or_other_images(trained, recipe, data):
     with pytest.raises(ProtoPFaithError, match=r"another recipe \(optimization\.batch_size was 12, now 9\)"):
         train(changed(recipe, "optimization.batch_size=9"), trained.folder, resume=True, data=data)

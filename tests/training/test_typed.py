@@ -61,6 +61,7 @@ def test_round_trip(value):
         ({"name": 3}, ["'name'", "text or null"]),
         ({"size": [1]}, ["'size'", "list of 2"]),
         ({"size": [1, "a"]}, ["'size'"]),
+        ({"size": 64}, ["'size'", "not 64; write [64, 64]"]),
         ({"size": [3, 0]}, ["'size'", "at least 1", "(3, 0)"]),
         ({"inner": {"share": 0}}, ["'inner.share'", "more than 0"]),
         ({"inner": {"share": 2}}, ["'inner.share'", "at most 1"]),

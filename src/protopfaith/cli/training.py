@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from protopfaith.cli.app import Device, Root, RunFolder, app, console, parse_indices, say
 from protopfaith.errors import ProtoPFaithError
@@ -88,8 +90,10 @@ def recipes() -> None:
     from protopfaith.training import recipe_names
     from protopfaith.training.recipe import recipe_summary
 
+    table = Table.grid(padding=(0, 2))
     for name in recipe_names():
-        say(f"{name:<14} {recipe_summary(name)}")
+        table.add_row(Text(name), Text(recipe_summary(name)))
+    console.print(table, highlight=False)
 
 
 @app.command()
@@ -120,7 +124,7 @@ def _print_result(run: Run) -> None:
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(
-        f"Best epoch {result['epoch']}: validation balanced accuracy {accuracy}, "
+        f"Best epoch {result['epoch'] + 1}: validation balanced accuracy {accuracy}, "
         f"{result['distinct_prototypes']} of {result['prototypes']} prototypes distinct. "
         f"The run is in {run.folder}"
     )

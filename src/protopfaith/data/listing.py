@@ -60,7 +60,8 @@ def existing_folder(root: Path | None, name: str) -> Path:
     """The root as a folder that is there and holds something."""
     if root is None:
         raise ProtoPFaithError(
-            f"The data set {name!r} needs the folder where it lies; give it as the data root."
+            f"The data set {name!r} needs the folder where it lies; give it as --root "
+            "(root= in Python, data.root in a recipe)."
         )
     if not root.is_dir():
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")

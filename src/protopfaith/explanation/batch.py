@@ -12,6 +12,7 @@ from typing import Any
 
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.contribution import find_class
 from protopfaith.explanation.explainer import Explainer
 from protopfaith.explanation.local import as_explainer, explain
 from protopfaith.explanation.progress import Bar
@@ -66,9 +67,12 @@ def explain_files(
     network's weights and the settings, and appears when it is complete: calling again does only what is
     missing. An image that fails does not stop the others; the result lists it. ``on_case`` gets each
     finished folder and its explanation (None for one that was there already). With ``coarse`` a report on
-    7 x 7 windows lies beside the case's folder until the case is finished.
+    7 x 7 windows lies beside the case's folder until the case is finished. The page lists the cases of
+    earlier calls, too.
     """
     explainer = as_explainer(model, device=device)
+    for name in (options.get("target"), options.get("versus")):
+        find_class(explainer.model, name)  # a misspelt class is one error, not one for every image
     options["autocast"] = choose_autocast(options.get("autocast"), explainer.device)  # part of the key
     folder = Path(folder)
     cases, failures = [], []
@@ -86,7 +90,9 @@ def explain_files(
             if on_case is not None:
                 on_case(case, found)
     cases = list(dict.fromkeys(cases))
-    index = write_index(folder / "index.html", cases, [(str(f.path), f.message) for f in failures])
+    there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]  # by earlier calls, too
+    listed = list(dict.fromkeys([*cases, *there]))
+    index = write_index(folder / "index.html", listed, [(str(f.path), f.message) for f in failures])
     return Batch(tuple(cases), tuple(failures), index)
 
 

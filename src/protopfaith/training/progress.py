@@ -6,6 +6,7 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 from protopfaith.training.metrics import EpochMetrics
 from protopfaith.training.schedule import Stage
@@ -25,12 +26,13 @@ class TrainingProgress:
     def __init__(self, enabled: bool, iterations: int, done: int = 0, console: Console | None = None):
         self.console = console or Console(stderr=True)
         self.enabled = enabled
+        # In a narrow terminal the numbers wrap; bar and times stay whole.
         self.progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[numbers]}"),
+            BarColumn(bar_width=12, table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[numbers]}", table_column=Column(no_wrap=False)),
             console=self.console,
             disable=not enabled or not self.console.is_terminal,
         )

@@ -51,9 +51,12 @@ def train(
         fabric.launch()
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
+    model = model or build_model(
+        recipe, data
+    )  # before the folder: weights that are not there leave none behind
     run = open_run(fabric, folder, recipe, data, resume)
     with torch.random.fork_rng():  # the caller's random numbers stay as they were
-        trainer = Trainer(fabric, run, recipe, data, model or build_model(recipe, data), progress=progress)
+        trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         trainer.fit()

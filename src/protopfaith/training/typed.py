@@ -163,7 +163,21 @@ def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
 
 
 def _ill_typed(kind: Any, value: Any, where: str) -> ProtoPFaithError:
-    return ProtoPFaithError(f"The recipe's {where!r} must be {_describe(kind)}, not {value!r}.")
+    return ProtoPFaithError(
+        f"The recipe's {where!r} must be {_describe(kind)}, not {value!r}{_instead(kind, value)}."
+    )
+
+
+def _instead(kind: Any, value: Any) -> str:
+    """One number where a list of several belongs: how to write that."""
+    for entry in (kind, *get_args(kind)):
+        if (
+            get_origin(entry) is tuple
+            and type(value) in get_args(entry)
+            and get_args(entry)[-1] is not Ellipsis
+        ):
+            return f"; write {[value] * len(get_args(entry))}"
+    return ""
 
 
 _WORDS = {

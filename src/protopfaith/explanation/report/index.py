@@ -14,7 +14,8 @@ from protopfaith.files import atomic
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
     """Links to the reports of ``cases`` (folders beside ``path``), and what failed."""
     cards = "".join(_card(case) for case in cases)
-    body = f"<header><p class='kicker'>ProtoPFaith</p><h1>{len(cases)} explained images</h1></header>"
+    noun = "image" if len(cases) == 1 else "images"
+    body = f"<header><p class='kicker'>ProtoPFaith</p><h1>{len(cases)} explained {noun}</h1></header>"
     body += f"<section class='cards'>{cards}</section>"
     if failures:
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in failures)

@@ -53,7 +53,8 @@ def _weights(name: str, published: str) -> Any:
 def _no_download(name: str, published: str) -> ProtoPFaithError:
     return ProtoPFaithError(
         f"The weights {published!r} of {name} are not cached here and could not be downloaded; get the file "
-        f"from a machine with internet access and pass its path (weights='path/to/{name}.pth')."
+        f"from a machine with internet access and pass its path (weights='path/to/{name}.pth'), "
+        "or start without (weights=None; in a recipe model.weights=null)."
     )
 
 
