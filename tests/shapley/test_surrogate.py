@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from protopfaith.shapley import estimate, surrogate
-from protopfaith.shapley.estimators.adaptive_owen import masks_of_sizes, stratified_sizes
+from protopfaith.shapley.coalitions import masks_of_sizes, stratified_sizes
 from protopfaith.shapley.estimators.exact import coalitions_by_number, shapley_weights
 from protopfaith.shapley.surrogate import Surrogate, density_kernel, fit, noise_shape
 
