@@ -27,7 +27,7 @@ LARGEST_DENSE = 1024  # players, up to which neighbors' correlation is used; bey
 REACH, SHARE = 2.0, 0.9  # correlation SHARE * exp(-distance / REACH), in units of the players' spacing
 BROAD, NARROW = 1.5, 1.0  # widths of the smoothing of t^2, first from the estimates, then from the posterior
 FLOOR = 0.02  # of the mean t^2, so that nothing is ruled out
-STEPS, ROUGH_STEPS = 20, 8  # of conjugate gradients
+STEPS, ROUGH_STEPS = 20, 8  # of conjugate gradients, for the result and for its prior
 LARGEST_RATIO = 1e8  # t^2 / s^2, beyond which nothing is left to shrink
 RATIOS = 96  # tabulated values of t^2 / s^2
 
@@ -107,8 +107,7 @@ def shrink(
     """Posterior mean and variance of the values, each ``(outputs, n)``.
 
     ``variances`` are the squared standard errors of ``estimates``. They are noisy themselves, so each is
-    drawn half way (geometrically) to its output's mean. ``rough`` leaves out the second pass and the last
-    steps of the first.
+    drawn half way (geometrically) to its output's mean. ``rough`` leaves out the second pass.
     """
     level = variances.mean(1, keepdim=True)
     # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
@@ -117,7 +116,7 @@ def shrink(
     excess = estimates.square() - noise
     size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
     prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
-    mean, left = _posterior(estimates, noise, prior, near, ROUGH_STEPS if rough else STEPS)
+    mean, left = _posterior(estimates, noise, prior, near, ROUGH_STEPS)
     if not rough:
         prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
         mean, left = _posterior(estimates, noise, prior, near)
