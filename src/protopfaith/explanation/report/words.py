@@ -203,6 +203,8 @@ def percent(share: float) -> str:
     if not math.isfinite(share):
         return "an unknown share"
     digits = 0 if share >= 0.1 or share == 0 else 1 if share >= 0.01 else 2
+    if 0.99 <= share < 1:  # 100% beside another class's 0.4% would not add up
+        digits = 1
     if 0 < share < 1e-4:
         return "less than 0.01%"
     if 1 - 5e-4 < share < 1:
