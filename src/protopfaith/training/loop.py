@@ -27,6 +27,7 @@ from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
 from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, plan, trained_parts
 from protopfaith.training.supply import Supply, seed_for
+from protopfaith.training.validation import stored_distances, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -102,7 +103,8 @@ class Trainer:
             unpack_optimizer(optimizer, self._checkpoint)
             scheduler.load_state_dict(self._checkpoint.scheduler)
         self._checkpoint = None
-        source, validate = self._source(stage), self._validation(stage)
+        source = self._source(stage)
+        validate = validation(stage, self.model, self.head, self.supply)
         for epoch in range(first_epoch, stage.epochs):
             started = time.monotonic()
             self._seed(stage, epoch)
@@ -172,7 +174,8 @@ class Trainer:
             return lambda order: self.supply.augmented(order, self.generator, self.recipe.augmentation)
         if self.recipe.schedule.classifier.augment:
             return self._augmented_distances
-        distances, labels = self._distances(training=True), self.supply.train.labels
+        distances = stored_distances(self.model, self.supply, self.supply.train)
+        labels = self.supply.train.labels
 
         def cached(order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
             for indices in (part.to(labels.device) for part in order):
@@ -259,33 +262,3 @@ class Trainer:
             prototypes=len(self.model.prototypes),
             seconds=round(time.monotonic() - started, 3),
         )
-
-    # --- validation
-
-    def _validation(self, stage: Stage) -> Callable[[], float | None]:
-        """A function that gives the validation balanced accuracy, or None where it is not measured."""
-        if len(self.data.validation) == 0:
-            return lambda: None
-        if stage.name == "pretraining":
-            plain = PlainObjective(self.model.encoder, self.head)
-            return lambda: self._balanced_accuracy(self._outputs(plain.logits))
-        if stage.projected:  # distances do not change in this stage
-            distances = self._distances()
-            return lambda: self._balanced_accuracy(self.model.logits(distances))
-        if self.recipe.compute.validate == "projected":
-            return lambda: None
-        return lambda: self._balanced_accuracy(self.model.logits(self._distances()))
-
-    def _distances(self, training: bool = False) -> Tensor:
-        return self._outputs(self.model.distances, training)
-
-    def _outputs(self, function: Callable[[Tensor], Tensor], training: bool = False) -> Tensor:
-        self.model.eval()
-        return self.supply.outputs(self.supply.train if training else self.supply.validation, function)
-
-    @torch.no_grad()
-    def _balanced_accuracy(self, logits: Tensor) -> float:
-        classes = len(self.data.classes)
-        confusion = torch.zeros(classes, classes, dtype=torch.long, device=logits.device)
-        add_to_confusion(confusion, logits, self.supply.validation.labels)
-        return balanced_accuracy(confusion)
