@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.agreement import Truth, agreement, true_values
-from protopfaith.evaluation.aopc import removal_curves, removal_ranks
 from protopfaith.evaluation.batches import fitting_batch
 from protopfaith.evaluation.checks import Checks
 from protopfaith.evaluation.explainers import (
@@ -25,12 +24,12 @@ from protopfaith.evaluation.explainers import (
 )
 from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.quantus_metrics import quantus_scores
+from protopfaith.evaluation.removals import Removals
 from protopfaith.evaluation.sanity import share_inside
 from protopfaith.evaluation.store import Record, Store
 from protopfaith.evaluation.subjects import Subject, prototypes_of, with_prototypes
 from protopfaith.evaluation.summary import ExplainerResult, worst
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import make_baseline
 
 TRUTH_SEED = 10_000  # far from the seeds that explainers sample with
 Step = Callable[[str], None]  # called with what begins now
@@ -56,6 +55,7 @@ class Bench:
         self.store, self.step, self.checks = store, step, Checks(model, plan, store)
         self.prototypes = prototypes_of(subjects)
         self.images = torch.stack([s.image for s in subjects for _ in s.prototypes])
+        self.removals = Removals(model, self.images, self.prototypes, plan)
 
     @cached_property
     def options(self) -> Options:
@@ -158,53 +158,10 @@ class Bench:
     def _curves(self, name: str, explained: Explained, prototypes: list[int]) -> dict[str, Tensor]:
         settings = {"what": "curves", "steps": self.plan.steps, "prototypes": prototypes}
         settings |= self.plan.of_explainer(name) | {"mean": self.plan.mean_color}
-        record = self.store.once(f"{name}/curves", settings, lambda: self._removals(explained, prototypes))
+        record = self.store.once(
+            f"{name}/curves", settings, lambda: self.removals.of(explained, prototypes, self.options)
+        )
         return {kind: torch.from_numpy(values) for kind, values in record.items()}
-
-    def _removals(self, explained: Explained, prototypes: list[int]) -> Mapping[str, Any]:
-        def ranks(same: bool) -> Tensor:
-            numbered = enumerate(prototypes)
-            return torch.stack([self._ranks(explained, index, p, same=same) for index, p in numbered])
-
-        alike = ranks(same=True)
-        own = alike if explained.regions is not None else ranks(same=False)
-        rows = torch.tensor([self.prototypes.index(p) for p in prototypes], device=self.images.device)
-
-        def curves(ranks: Tensor, baseline: str, insertion: bool = False) -> np.ndarray:
-            return removal_curves(
-                selected_distances(self.model, prototypes),
-                self.images[rows],
-                ranks,
-                torch.arange(len(prototypes)),
-                self._baselines[baseline][rows],
-                steps=self.plan.steps,
-                insertion=insertion,
-                batch_size=self.options.batch_size,
-                autocast=self.options.autocast,
-            ).numpy()
-
-        found = {kind: curves(alike, kind) for kind in self._baselines}
-        found["insertion"] = curves(alike, "zero", insertion=True)
-        found["own"] = found["zero"] if own is alike else curves(own, "zero")
-        return found
-
-    @cached_property
-    def _baselines(self) -> dict[str, Tensor]:
-        """What stands for removed pixels, (n, C, H, W)."""
-        options: dict[str, dict[str, Any]] = {
-            "zero": {},
-            "blur": {},
-            "mean": {"value": list(self.plan.mean_color)},
-        }
-        return {
-            name: torch.stack([make_baseline(name, image, **more)[0] for image in self.images])
-            for name, more in options.items()
-        }
-
-    def _ranks(self, explained: Explained, index: int, prototype: int, *, same: bool) -> Tensor:
-        generator = torch.Generator().manual_seed(self.plan.options.seed + prototype)
-        regions = self.plan.options.players if same else explained.regions
-        return removal_ranks(explained.maps[index].to(self.images.device), regions, generator)
 
     def _agreement(self, explained: Explained, prototypes: list[int], truth: Truth) -> dict[str, Tensor]:
         """(n,) each, NaN for prototypes whose true values were not computed."""

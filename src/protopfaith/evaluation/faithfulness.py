@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,20 +15,15 @@ from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench import Bench, Step
 from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options
-from protopfaith.evaluation.figures import curves_figure, examples_figure, scores_figure
-from protopfaith.evaluation.page import render
 from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.sanity import prototype_health
 from protopfaith.evaluation.store import Store
 from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects, prototypes_of
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
-from protopfaith.files import atomic, sha256
-from protopfaith.network import ProtoPNet
+from protopfaith.evaluation.writing import write
+from protopfaith.files import sha256
 from protopfaith.shapley import Players
 from protopfaith.training import Run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
 USUAL = {
@@ -140,7 +134,7 @@ def faithfulness(
         health=prototype_health(model, sample),
         settings=_settings(run, plan, device),
     )
-    _write(found, bench, model, f"Faithfulness of explanations: {run.folder.name}")
+    write(found, bench, model, f"Faithfulness of explanations: {run.folder.name}")
     return found
 
 
@@ -200,42 +194,6 @@ def _settings(run: Run, plan: Plan, device: torch.device | str) -> dict[str, Any
         "mean_color": plan.mean_color,
         **decisive,
     }
-
-
-def _write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> None:
-    """CSV, figures and the page."""
-    common = found.common
-    figures = {
-        "scores": ("Scores", scores_figure(found)),
-        "curves": ("Removal curves", curves_figure(found)),
-        "examples": ("Maps of the source images", _examples(common or found, bench, model)),
-    }
-    frames = {"explainers": found.frame(), "prototypes": found.prototypes_frame()}
-    if common is not None:
-        shared = f"Removal curves on the {len(common.prototypes)} prototypes in common"
-        figures["curves_common"] = (shared, curves_figure(common))
-        frames["explainers_common"] = common.frame()
-    for name, (_, figure) in figures.items():
-        with atomic(found.folder / f"{name}.png") as partial:
-            figure.savefig(partial, format="png")
-    for name, frame in frames.items():
-        with atomic(found.folder / f"{name}.csv") as partial:
-            frame.to_csv(partial, index=name != "prototypes")
-    with atomic(found.folder / "settings.json") as partial:
-        partial.write_text(json.dumps(found.settings, indent=1, default=str), encoding="utf-8")
-    with atomic(found.page) as partial:
-        partial.write_text(render(found, dict(figures.values()), title), encoding="utf-8")
-
-
-def _examples(found: Faithfulness, bench: Bench, model: ProtoPNet) -> Figure:
-    pixels = {p: subject.pixels for subject in bench.subjects for p in subject.prototypes}
-    names = {p: model.class_names[int(model.prototype_classes[p])] for p in found.prototypes}
-    maps = {}
-    for result in found.results:
-        known = bench.maps(result.name)
-        maps[result.name] = torch.stack([known[p] for p in found.prototypes])
-    captions = [f"prototype {p}\n{name}" for p, name in names.items()]
-    return examples_figure([pixels[p] for p in found.prototypes], maps, captions)
 
 
 @contextmanager
