@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -160,19 +161,19 @@ class _Adaptive:
         model, left = surrogates.fit(masks, residuals, importance, self.near.correlation, self.settings)
         known = model.shapley() + share
         estimate, variances = _mean_and_variance(left, weights, known)
-        later = _Later(mean, model, known, self._allocation(game))
+        later = _Later(mean, model, known)
         self._fitted = (len(masks), estimate, variances, later)
         return self._fitted[1:]
 
     def _add_up(self, game: Game, most: int, generator: torch.Generator) -> int:
-        later = self._first(game)[2]
+        later, chance = self._first(game)[2], self._allocation(game)
         curve = torch.linalg.solve(later.mean["left"], later.mean["right"])
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
-            sizes = stratified_sizes(later.chance, size, generator)
+            sizes = stratified_sizes(chance, size, generator)
             masks = masks_of_sizes(sizes, game.n_players, generator)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + later.model(masks)
-            sums, squares = weighted_sums(masks, sizes, game(masks).double() - predicted, later.chance)
+            sums, squares = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
             self.kept["sum"] += sums
             self.kept["squares"] += squares
             self.kept["count"] += size
@@ -189,11 +190,13 @@ class _Adaptive:
         return combined, (1 - share).square() * variances + share.square() * spread
 
 
+@dataclass(frozen=True, eq=False)
 class _Later:
     """What stays fixed once the kept samples are complete."""
 
-    def __init__(self, mean: dict[str, Tensor], model: surrogates.Surrogate, known: Tensor, chance: Tensor):
-        self.mean, self.model, self.known, self.chance = mean, model, known, chance
+    mean: dict[str, Tensor]
+    model: surrogates.Surrogate
+    known: Tensor
 
 
 def _mean_and_variance(residuals: Tensor, weights: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
