@@ -26,6 +26,15 @@ def test_saved_and_loaded_it_is_the_same_and_can_be_continued(tmp_path):
     assert torch.equal(straight.values, again.values)
 
 
+def test_it_shows_itself_in_one_line():
+    found = estimate(network_game(), "owen", budget=200)
+    shown = repr(found)
+    assert "\n" not in shown
+    assert len(shown) < 300
+    assert f"{found.evaluations:,} evaluations" in shown
+    assert found.players.description in shown
+
+
 def test_a_file_that_is_none_is_said(tmp_path):
     (tmp_path / "a.npz").write_text("nothing")
     with pytest.raises(ProtoPFaithError, match="not a readable attribution"):

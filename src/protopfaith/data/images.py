@@ -57,8 +57,8 @@ def read_image(path: Path | str) -> Image.Image:
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
     except Exception as error:
         raise ProtoPFaithError(
-            f"The image {path} cannot be read ({_one_line(error)}); replace it, remove it, or ask for "
-            "unreadable images to be skipped."
+            f"The image {path} cannot be read ({_one_line(error)}); replace or remove it (a data set can "
+            "also be loaded without: data.skip_unreadable=true)."
         ) from error
 
 

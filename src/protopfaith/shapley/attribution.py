@@ -20,7 +20,7 @@ from protopfaith.shapley.players import Players
 FORMAT = 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attribution:
     """Shapley values of every player for every output, with their standard errors.
 
@@ -46,7 +46,17 @@ class Attribution:
     reached: bool = True
     degrees_of_freedom: float = math.inf
     options: dict = field(default_factory=dict)
-    state: dict[str, Tensor] | None = field(default=None, repr=False)
+    state: dict[str, Tensor] | None = None
+
+    def __repr__(self) -> str:
+        """One line; the tensors would fill screens."""
+        outputs = f"{len(self.values)} output{'s' if len(self.values) > 1 else ''}"
+        missed = "" if self.reached else " (short of what was asked)"
+        return (
+            f"Attribution({self.method}: {outputs}, {self.players.description}, baseline {self.baseline}, "
+            f"{self.evaluations:,} evaluations, precision {self.precision:.3g}{missed}, "
+            f"largest completeness gap {float(self.completeness_gap.abs().max()):.3g})"
+        )
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
         """Lower and upper ends of the confidence intervals, each ``(outputs, n)``."""

@@ -119,7 +119,7 @@ def _sum_table(explanation: Explanation, sum_: Decomposition, caption: str) -> s
         rows.append(
             (f'<span title="{detail}">all other classes, normalized</span>', sum_.rest - sum_.log_normalizer)
         )
-    else:
+    elif len(explanation.class_names) > 2:  # of two classes both stand in the rows above
         rows.append(("prototypes of all other classes", sum_.rest))
     span = max([abs(value) for _, value in rows] + [abs(sum_.total), 1e-12])
     cells = "".join(_row(label, value, span, f"{value:+.3f}", raw=True) for label, value in rows)
