@@ -83,7 +83,7 @@ def explain_files(
                     explainer, path, folder, figures=figures, bar=bar, coarse=coarse, options=options
                 )
             except ProtoPFaithError as error:
-                logger.warning("%s: %s", path, error)
+                logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
                 continue
             cases.append(case)

@@ -13,6 +13,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.colors import diverging, gray, overlay, rgb, scale_of, sequential
 from protopfaith.explanation.explainer import SourceSide
+from protopfaith.explanation.percent import percent
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.result import Explanation, PrototypeEvidence
 from protopfaith.files import atomic
@@ -129,7 +130,7 @@ def _words(explanation: Explanation) -> str:
     best = p.argsort(descending=True)[:3].tolist()
     lines = [
         f"{explanation.name}: predicted {names[explanation.prediction]}",
-        "probabilities: " + ", ".join(f"{names[c]} {100 * float(p[c]):.1f}%" for c in best),
+        "probabilities: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"log P = {explanation.decomposition.total:.4g}"
         if explanation.versus is None
         else f"log P of the one minus log P of the other = {explanation.decomposition.total:+.4g}",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from protopfaith.explanation.colors import scale_of
 from protopfaith.explanation.nearest import Patch, patch_box
+from protopfaith.explanation.percent import percent
 from protopfaith.explanation.report.case import SIMILAR, color_bar
 from protopfaith.explanation.report.page import fill, render_page
 from protopfaith.explanation.report.pictures import Pictures, base_image, box_html
-from protopfaith.explanation.report.words import percent
 
 if TYPE_CHECKING:
     from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait

@@ -29,8 +29,8 @@ def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str,
 
 def _card(case: Path) -> str:
     from protopfaith.explanation.colors import scale_of
+    from protopfaith.explanation.percent import percent
     from protopfaith.explanation.report.pictures import Pictures
-    from protopfaith.explanation.report.words import percent
     from protopfaith.explanation.saving import load
 
     found = load(case / "explanation.json")
