@@ -45,6 +45,7 @@ def test_blur_smooths_and_keeps_constants():
         ("blurr", "did you mean 'blur'"),
         ("blur:much", "cannot be read"),
         ("blur:0", "above zero"),
+        ("zero:3", "takes no numbers"),
         ([1.0, 2.0], "one per channel"),
         (torch.zeros(3, 4, 4), "equal shape"),
     ],

@@ -6,6 +6,7 @@ registered by name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 
 import torch
@@ -40,8 +41,8 @@ def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -
     """The data set's mean: ``value`` is the mean image, or its mean color, in normalized units."""
     if value is None:
         raise ProtoPFaithError(
-            "The baseline 'mean' needs the data set's mean; pass it as baseline_options={'value': ...}, "
-            "or use 'zero' where images are normalized by that mean."
+            "The baseline 'mean' needs the data set's mean; give its color as in mean:0.1,0.2,0.3 (a game "
+            "also takes baseline_options={'value': ...}), or use 'zero' where images are normalized by it."
         )
     value = torch.as_tensor(value)
     return given(image, value) if value.dim() == 3 else color(image, value)
@@ -94,6 +95,9 @@ def make_baseline(
 
 
 def _argument(name: str, text: str) -> dict[str, object]:
+    option = "sigma" if name == "blur" else "value"
+    if option not in inspect.signature(BASELINES[name]).parameters:
+        raise ProtoPFaithError(f"The baseline {name!r} takes no numbers; write {name}, not {name}:{text}.")
     try:
         numbers = [float(t) for t in text.split(",")]
     except ValueError:
@@ -101,7 +105,7 @@ def _argument(name: str, text: str) -> dict[str, object]:
             f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 "
             f"or color:0,0.5,1."
         ) from None
-    return {"sigma": numbers[0]} if name == "blur" else {"value": numbers}
+    return {option: numbers[0] if option == "sigma" else numbers}
 
 
 def _describe(name: str, options: dict) -> str:

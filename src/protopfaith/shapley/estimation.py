@@ -71,7 +71,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     """
     name = DEFAULT_METHOD if method == "default" else method
     estimator = ESTIMATORS[name]
-    _check_plan(budget, precision)
+    check_plan(budget, precision)
     _check_options(name, estimator, options)
     if resume is not None:
         if resume.state is None and resume.method == name and not resume.standard_errors.any():
@@ -125,7 +125,8 @@ def finish(
     )
 
 
-def _check_plan(budget: int | None, precision: float | None) -> None:
+def check_plan(budget: int | None, precision: float | None) -> None:
+    """Complains about a budget or a precision that no estimator could work with."""
     if budget is not None and budget < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
     if precision is not None and not precision > 0:
