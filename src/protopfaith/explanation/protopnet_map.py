@@ -50,9 +50,9 @@ def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, in
     """The smallest box (left, top, right, bottom) around the pixels of an (H, W) map above its percentile.
 
     >>> activation = torch.zeros(10, 10)
-    >>> activation[2:4, 5:7] = 1
+    >>> activation[2:4, 5:8] = 1
     >>> crop_box(activation)
-    (5, 2, 7, 4)
+    (5, 2, 8, 4)
     """
     chosen = activation >= torch.quantile(activation.double().flatten(), percentile / 100)
     rows, columns = (torch.where(chosen.any(dim))[0] for dim in (1, 0))
