@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import copy
 import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
@@ -70,6 +72,71 @@ def test_a_misspelt_class_is_one_error_for_all_images(
     with pytest.raises(ProtoPFaithError, match="no class 'Marsh Orin'"):
         explain_files(explainer, [bird_file] * 3, tmp_path / "out", **{**QUICK, option: "Marsh Orin"})  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"players": "rings"}, "players 'rings'"),
+        ({"players": torch.zeros(9, 9, dtype=torch.long)}, "do not cover the image"),
+        ({"baseline": "blurr"}, "no baseline named 'blurr'"),
+        ({"second_baseline": [1.0, 2.0]}, "2 numbers, but the image has 3 channels"),
+        ({"estimator": "magic"}, "no estimator named 'magic'"),
+        ({"estimator": "exact", "players": 4}, "2\\^144 evaluations"),
+        ({"options": {"shrinkge": False}}, "did you mean 'shrinkage'"),
+        ({"options": {"seed": 3}}, "give it as seed=... beside"),
+        ({"estimator": "moment_path", "options": {"nodes": 0}}, "0 nodes"),
+        ({"budget": 10, "players": 4}, "budget of 10 evaluations is too small"),
+        ({"precision": 0.0}, "precision is 0.0"),
+        ({"batch_size": 0}, "batch size is 0"),
+        ({"target": 1, "versus": 1}, "with itself"),
+        ({"figures": ["gif"]}, "not as figure.gif"),
+    ],
+)
+def test_what_is_wrong_for_every_image_is_one_error_before_any_work(
+    explainer: Explainer, bird_file: Path, tmp_path: Path, options: dict, message: str
+) -> None:
+    asked: list[int] = []
+    hook = explainer.model.encoder.register_forward_pre_hook(lambda *_: asked.append(1))
+    try:
+        with pytest.raises(ProtoPFaithError, match=message):
+            explain_files(explainer, [bird_file] * 3, tmp_path / "out", coarse=True, **{**QUICK, **options})  # type: ignore[arg-type]
+    finally:
+        hook.remove()
+    assert not asked
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_network_alone_needs_preprocessing_and_images(
+    explainer: Explainer, bird_file: Path, tmp_path: Path
+) -> None:
+    model, preprocessing = explainer.model, explainer.preprocessing
+    with pytest.raises(ProtoPFaithError, match="does not say how images are prepared"):
+        explain_files(model, [bird_file], tmp_path / "out", **QUICK)  # type: ignore[arg-type]
+    with pytest.raises(ProtoPFaithError, match="does not know its training images"):
+        explain_files(model, [bird_file], tmp_path / "out", preprocessing=preprocessing, **QUICK)  # type: ignore[arg-type]
+    unprojected = copy.deepcopy(model)
+    unprojected.sources = [None] * len(model.sources)
+    with pytest.raises(ProtoPFaithError, match="were not projected"):
+        explain_files(unprojected, [bird_file], tmp_path / "out", preprocessing=preprocessing, **QUICK)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+    done = explain_files(
+        model,
+        [bird_file],
+        tmp_path / "out",
+        preprocessing=preprocessing,
+        images=explainer.images.sets,  # type: ignore[union-attr]
+        **QUICK,  # type: ignore[arg-type]
+    )
+    assert not done.failures
+
+
+def test_superpixels_of_every_image_may_be_solved_exactly(
+    explainer: Explainer, bird_file: Path, tmp_path: Path
+) -> None:
+    """How many there are is not known beforehand: no complaint before the image is seen."""
+    plan = {**QUICK, "players": "superpixels:6", "estimator": "exact"}
+    assert len(explain_files(explainer, [bird_file], tmp_path, sources=False, **plan).cases) == 1  # type: ignore[arg-type]
 
 
 def test_an_interrupted_case_leaves_nothing(

@@ -241,6 +241,11 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
             (explainer, pixels, {"estimator": "dasp", "options": {part: 1}}, f"takes no option '{part}'")
             for part in ("stop_after", "checkpoint", "resume")
         ),
+        *(
+            (explainer, pixels, {"options": {name: 3}}, f"give it as {own}=... beside")
+            for name, own in (("seed", "seed"), ("budget", "budget"), ("method", "estimator"))
+        ),
+        (explainer, pixels, {"players": None}, "players None are not known"),
         (explainer, pixels.long(), {}, "uint8 or a normalized float"),
         (explainer, torch.rand(1, 48, 48), {}, "3 x height x width"),
         (explainer, 3.5, {}, "not float"),

@@ -1,28 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Settings
-from protopfaith.explanation.playing import distances_and_logit, play
-from protopfaith.explanation.settings import coarse_players
+from protopfaith.explanation.playing import distances_and_logit, play, rehearse
 from protopfaith.shapley import Players
-
-
-def test_settings_have_names_that_change_with_the_result() -> None:
-    plain = Settings()
-    assert plain.key() == replace(plain, batch_size=3).key() == replace(plain, players="16").key()
-    others = [
-        replace(plain, players=8),
-        replace(plain, budget=100),
-        replace(plain, baseline="blur"),
-        replace(plain, baseline=torch.zeros(3, 4, 4)),
-        replace(plain, baseline=torch.ones(3, 4, 4)),
-        replace(plain, players=torch.zeros(4, 4).long()),
-    ]
-    assert len({plain.key(), plain.key("weights"), *(one.key() for one in others)}) == 8
 
 
 def test_one_pass_gives_distances_and_the_weighted_sum(explainer: Explainer) -> None:
@@ -33,11 +17,6 @@ def test_one_pass_gives_distances_and_the_weighted_sum(explainer: Explainer) -> 
         found = distances_and_logit(model, [4, 1], row)(x)
     assert torch.allclose(found[:, :2], distances[:, [4, 1]])
     assert torch.allclose(found[:, 2], -(distances @ row), atol=1e-3)
-
-
-@pytest.mark.parametrize("size", [(224, 224), (48, 48), (50, 30), (7, 9)])
-def test_the_coarse_answer_has_seven_by_seven_windows(size: tuple[int, int]) -> None:
-    assert 16 <= len(coarse_players(torch.zeros(3, *size))) <= 49
 
 
 def test_only_the_driving_outputs_decide_when_to_stop() -> None:
@@ -69,3 +48,27 @@ def test_progress_moves_with_every_batch_and_ends_full(precision: float | None) 
     assert done == sorted(done)
     assert all(one <= expected for one, expected in seen)
     assert seen[-1][0] == seen[-1][1]
+
+
+@pytest.mark.parametrize("estimator", ["permutation", "kernel"])
+def test_a_precision_alone_suffices_for_many_players(estimator: str) -> None:
+    """The first round is large enough for estimators that need several evaluations a player."""
+    image = torch.rand(1, 28, 28)
+    plan = Settings(players=1, precision=0.5, estimator=estimator)
+    found = play(lambda x: x.flatten(1).sum(1), image, plan)
+    assert found.reached
+    assert torch.allclose(found.values[0], image.flatten().double(), atol=1e-3)
+
+
+def test_a_rehearsal_asks_for_nothing_and_finds_what_the_game_would() -> None:
+    image = torch.rand(3, 24, 24)
+    for estimator in ("default", "owen", "kernel", "permutation", "dasp", "moment_path"):
+        rehearse(Settings(players=4, estimator=estimator), image, "blur")
+    rehearse(Settings(players="superpixels:10", estimator="exact"), image)
+    rehearse(Settings(players=24), image)  # one player
+    for wrong in (Settings(players=1, estimator="exact"), Settings(players=4, budget=20)):
+        with pytest.raises(ProtoPFaithError) as rehearsed:
+            rehearse(wrong, image)
+        with pytest.raises(ProtoPFaithError) as played:
+            play(lambda x: x.flatten(1).sum(1), image, wrong)
+        assert str(rehearsed.value) == str(played.value)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from protopfaith.devices import choose_autocast
+import torch
+
+from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import find_class
+from protopfaith.explanation.contribution import check_different, find_class
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.local import as_explainer, explain
+from protopfaith.explanation.figures import check_format, figure
+from protopfaith.explanation.local import as_explainer, explain_with
+from protopfaith.explanation.playing import rehearse
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.report.index import write_index
 from protopfaith.explanation.result import Explanation
-from protopfaith.explanation.settings import Settings
+from protopfaith.explanation.settings import BaselineLike, Settings, plain, with_autocast, with_budget
 from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
 from protopfaith.training import Run
 
 logger = logging.getLogger("protopfaith")
-SETTINGS = ("players", "precision", "budget", "estimator", "baseline", "seed", "options", "autocast")
+SETTINGS = {field.name for field in fields(Settings)} - {"autocast"}  # whose words depend on the device
 
 
 @dataclass(frozen=True)
@@ -58,30 +61,40 @@ def explain_files(
     progress: bool = False,
     coarse: bool = False,
     on_case: Callable[[Path, Explanation | None], None] | None = None,
-    device: Any = None,
+    device: torch.device | str | None = None,
+    preprocessing: Preprocessing | None = None,
+    images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
+    autocast: torch.dtype | str | None = None,
     **options: Any,
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into ``folder``.
 
     ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the
     network's weights and the settings, and appears when it is complete: calling again does only what is
-    missing. An image that fails does not stop the others; the result lists it. ``on_case`` gets each
-    finished folder and its explanation (None for one that was there already). With ``coarse`` a report on
-    7 x 7 windows lies beside the case's folder until the case is finished. The page lists the cases of
-    earlier calls, too.
+    missing. What is wrong for all images, such as an unknown estimator, is one error before any work. An
+    image that fails does not stop the others; the result lists it. ``on_case`` gets each finished folder
+    and its explanation (None for one that was there already). With ``coarse`` a report on 7 x 7 windows
+    lies beside the case's folder until the case is finished. The page lists the cases of earlier calls, too.
     """
-    explainer = as_explainer(model, device=device)
-    for name in (options.get("target"), options.get("versus")):
-        find_class(explainer.model, name)  # a misspelt class is one error, not one for every image
-    options["autocast"] = choose_autocast(options.get("autocast"), explainer.device)  # part of the key
+    explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    asked = {name: value for name, value in options.items() if value is not None}
+    settings = Settings(**{name: asked.pop(name) for name in SETTINGS if name in asked})
+    settings = with_budget(with_autocast(settings, autocast, explainer.device), explainer.device)
+    _check_request(explainer, settings, **asked)
+    for kind in figures:
+        check_format(_figure_name(kind))
     folder = Path(folder)
     cases, failures = [], []
     with Bar(progress) as bar:
         for path in [Path(path) for path in paths]:
             try:
-                case, found = _explain_file(
-                    explainer, path, folder, figures=figures, bar=bar, coarse=coarse, options=options
-                )
+                case = folder / _case_name(explainer, path, settings, asked)
+                found = None
+                if not case.is_dir():
+                    report = bar.report(path.name)
+                    found = _explain_file(
+                        explainer, path, case, settings, figures, coarse=coarse, progress=report, **asked
+                    )
             except ProtoPFaithError as error:
                 logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
@@ -96,28 +109,51 @@ def explain_files(
     return Batch(tuple(cases), tuple(failures), index)
 
 
+def _check_request(
+    explainer: Explainer,
+    settings: Settings,
+    *,
+    target: str | int | None = None,
+    versus: str | int | None = None,
+    second_baseline: BaselineLike | None = None,
+    sources: bool = True,
+    **_: Any,
+) -> None:
+    """Complains about what is wrong for every image alike: one error, not one for each of them."""
+    model = explainer.model
+    check_different(model, find_class(model, target), find_class(model, versus))
+    rehearse(settings, explainer.blank(), second_baseline)
+    if sources:
+        explainer.check_sources()
+
+
+def _case_name(explainer: Explainer, path: Path, settings: Settings, asked: dict[str, Any]) -> str:
+    """Changes with the image, the weights and whatever changes the explanation."""
+    if not path.is_file():
+        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+    rest = str(sorted((name, plain(value)) for name, value in asked.items()))
+    key = settings.key(explainer.weights_hash, sha256(path), rest)
+    stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"
+    return f"{stem}-{key[:8]}"
+
+
 def _explain_file(
     explainer: Explainer,
     path: Path,
-    folder: Path,
-    *,
+    case: Path,
+    settings: Settings,
     figures: Sequence[str],
-    bar: Bar,
+    *,
     coarse: bool,
-    options: dict[str, Any],
-) -> tuple[Path, Explanation | None]:
-    if not path.is_file():
-        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
-    case = folder / f"{_plain(path.stem)}-{_key(explainer, path, options)}"
-    if case.is_dir():
-        return case, None
+    **options: Any,
+) -> Explanation:
     early = case.with_name(f"{case.name}-coarse.html")
     on_coarse = (lambda quick: _write_early(quick, early)) if coarse else None
-    explanation = explain(explainer, path, progress=bar.report(path.name), on_coarse=on_coarse, **options)
+    explanation = explain_with(explainer, path, settings, on_coarse=on_coarse, **options)
     with atomic(case) as partial:
         write_case(explanation, partial, figures)
     early.unlink(missing_ok=True)
-    return case, explanation
+    return explanation
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -127,23 +163,14 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
     """Report, data and figures of one explanation."""
-    from protopfaith.explanation.figures import figure
     from protopfaith.explanation.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     explanation.save(folder / "explanation")
     for kind in figures:
-        figure(explanation, folder / f"figure.{kind.lstrip('.')}")
+        figure(explanation, folder / _figure_name(kind))
     write_report(explanation, folder / "report.html")
 
 
-def _key(explainer: Explainer, path: Path, options: dict[str, Any]) -> str:
-    """Changes with the image, the weights and whatever changes the explanation."""
-    settings = Settings(**{k: v for k, v in options.items() if k in SETTINGS and v is not None})
-    rest = sorted((k, str(v)) for k, v in options.items() if k not in (*SETTINGS, "batch_size", "memory"))
-    key = settings.key(explainer.weights_hash, sha256(path), str(rest))
-    return hashlib.sha256(key.encode()).hexdigest()[:8]
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name)[:60] or "image"
+def _figure_name(kind: str) -> str:
+    return f"figure.{kind.lstrip('.')}"

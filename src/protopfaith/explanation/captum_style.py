@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.playing import play
-from protopfaith.explanation.settings import PlayersLike, Settings, make_players
+from protopfaith.explanation.settings import PlayersLike, Settings
 from protopfaith.shapley import Attribution
 
 Target = int | Tensor | Sequence[int] | None
@@ -70,9 +71,8 @@ class ShapleyAttribution:
         maps = []
         for number, image in enumerate(inputs):
             function = _single_output(self.forward_func, _of(target, number), extra)
-            players = make_players(self.settings.players, image)
-            settings = Settings(**{**vars(self.settings), "baseline": _baseline(baselines, number, image)})
-            found = play(function, image, settings, players=players)
+            settings = replace(self.settings, baseline=_baseline(baselines, number, image))
+            found = play(function, image, settings)
             self.attributions.append(found)
             maps.append(_spread(found, image))
         values = torch.stack(maps)

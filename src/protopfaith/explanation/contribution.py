@@ -87,7 +87,7 @@ def decompose(
         named = torch.where(owners == target)[0]
         row, normalizer = weighted[target], float(torch.logsumexp(logits, 0))
     else:
-        _check_different(model, target, versus)
+        check_different(model, target, versus)
         named = torch.cat([torch.where(owners == c)[0] for c in (target, versus)])
         row, normalizer = weighted[target] - weighted[versus], 0.0
     terms = row[named]
@@ -122,8 +122,9 @@ def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
     return model.classifier.weight.detach().cpu().double() * similarity
 
 
-def _check_different(model: ProtoPNet, target: int, versus: int) -> None:
-    if target == versus:
+def check_different(model: ProtoPNet, target: int | None, versus: int | None) -> None:
+    """Complains about a class that is compared with itself."""
+    if target is not None and target == versus:
         raise ProtoPFaithError(
             f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare "
             "it with."

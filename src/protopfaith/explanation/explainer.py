@@ -15,17 +15,15 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.picture import ImageLike, Picture, open_picture
+from protopfaith.explanation.picture import ImageLike, Picture, needed, open_picture
 from protopfaith.explanation.playing import Progress, distances_and_logit, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
-from protopfaith.explanation.settings import Settings, make_players
+from protopfaith.explanation.settings import Settings, with_budget
 from protopfaith.explanation.sources import SourceImages
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
-
-Subject = "ProtoPNet | Run | Path | str | Explainer"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +105,35 @@ class Explainer:
             name = self.model.class_names[int(self.model.prototype_classes[prototype])]
             raise ProtoPFaithError(
                 f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
-                "not "
-                "projected; train it through a projection, or ask for explanations without sources."
+                "not projected; train it through a projection, or ask for explanations without sources."
             )
         return source
+
+    def find_source(self, prototype: int) -> tuple[ImageSet, int]:
+        """The set and index of a prototype's source image; an error where it is unknown, changed or gone."""
+        source = self.source(prototype)
+        return self._known_images().find(source, prototype)
+
+    def check_sources(self) -> None:
+        """An error where no source can be shown, whatever the prototype."""
+        if not any(self.model.sources):
+            self.source(0)
+        self._known_images()
+
+    def blank(self) -> Tensor:
+        """An image of zeros, C x H x W, of the size that images are brought to."""
+        preprocessing = needed(self.preprocessing)
+        return torch.zeros(preprocessing.channels, *preprocessing.size, device=self.device)
 
     def explain_sources(
         self, prototypes: Sequence[int], settings: Settings, progress: Progress | None = None
     ) -> dict[int, SourceSide]:
         """Each prototype on its source image; computed once, then read from the cache."""
-        settings = _for_sources(settings)
-        key = settings.key(self.weights_hash)
-        missing = [p for p in prototypes if (key, p) not in self._kept]
+        settings, key = self._for_sources(settings)
         by_image: dict[str, list[int]] = {}
-        for prototype in missing:
-            by_image.setdefault(self.source(prototype).sha256, []).append(prototype)
+        for prototype in prototypes:
+            if (key, prototype) not in self._kept:
+                by_image.setdefault(self.source(prototype).sha256, []).append(prototype)
         for members in by_image.values():
             for prototype, side in self._explain_one_source(members, settings, key, progress).items():
                 self._kept[key, prototype] = side
@@ -129,23 +141,20 @@ class Explainer:
 
     def has_sources(self, prototypes: Sequence[int], settings: Settings) -> bool:
         """Whether :meth:`explain_sources` would find everything in its cache."""
-        settings = _for_sources(settings)
-        key = settings.key(self.weights_hash)
+        _, key = self._for_sources(settings)
         return all((key, p) in self._kept or self._cache(key, p) is not None for p in prototypes)
 
     def _explain_one_source(
         self, members: list[int], settings: Settings, key: str, progress: Progress | None
     ) -> dict[int, SourceSide]:
         """All prototypes that come from one image, in one game."""
-        path, pixels = self._source_pixels(members[0])
+        images, index = self.find_source(members[0])
+        path, pixels = images.paths[index], images.image(index)
         image = self._normalized(pixels)
         cached = {p: self._cache(key, p) for p in members}
         new = [p for p in members if cached[p] is None]
         if new:
-            players = make_players(settings.players, image)
-            found = play(
-                distances_and_logit(self.model, new), image, settings, players=players, progress=progress
-            )
+            found = play(distances_and_logit(self.model, new), image, settings, progress=progress)
             for row, prototype in enumerate(new):
                 cached[prototype] = self._keep(key, prototype, _one_output(found, row))
         with torch.no_grad():
@@ -166,25 +175,28 @@ class Explainer:
             )
         return sides
 
-    def _source_pixels(self, prototype: int) -> tuple[str, Tensor]:
-        source = self.source(prototype)
+    def _known_images(self) -> SourceImages:
         if self.images is None:
             raise ProtoPFaithError(
                 "A network alone does not know its training images; give a run folder, images=..., or ask "
-                "for "
-                "explanations without sources."
+                "for explanations without sources."
             )
-        images, index = self.images.find(source, prototype)
-        return images.paths[index], images.image(index)
+        return self.images
 
     def _normalized(self, pixels: Tensor) -> Tensor:
         if self.preprocessing is None:
             raise ProtoPFaithError(
                 "Source images need the network's preprocessing; give preprocessing=..., or ask for "
-                "explanations "
-                "without sources."
+                "explanations without sources."
             )
         return self.preprocessing.normalize(self.preprocessing.uint8(pixels).to(self.device))
+
+    def _for_sources(self, settings: Settings) -> tuple[Settings, str]:
+        """The settings of games on source images, and the name that their results are kept under."""
+        if isinstance(settings.players, Tensor | Players):
+            settings = replace(settings, players=16)  # regions of one image mean nothing on another
+        settings = with_budget(settings, self.device)
+        return settings, settings.key(self.weights_hash)
 
     def _path(self, key: str, prototype: int) -> Path | None:
         if self.run is None:
@@ -200,14 +212,6 @@ class Explainer:
         if path is not None:
             result.save(path)
         return result
-
-
-def _for_sources(settings: Settings) -> Settings:
-    """Regions that were drawn on the test image mean nothing on another one: there windows take their
-    place."""
-    if isinstance(settings.players, Tensor | Players):
-        return replace(settings, players=16)
-    return settings
 
 
 def _one_output(result: Attribution, row: int) -> Attribution:

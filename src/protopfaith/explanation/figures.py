@@ -80,13 +80,18 @@ def figure(
     return drawing
 
 
+def check_format(name: str) -> None:
+    """Complains about a file name whose suffix is no format of figures."""
+    if Path(name).suffix.lower() not in FORMATS:
+        raise ProtoPFaithError(
+            f"A figure is written as {', '.join(FORMATS)}, not as {name}; choose one of them."
+        )
+
+
 def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     """Saves a figure whole or not at all; the suffix says the format."""
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise ProtoPFaithError(
-            f"A figure is written as {', '.join(FORMATS)}, not as {path.name}; choose one of them."
-        )
+    check_format(path.name)
     with atomic(path) as partial:
         drawing.savefig(partial, dpi=dpi, format=path.suffix[1:].lower(), facecolor="white")
     return path

@@ -16,19 +16,28 @@ from protopfaith.explanation.assembling import assemble
 from protopfaith.explanation.class_maps import compare
 from protopfaith.explanation.contribution import class_row, find_class
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.looking import look, mark_duplicates
+from protopfaith.explanation.looking import Case, look, mark_duplicates
 from protopfaith.explanation.picture import ImageLike
-from protopfaith.explanation.playing import COARSE_BUDGET, distances_and_logit, play, spread_outputs
+from protopfaith.explanation.playing import (
+    COARSE_BUDGET,
+    Progress,
+    distances_and_logit,
+    play,
+    rehearse,
+    spread_outputs,
+)
 from protopfaith.explanation.result import Explanation
 from protopfaith.explanation.settings import (
+    BaselineLike,
     PlayersLike,
     Settings,
     coarse_players,
     make_players,
     with_autocast,
+    with_budget,
 )
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Attribution
+from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
 
 Report = Callable[[str, int, int], None]  # what is being done, evaluations done, evaluations expected
@@ -44,8 +53,8 @@ def explain(
     estimator: str = "default",
     target: str | int | None = None,
     versus: str | int | None = None,
-    baseline: str | float | Sequence[float] | Tensor = "zero",
-    second_baseline: str | float | Sequence[float] | Tensor | None = None,
+    baseline: BaselineLike = "zero",
+    second_baseline: BaselineLike | None = None,
     sources: bool = True,
     duplicate_tolerance: float | None = None,
     name: str = "",
@@ -68,7 +77,7 @@ def explain(
         image: a path, a Pillow image, a uint8 tensor of any size, or a normalized float tensor.
         players: the side of square windows in pixels, ``"superpixels:60"``, or a label image (H x W, int64).
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
-        budget: evaluations of the network at most (4,096 where neither is given).
+        budget: evaluations of the network at most; where neither is given 4,096, on a GPU 12,288.
         estimator: a name of :data:`protopfaith.shapley.ESTIMATORS`; ``options`` are its own.
         target: the class to explain, by name or number; the predicted one by default.
         versus: another class: "why the target and not this one?".
@@ -86,25 +95,34 @@ def explain(
         players, precision, budget, estimator, baseline, seed, options or {}, batch_size, memory
     )
     settings = with_autocast(settings, autocast, explainer.device)
-    steps = explanation_steps(
+    return explain_with(
         explainer,
         image,
         settings,
+        on_coarse=on_coarse,
         target=target,
         versus=versus,
         second_baseline=second_baseline,
         sources=sources,
         duplicate_tolerance=duplicate_tolerance,
         name=name,
-        coarse=on_coarse is not None,
         progress=progress,
     )
-    result = next(steps)
-    for better in steps:
-        if on_coarse is not None:
-            on_coarse(result)
-        result = better
-    return result
+
+
+def explain_with(
+    explainer: Explainer,
+    image: ImageLike,
+    settings: Settings,
+    *,
+    on_coarse: Callable[[Explanation], None] | None = None,
+    **options: Any,
+) -> Explanation:
+    """The last of :func:`explanation_steps`, whose ``options`` these are; ``on_coarse`` gets the first."""
+    steps = explanation_steps(explainer, image, settings, coarse=on_coarse is not None, **options)
+    if on_coarse is not None:
+        on_coarse(next(steps))
+    return next(steps)
 
 
 def as_explainer(model: ProtoPNet | Run | Path | str | Explainer, **options: Any) -> Explainer:
@@ -118,7 +136,7 @@ def explanation_steps(
     *,
     target: str | int | None = None,
     versus: str | int | None = None,
-    second_baseline: str | float | Sequence[float] | Tensor | None = None,
+    second_baseline: BaselineLike | None = None,
     sources: bool = True,
     duplicate_tolerance: float | None = None,
     name: str = "",
@@ -128,27 +146,19 @@ def explanation_steps(
     """A quick answer on 7 x 7 windows (if ``coarse``), then the one that was asked for."""
     start = time.perf_counter()
     model = explainer.model
+    settings = with_budget(settings, explainer.device)
     picture = explainer.open(image, name)
     x = picture.input.to(explainer.device)
     case = look(model, picture, x, find_class(model, target), find_class(model, versus))
-    if sources:  # before any work: without projection there is nothing to show
+    if coarse or second_baseline is not None:  # else the one game complains itself, before it begins
+        rehearse(settings, x, second_baseline)
+    if sources:  # before the work, too
         for prototype in case.named:
-            explainer.source(prototype)
+            explainer.find_source(prototype)
     duplicates = mark_duplicates(model, case.named, duplicate_tolerance)
 
     def reporter(stage: str) -> Callable[[int, int], None] | None:
         return None if progress is None else (lambda done, expected: progress(stage, done, expected))
-
-    def played(plan: Settings, stage: str, **more: Any) -> Attribution:
-        row = class_row(model, case.target, case.versus)
-        places = [*case.named, len(model.prototypes)]
-        some = plan.shown_alone
-        function = distances_and_logit(model, case.named if some else None, row)
-        driving = list(range(len(places))) if some else places
-        # A logit is a small difference of large sums, so rounding alone may look like a random function
-        # there; the distances, of which it is made, were checked.
-        found = play(function, x, plan, driving=driving, progress=reporter(stage), check=False, **more)
-        return spread_outputs(found, places, places[-1] + 1) if some else found
 
     def assembled(result: Attribution, plan: Settings, **more: Any) -> Explanation:
         seconds = time.perf_counter() - start
@@ -156,15 +166,38 @@ def explanation_steps(
 
     if coarse:
         quick = replace(settings, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
-        result = played(quick, "coarse answer", players=coarse_players(x))
+        result = _play(model, case, x, quick, players=coarse_players(x), progress=reporter("coarse answer"))
         known = sources and explainer.has_sources(case.named, settings)
         sides = explainer.explain_sources(case.named, settings) if known else {}
         yield assembled(result, quick, sides=sides, second=None, coarse=True)
     regions = make_players(settings.players, x)
-    result = played(settings, "test image", players=regions)
+    result = _play(model, case, x, settings, players=regions, progress=reporter("test image"))
     second = None
     if second_baseline is not None:
-        other = played(replace(settings, baseline=second_baseline), "second baseline", players=regions)
-        second = compare(model, case, result, other)
+        other = replace(settings, baseline=second_baseline)
+        repeated = _play(model, case, x, other, players=regions, progress=reporter("second baseline"))
+        second = compare(model, case, result, repeated)
     sides = explainer.explain_sources(case.named, settings, reporter("source images")) if sources else {}
     yield assembled(result, settings, sides=sides, second=second, coarse=False)
+
+
+def _play(
+    model: ProtoPNet,
+    case: Case,
+    x: Tensor,
+    settings: Settings,
+    *,
+    players: Players,
+    progress: Progress | None,
+) -> Attribution:
+    """The game on all distances and the class's logit; those that are shown decide when to stop."""
+    places = [*case.named, len(model.prototypes)]
+    alone = settings.shown_alone
+    function = distances_and_logit(
+        model, case.named if alone else None, class_row(model, case.target, case.versus)
+    )
+    driving = list(range(len(places))) if alone else places
+    # A logit is a small difference of large sums, so rounding alone may look like a random function there;
+    # the distances, of which it is made, were checked.
+    found = play(function, x, settings, players=players, driving=driving, progress=progress, check=False)
+    return spread_outputs(found, places, places[-1] + 1) if alone else found

@@ -54,8 +54,7 @@ def open_picture(
         if image.dim() != 3 or image.dtype != torch.uint8:
             raise ProtoPFaithError(
                 "An image to explain is C x height x width of type uint8 or a normalized float, not "
-                f"{image.dtype} "
-                f"of shape {tuple(image.shape)}; convert it."
+                f"{image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
     if isinstance(image, str | Path):
@@ -66,7 +65,7 @@ def open_picture(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    preprocessing = _needed(preprocessing)
+    preprocessing = needed(preprocessing)
     pixels = preprocessing.uint8(image)
     return Picture(name or "image", preprocessing.normalize(pixels), pixels, image)
 
@@ -81,8 +80,7 @@ def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: Proto
     if image.dim() != 3 or len(image) != model.in_channels:
         raise ProtoPFaithError(
             f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "
-            "its shape is "
-            f"{tuple(image.shape)}; convert it, or give the image as uint8."
+            f"its shape is {tuple(image.shape)}; convert it, or give the image as uint8."
         )
     if preprocessing is not None:
         shown = preprocessing.denormalize(image)
@@ -93,11 +91,11 @@ def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: Proto
     return Picture(name, image.detach().float(), pixels, to_pil(pixels))
 
 
-def _needed(preprocessing: Preprocessing | None) -> Preprocessing:
+def needed(preprocessing: Preprocessing | None) -> Preprocessing:
+    """The preprocessing, or an error where there is none."""
     if preprocessing is None:
         raise ProtoPFaithError(
             "A network alone does not say how images are prepared for it; give a run folder, "
-            "preprocessing=..., or a "
-            "normalized float tensor."
+            "preprocessing=..., or a normalized float tensor."
         )
     return preprocessing

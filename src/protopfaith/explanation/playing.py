@@ -5,24 +5,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.contribution import similarities
 from protopfaith.explanation.rounding import with_exact_totals
-from protopfaith.explanation.settings import Settings, make_players
+from protopfaith.explanation.settings import BaselineLike, Settings, make_players, usual_budget, with_budget
 from protopfaith.network import ProtoPNet
 from protopfaith.precision import full_precision
 from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
-from protopfaith.shapley.estimation import DEFAULT_BUDGET, LARGEST_BUDGET
+from protopfaith.shapley.estimation import LARGEST_BUDGET
 from protopfaith.shapley.moment_passes import MOMENTS
 
 COARSE_BUDGET = 512
 FIRST_ROUND = 1024
+PER_PLAYER = 3  # evaluations in the first round at least: some estimators have no result for two
 # Estimators that do all of their work in one go: their results are not continued round by round.
 SINGLE_PASS = ("exact", *MOMENTS)
 
@@ -62,7 +63,9 @@ def play(
 ) -> Attribution:
     """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by
     default)."""
-    meter = _Meter(progress, expected_evaluations(settings))
+    settings = with_budget(settings, image.device)
+    # With a precision alone a first guess, before anything is known of the errors.
+    meter = _Meter(progress, settings.budget or usual_budget(image.device))
     game = Game(
         meter.counting(function),
         image,
@@ -73,23 +76,9 @@ def play(
         autocast=settings.autocast,
         check=check,
     )
-    if settings.precision is not None and not settings.precision > 0:
-        raise ProtoPFaithError(
-            f"The precision is {settings.precision}; give a relative error above zero, such as 0.1."
-        )
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     if settings.method in SINGLE_PASS or settings.precision is None or game.n_players == 1:
-        result = estimate(
-            game,
-            settings.estimator,
-            budget=settings.budget,
-            precision=settings.precision,
-            seed=settings.seed,
-            progress=meter.passes if settings.method in MOMENTS else None,
-            **settings.options,
-        )
-        if settings.method in MOMENTS and bool(result.values.isnan().any()):
-            raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
+        result = _in_one_go(game, settings, meter)
     else:
         result = _until_precise(game, settings, settings.precision, driving, meter)
     meter.finish()
@@ -100,6 +89,42 @@ def play(
     error = relative_error(result.values[driving], result.standard_errors[driving])
     reached = settings.precision is None or error <= settings.precision
     return replace(result, precision=error, reached=reached, state=None)
+
+
+class _RehearsedError(Exception):
+    """The estimator begins: all that could be wrong with its settings has been checked."""
+
+
+def rehearse(settings: Settings, image: Tensor, second_baseline: BaselineLike | None = None) -> None:
+    """Complains about settings that are wrong for every image of this size, without asking the network.
+
+    It is the game itself, on a function that ends it where the first coalition is evaluated: players,
+    baselines, budget and the estimator's options have been checked by then, each where it is used.
+    """
+    players = make_players(settings.players, image)
+    if isinstance(settings.players, str) and players.kind.startswith("superpixels"):
+        # How many there are depends on the image; two regions suit every estimator.
+        players = Players.windows(image.shape[-2:], (image.shape[-2], math.ceil(image.shape[-1] / 2)))
+    plans = [settings]
+    if second_baseline is not None:
+        plans.append(replace(settings, baseline=second_baseline))
+    for plan in plans:
+        with suppress(_RehearsedError):
+            play(_ends_only(), image, plan, players=players, check=False)
+
+
+def _ends_only() -> Callable[[Tensor], Tensor]:
+    """A function that answers once, for all players and for none."""
+    answered = False
+
+    def function(images: Tensor) -> Tensor:
+        nonlocal answered
+        if answered:
+            raise _RehearsedError
+        answered = True
+        return images.new_zeros(len(images), 1)
+
+    return function
 
 
 def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:
@@ -116,11 +141,6 @@ def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> At
         completeness_gap=spread(result.completeness_gap),
         total=spread(result.total),
     )
-
-
-def expected_evaluations(settings: Settings) -> int:
-    """A first guess, before anything is known of the errors."""
-    return settings.budget or DEFAULT_BUDGET
 
 
 class _Meter:
@@ -155,6 +175,22 @@ class _Meter:
             self.progress(done, self.expected)
 
 
+def _in_one_go(game: Game, settings: Settings, meter: _Meter) -> Attribution:
+    moments = settings.method in MOMENTS
+    result = estimate(
+        game,
+        settings.estimator,
+        budget=settings.budget,
+        precision=settings.precision,
+        seed=settings.seed,
+        progress=meter.passes if moments else None,
+        **settings.options,
+    )
+    if moments and bool(result.values.isnan().any()):
+        raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
+    return result
+
+
 def _until_precise(
     game: Game, settings: Settings, precision: float, driving: list[int], meter: _Meter
 ) -> Attribution:
@@ -163,7 +199,7 @@ def _until_precise(
     Errors fall with the square root of the evaluations, which also gives an honest estimate of the time left.
     """
     most = settings.budget or LARGEST_BUDGET
-    goal = min(FIRST_ROUND, most)
+    goal = min(max(FIRST_ROUND, PER_PLAYER * game.n_players), most)
     result: Attribution | None = None
     while True:
         result = estimate(

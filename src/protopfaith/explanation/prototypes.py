@@ -17,8 +17,9 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, SourceSide
 from protopfaith.explanation.local import Report, as_explainer
 from protopfaith.explanation.looking import mark_duplicates
-from protopfaith.explanation.nearest import Patch, survey
-from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast
+from protopfaith.explanation.nearest import Patch, Survey, survey
+from protopfaith.explanation.playing import rehearse
+from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast, with_budget
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.training import Run
@@ -164,10 +165,11 @@ def explain_prototypes(
             "preprocessing=...."
         )
     settings = Settings(players, precision, budget, estimator, baseline, seed, options or {})
-    settings = with_autocast(settings, autocast, explainer.device)
+    settings = with_budget(with_autocast(settings, autocast, explainer.device), explainer.device)
     every = list(range(len(network.prototypes)))
+    rehearse(settings, explainer.blank())  # complain before the work, not after
     for prototype in every:
-        images.find(explainer.source(prototype), prototype)  # complain before the work, not after
+        explainer.find_source(prototype)
     found = survey(network, images.sets[0], explainer.preprocessing, nearest=nearest, batch_size=batch_size)
     duplicates = mark_duplicates(network, every, duplicate_tolerance)
     portraits = []
@@ -175,23 +177,7 @@ def explain_prototypes(
         if progress is not None:
             progress("prototypes", prototype, len(every))
         side = explainer.explain_sources([prototype], settings)[prototype]
-        share, area = object_shares(explainer, prototype, side)
-        owner = int(network.prototype_classes[prototype])
-        portraits.append(
-            PrototypePortrait(
-                prototype,
-                owner,
-                network.class_names[owner],
-                float(network.classifier.weight.detach()[owner, prototype]),
-                explainer.source(prototype),
-                side,
-                found.nearest[prototype],
-                *duplicates[prototype],
-                uses=int(found.uses[prototype]),
-                object_share=share,
-                object_area=area,
-            )
-        )
+        portraits.append(_portrait(explainer, prototype, side, found, duplicates[prototype]))
     if progress is not None:
         progress("prototypes", len(every), len(every))
     classes = tuple(
@@ -202,12 +188,36 @@ def explain_prototypes(
     )
 
 
+def _portrait(
+    explainer: Explainer,
+    prototype: int,
+    side: SourceSide,
+    found: Survey,
+    duplicate: tuple[int | None, str],
+) -> PrototypePortrait:
+    network = explainer.model
+    owner = int(network.prototype_classes[prototype])
+    share, area = object_shares(explainer, prototype, side)
+    return PrototypePortrait(
+        prototype,
+        owner,
+        network.class_names[owner],
+        weight=float(network.classifier.weight.detach()[owner, prototype]),
+        source=explainer.source(prototype),
+        source_side=side,
+        nearest=found.nearest[prototype],
+        duplicate_of=duplicate[0],
+        duplicate_kind=duplicate[1],
+        uses=int(found.uses[prototype]),
+        object_share=share,
+        object_area=area,
+    )
+
+
 def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tuple[float, float]:
     """The share of the positive evidence on the object in the source image, and the object's share of the
     image."""
-    assert explainer.images is not None
-    images, index = explainer.images.find(explainer.source(prototype), prototype)
-    mask = object_mask(images, index)
+    mask = object_mask(*explainer.find_source(prototype))
     if mask is None:
         return math.nan, math.nan
     return side.regions.share_inside(mask), float(mask.double().mean())

@@ -15,16 +15,29 @@ from torch import Tensor
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Players
-from protopfaith.shapley.estimation import DEFAULT_METHOD
+from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 from protopfaith.shapley.moment_passes import MOMENTS
 
+# Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
+# there a more precise map costs little patience.
+USUAL_BUDGET = {"cpu": 4_096, "gpu": 12_288}
 COARSE = 7  # rows and columns of windows in the first, quick answer
 # A backward pass for each output: these are asked for the outputs that are shown, not for all prototypes.
 PER_OUTPUT = ("moment_path",)
 # Options for an estimate in several sittings: half of one is no map.
 IN_PARTS = ("stop_after", "checkpoint", "resume")
+# What an explanation gives to every estimator, by the names of its own parameters.
+ITS_OWN = {
+    "game": "players",
+    "method": "estimator",
+    "budget": "budget",
+    "precision": "precision",
+    "seed": "seed",
+    "progress": "progress",
+}
 
 PlayersLike = int | str | Tensor | Players
+BaselineLike = str | float | Sequence[float] | Tensor
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,7 @@ class Settings:
     precision: float | None = None
     budget: int | None = None
     estimator: str = "default"
-    baseline: str | float | Sequence[float] | Tensor = "zero"
+    baseline: BaselineLike = "zero"
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
@@ -43,11 +56,17 @@ class Settings:
     autocast: torch.dtype | None = None
 
     def __post_init__(self) -> None:
-        for option in IN_PARTS:
-            if option in self.options:
+        check_plan(self.budget, self.precision)
+        for option in self.options:
+            if option in IN_PARTS:
                 raise ProtoPFaithError(
                     f"An explanation is made in one go, so its estimator takes no option {option!r}; leave "
                     "it out, or work in parts with protopfaith.shapley.estimate."
+                )
+            if option in ITS_OWN:
+                raise ProtoPFaithError(
+                    f"An explanation tells its estimator {option!r} itself, so it is none of the options; "
+                    f"give it as {ITS_OWN[option]}=... beside them."
                 )
 
     @property
@@ -65,7 +84,23 @@ class Settings:
             k: v for k, v in asdict(self).items() if k not in ("batch_size", "memory", "players", "estimator")
         }
         kept |= {"players": players_name(self.players), "method": self.method, "more": more}
-        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=plain).encode()).hexdigest()[:16]
+
+
+def usual_budget(device: torch.device | str) -> int:
+    """What :data:`USUAL_BUDGET` has for a device: any but the CPU counts as a GPU.
+
+    >>> usual_budget("cuda:1") == USUAL_BUDGET["gpu"], usual_budget("cpu") == USUAL_BUDGET["cpu"]
+    (True, True)
+    """
+    return USUAL_BUDGET["cpu" if torch.device(device).type == "cpu" else "gpu"]
+
+
+def with_budget(settings: Settings, device: torch.device | str) -> Settings:
+    """Settings with the device's usual budget, unless they say themselves when to stop."""
+    if settings.budget is not None or settings.precision is not None:
+        return settings
+    return replace(settings, budget=usual_budget(device))
 
 
 def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
@@ -88,19 +123,21 @@ def make_players(spec: PlayersLike, image: Tensor) -> Players:
         spec = int(spec)
     if isinstance(spec, int):
         return Players.windows(image.shape[-2:], spec)
-    kind, _, number = spec.partition(":")
+    kind, _, number = str(spec).partition(":")
     if kind != "superpixels" or not number.isdecimal() or int(number) < 1:
         raise ProtoPFaithError(
-            f"The players {spec!r} are not known; give the side of windows in pixels (16) or superpixels:60."
+            f"The players {spec!r} are not known; give the side of windows in pixels (16), superpixels:60, "
+            "or a label image of your own (in Python, H x W, int64)."
         )
     return Players.superpixels(image, int(number))
 
 
 def players_name(spec: PlayersLike) -> str:
-    return _plain(spec.labels if isinstance(spec, Players) else spec)
+    return plain(spec.labels if isinstance(spec, Players) else spec)
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """A text that changes with the value: a tensor's own leaves out most of its numbers."""
     if isinstance(value, Tensor):
         return "tensor " + hashlib.sha256(value.cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
     return str(value)

@@ -18,6 +18,7 @@ class SourceImages:
 
     def __init__(self, sets: Sequence[ImageSet]):
         self.sets = tuple(sets)
+        self._told: set[str] = set()  # what has moved is told once
 
     @staticmethod
     def of(images: ImageData | ImageSet | Sequence[ImageSet]) -> SourceImages:
@@ -41,16 +42,16 @@ class SourceImages:
         moved = self._by_content.get(source.sha256)
         if moved is not None:
             images, index = moved
-            logger.warning("The source image %s is now at %s.", source.image, images.paths[index])
+            if source.image not in self._told:
+                logger.warning("The source image %s is now at %s.", source.image, images.paths[index])
+                self._told.add(source.image)
             return moved
         if there is not None:
             raise ProtoPFaithError(
                 f"The source image {source.image} of prototype {prototype} has changed since training (its "
-                "SHA-256 "
-                "differs); restore it, or ask for explanations without sources."
+                "SHA-256 differs); restore it, or ask for explanations without sources."
             )
         raise ProtoPFaithError(
             f"The source image {source.image} of prototype {prototype} is not among the images any more; "
-            "restore it, "
-            "or ask for explanations without sources."
+            "restore it, or ask for explanations without sources."
         )

@@ -1,0 +1,78 @@
+"""Settings: named by what changes the result, and completed by the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from protopfaith.explanation import Explainer, Settings, ShapleyAttribution, explain, explain_prototypes
+from protopfaith.explanation.settings import USUAL_BUDGET, coarse_players, usual_budget, with_budget
+
+
+def test_settings_have_names_that_change_with_the_result() -> None:
+    plain = Settings()
+    assert plain.key() == replace(plain, batch_size=3).key() == replace(plain, players="16").key()
+    others = [
+        replace(plain, players=8),
+        replace(plain, budget=100),
+        replace(plain, baseline="blur"),
+        replace(plain, baseline=torch.zeros(3, 4, 4)),
+        replace(plain, baseline=torch.ones(3, 4, 4)),
+        replace(plain, players=torch.zeros(4, 4).long()),
+    ]
+    assert len({plain.key(), plain.key("weights"), *(one.key() for one in others)}) == 8
+
+
+@pytest.mark.parametrize("size", [(224, 224), (48, 48), (50, 30), (7, 9)])
+def test_the_coarse_answer_has_seven_by_seven_windows(size: tuple[int, int]) -> None:
+    assert 16 <= len(coarse_players(torch.zeros(3, *size))) <= 49
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"), [("cpu", "cpu"), ("cuda", "gpu"), ("cuda:1", "gpu"), ("mps", "gpu")]
+)
+def test_the_device_decides_where_nothing_else_is_said(device: str, kind: str) -> None:
+    assert usual_budget(device) == usual_budget(torch.device(device)) == USUAL_BUDGET[kind]
+    assert with_budget(Settings(), device) == Settings(budget=USUAL_BUDGET[kind])
+    for said in (Settings(budget=77), Settings(precision=0.1), Settings(budget=77, precision=0.1)):
+        assert with_budget(said, device) is said
+
+
+def test_every_explanation_takes_the_usual_budget_of_its_device(
+    explainer: Explainer, pixels: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(USUAL_BUDGET, "cpu", 100)
+    found = explain(explainer, pixels, players=12)
+    assert found.evaluations == found.settings["budget"] == 100
+    assert {one.source_side.evaluations for one in found.evidence if one.source_side} == {100}
+    assert explain(explainer, pixels, players=12, budget=80, sources=False).evaluations == 80
+    catalog = explain_prototypes(explainer, players=12, nearest=1)
+    assert {one.source_side.evaluations for one in catalog.prototypes} == {100}
+    assert catalog.settings.budget == 100
+    method = ShapleyAttribution(lambda images: images.flatten(1).prod(1), players=1)
+    method.attribute(torch.rand(1, 1, 4, 4))
+    assert method.attributions[0].evaluations == 100
+
+
+def test_maps_of_sources_are_kept_apart_by_the_budget_that_was_used(
+    explainer: Explainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a CPU and a GPU that share a run's folder."""
+    plan = Settings(players=12, seed=5)
+    monkeypatch.setitem(USUAL_BUDGET, "cpu", 90)
+    explainer.explain_sources([0], plan)
+    assert explainer.has_sources([0], plan)
+    assert explainer.has_sources([0], replace(plan, budget=90))
+    monkeypatch.setitem(USUAL_BUDGET, "cpu", 120)
+    assert not explainer.has_sources([0], plan)
+    assert explainer.explain_sources([0], plan)[0].evaluations == 120
+
+
+def test_what_is_written_about_budgets_is_true() -> None:
+    said = "{cpu:,}, on a GPU {gpu:,}".format(**USUAL_BUDGET)
+    manual = Path(__file__).parents[2] / "docs" / "explanations.md"
+    for text in (explain.__doc__ or "", manual.read_text(encoding="utf-8")):
+        assert said in " ".join(text.split())
