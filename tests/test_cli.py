@@ -21,6 +21,7 @@ from safetensors import safe_open
 
 from protopfaith import __version__
 from protopfaith.cli import main
+from protopfaith.explanation.settings import USUAL_BUDGET
 from protopfaith.training import Run
 
 CLASSES = ("blue", "green", "red")
@@ -205,6 +206,12 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
         assert protopfaith(place, command, "--help").returncode == 0
 
 
+@pytest.mark.parametrize("command", ["explain", "prototypes"])
+def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
+    words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
+    assert "Default: {cpu:,}, on a GPU {gpu:,};".format(**USUAL_BUDGET) in words
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -221,12 +228,46 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
         (["data", "prepare", "cub", "--root", "images"], ["CUB_200_2011"]),
         (["data", "prepare", "folder", "--root", "a[red]b"], ["a[red]b"]),
         (["predict", "runs/tiny", "empty"], ["empty holds no images"]),
+        *(
+            (["explain", "runs/tiny", "images/red", *options], words)
+            for options, words in (
+                (["--players", "rings"], ["'rings'", "superpixels:60"]),
+                (["--players", "0"], ["Windows of 0x0"]),
+                (["--baseline", "blurr"], ["'blurr'", "blur"]),
+                (["--baseline", "zero:3"], ["takes no numbers"]),
+                (["--second-baseline", "color:1,2"], ["2 numbers", "3 channels"]),
+                (["--estimator", "own"], ["'own'", "owen"]),
+                (["--estimator", "exact", "--players", "2"], ["2^144"]),
+                (["--budget", "10", "--players", "2"], ["budget of 10"]),
+                (["--precision", "0"], ["precision is 0"]),
+                (["--autocast", "bf16"], ["'bf16'", "bfloat16"]),
+                (["--class", "reed"], ["'reed'", "red"]),
+                (["--class", "red", "--versus", "red"], ["with itself"]),
+                (["--root", "nowhere"], ["nowhere"]),
+            )
+        ),
+        (["prototypes", "runs/tiny", "--players", "rings"], ["'rings'"]),
     ],
 )
 def test_bad_input_is_one_sentence(place: Path, run: Path, arguments: list[str], words: list[str]) -> None:
     if "compute.accelerator=cuda" in arguments and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
+    before = sorted(run.rglob("*"))
     done = protopfaith(place, *arguments)
     fails_with(done, *words)
     assert not (place / "runs" / "a").exists()
+    assert sorted(run.rglob("*")) == before  # neither reports nor maps on source images
     assert len(done.stderr.strip().splitlines()) <= 3
+
+
+def test_explain_does_the_rest_when_one_file_is_broken(place: Path, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    files = [str(place / "images" / "red" / "0.png"), str(tmp_path / "broken.png")]
+    out = tmp_path / "out"
+    done = protopfaith(
+        place, "explain", str(run), *files, "--players", "8", "--budget", "80", "--out", str(out)
+    )
+    fails_with(done, "broken.png: ")
+    assert done.stderr.count("Failed:") == 1
+    assert len(list(out.glob("0-*/report.html"))) == 1
+    assert "broken.png" in (out / "index.html").read_text()

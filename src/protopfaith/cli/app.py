@@ -35,7 +35,6 @@ MovedRoot = Annotated[
 BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]
-Budget = Annotated[int | None, typer.Option(min=2, help="Evaluations of the network at most, an image.")]
 
 
 def main() -> None:

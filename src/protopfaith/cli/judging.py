@@ -9,7 +9,6 @@ import typer
 
 from protopfaith.cli.app import (
     BatchSize,
-    Budget,
     Device,
     MovedRoot,
     RunFolder,
@@ -92,7 +91,9 @@ def faithfulness(
     ] = None,
     players: Window = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps T of a removal curve.")] = None,
-    budget: Budget = None,
+    budget: Annotated[
+        int | None, typer.Option(min=2, help="Evaluations of the network at most, an image.")
+    ] = None,
     truth: Annotated[
         int | None, typer.Option(min=0, help="Evaluations an image for the true values; 0: leave them out.")
     ] = None,
