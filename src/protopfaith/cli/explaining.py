@@ -19,7 +19,7 @@ Budget = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="Evaluations of the network at most, a map. Default: 4,096, on a GPU 12,288; with --precision "
+        help="Evaluations of the network at most, an image. Default: 4,096, on a GPU 12,288; with --precision "
         "as many as it takes, up to 262,144.",
     ),
 ]
@@ -60,8 +60,7 @@ def explain(
 ) -> None:
     """Explain decisions: a report, figures and data for each image.
 
-    Finished images are not done again. Images that fail are listed at the end and make the exit code 1;
-    options that suit no image end the command before any work.
+    Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
     """
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import expand_folders
