@@ -19,8 +19,8 @@ Budget = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="Evaluations of the network at most, an image. Default: 4,096, on a GPU 12,288; with --precision "
-        "as many as it takes, up to 262,144.",
+        help="Evaluations of the network at most, an image. Default: 4,096, on a GPU 12,288; with "
+        "--precision as many as it takes, up to 262,144.",
     ),
 ]
 Estimator = Annotated[str, typer.Option(help="How Shapley values are estimated; see docs/estimators.md.")]
