@@ -67,9 +67,8 @@ def dasp(
     differences = _Differences(game, work.plan, first_layer, factors, seed)
     options = {"sizes": sizes, "first_layer": first_layer, "factors": factors}
     if fuse is None:
-        fuse = (
-            game.device.type == "cuda" and last - work.done > WORTH_FUSING and find_spec("triton") is not None
-        )
+        passes = 2 * (last - work.done)
+        fuse = game.device.type == "cuda" and passes > WORTH_FUSING and find_spec("triton") is not None
     saved = time.monotonic()
     try:
         with fused(fuse), torch.no_grad():
