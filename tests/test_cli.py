@@ -164,6 +164,15 @@ def test_prune_makes_a_smaller_run(place: Path, run: Path) -> None:
     assert (place / "runs" / "tiny-pruned" / "model.safetensors").is_file()
 
 
+def test_prune_where_the_images_have_moved(place: Path, run: Path, tmp_path: Path) -> None:
+    """The new run knows where they are now."""
+    done = protopfaith(
+        tmp_path, "prune", str(run), "--prototypes", "0", "--out", "new", "--root", str(place / "images")
+    )
+    assert done.returncode == 0, done.stderr
+    assert protopfaith(tmp_path, "evaluate", "new").returncode == 0
+
+
 def test_resume_of_a_finished_run_changes_nothing(place: Path, run: Path) -> None:
     before = (run / "model.safetensors").read_bytes()
     done = protopfaith(place, "train", "--resume", "--out", "runs/tiny")

@@ -11,8 +11,9 @@ from protopfaith.evaluation.aopc import (
 from protopfaith.evaluation.axioms import AXIOMS, AxiomCheck, check_axioms
 from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Explained, Options
 from protopfaith.evaluation.faithfulness import faithfulness
-from protopfaith.evaluation.sanity import prototype_health, randomization, share_inside, stability
+from protopfaith.evaluation.sanity import prototype_health, randomization, stability
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.explanation.regions import share_inside
 
 __all__ = [
     "AXIOMS",
