@@ -24,6 +24,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, defining_parts
 from protopfaith.explanation import Explainer, Explanation, RegionValues, explain
+from protopfaith.explanation.regions import share_inside
 
 Shares = dict[str, list[float]]
 
@@ -132,7 +133,7 @@ def strongest(values: Tensor) -> Tensor:
 
 
 def inside(values: Tensor, mask: Tensor) -> float:
-    return float(values[mask].sum() / values.sum())
+    return float(share_inside(values, mask))
 
 
 def show(console: Console, title: str, shares: Shares) -> None:

@@ -33,7 +33,7 @@ from opening import device_name
 from paper_numbers import PaperModel, paper_model
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_autocast
-from protopfaith.evaluation import DEFAULT_EXPLAINERS, ExplainerResult, Faithfulness, faithfulness
+from protopfaith.evaluation import ExplainerResult, Faithfulness, default_explainers, faithfulness
 from protopfaith.evaluation.aopc import paper_aopc
 from protopfaith.evaluation.faithfulness import default_window
 from protopfaith.evaluation.prediction import classify_set
@@ -96,7 +96,7 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
             run,
             options.out,
             prototypes=None if options.all else options.prototypes,
-            explainers=options.explainers.split(",") if options.explainers else DEFAULT_EXPLAINERS,
+            explainers=options.explainers.split(",") if options.explainers else default_explainers(),
             limits={name: limit for name, limit in limits.items() if limit},
             seed=options.seed,
             steps=options.steps,

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,11 @@ from safetensors import safe_open
 
 from protopfaith import __version__
 from protopfaith.cli import main
+from protopfaith.data import DATASETS
+from protopfaith.evaluation import EXPLAINERS
 from protopfaith.explanation.settings import USUAL_BUDGET
+from protopfaith.network import ENCODERS
+from protopfaith.shapley import ESTIMATORS
 from protopfaith.training import Run
 
 CLASSES = ("blue", "green", "red")
@@ -70,6 +75,7 @@ def protopfaith(place: Path, *arguments: str) -> Done:
     code: int | str | None = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["protopfaith", *arguments])
+        patch.setattr(sys, "path", list(sys.path))
         patch.setenv("COLUMNS", "200")
         patch.setenv("PROTOPFAITH_CACHE", str(place / "cache"))
         os.chdir(place)
@@ -164,6 +170,15 @@ def test_prune_makes_a_smaller_run(place: Path, run: Path) -> None:
     assert (place / "runs" / "tiny-pruned" / "model.safetensors").is_file()
 
 
+def test_prune_where_the_images_have_moved(place: Path, run: Path, tmp_path: Path) -> None:
+    """The new run knows where they are now."""
+    done = protopfaith(
+        tmp_path, "prune", str(run), "--prototypes", "0", "--out", "new", "--root", str(place / "images")
+    )
+    assert done.returncode == 0, done.stderr
+    assert protopfaith(tmp_path, "evaluate", "new").returncode == 0
+
+
 def test_resume_of_a_finished_run_changes_nothing(place: Path, run: Path) -> None:
     before = (run / "model.safetensors").read_bytes()
     done = protopfaith(place, "train", "--resume", "--out", "runs/tiny")
@@ -213,8 +228,72 @@ def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (["data", "prepare"], DATASETS),
+        (["data", "show"], DATASETS),
+        (["explain"], ESTIMATORS),
+        (["prototypes"], ESTIMATORS),
+        (["faithfulness"], EXPLAINERS),
+    ],
+)
+def test_help_lists_what_is_registered(place: Path, command: list[str], names: list[str]) -> None:
+    words = " ".join(protopfaith(place, *command, "--help").stdout.replace("│", " ").split())
+    assert ", ".join(sorted(names)) in words
+
+
+EXTENSION = """
+from torch import nn
+from protopfaith.data import DATASETS, load_data
+from protopfaith.network import ENCODERS
+
+@ENCODERS.register("one_layer")
+def one_layer(in_channels, published):
+    return nn.Sequential(nn.Conv2d(in_channels, 4, 5, stride=4), nn.ReLU())
+
+@DATASETS.register("few_birds")
+def few_birds(*, root, size, seed, fold, skip_unreadable):
+    return load_data("birds", size=32, seed=seed, train=16, validation=8, test=8)
+"""
+
+
+@pytest.fixture
+def extension(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a module of the user's own; what it registers is forgotten afterwards."""
+    (tmp_path / "my_extension.py").write_text(EXTENSION)
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**TINY, "data": {"name": "few_birds"}}))
+    yield tmp_path
+    sys.modules.pop("my_extension", None)
+    DATASETS.pop("few_birds", None)
+    ENCODERS.pop("one_layer", None)
+
+
+def test_a_module_of_the_user_s_own_reaches_every_command(extension: Path) -> None:
+    train = ["train", "tiny.yaml", "model.encoder=one_layer", "--out", "run"]
+    fails_with(protopfaith(extension, *train), "no data set named 'few_birds'")
+    with_it = ["--import", "my_extension"]
+    done = protopfaith(extension, *with_it, *train)
+    assert done.returncode == 0, done.stderr
+    assert protopfaith(extension, *with_it, "evaluate", "run").returncode == 0
+    assert "few_birds" in protopfaith(extension, *with_it, "data", "show", "--help").stdout
+
+
+def test_the_environment_may_name_the_module(extension: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTOPFAITH_IMPORT", "my_extension")
+    assert protopfaith(extension, "recipes").returncode == 0
+    assert "few_birds" in DATASETS
+
+
+def test_a_missing_import_inside_a_module_is_shown_to_its_author(tmp_path: Path) -> None:
+    (tmp_path / "broken_extension.py").write_text("import no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        protopfaith(tmp_path, "--import", "broken_extension", "recipes")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--import", "nowhere.to_be", "recipes"], ["no module 'nowhere.to_be'", "without its .py"]),
         (["train", "tiny.yaml", "--root", "nowhere", "--out", "runs/a"], ["nowhere"]),
         (["train", "brids"], ["brids", "birds"]),
         (["train", "birds", "model.prototypes_per_clas=3", "--out", "runs/b"], ["prototypes_per_class"]),

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import TypeVar
 
 from protopfaith.errors import ProtoPFaithError
 
 T = TypeVar("T")
+
+
+def import_modules(package: str, path: Iterable[str]) -> None:
+    """Imports all modules of a package, for what they register: a new file is all that an extension takes.
+
+    To be called in the package's ``__init__``, as ``import_modules(__name__, __path__)``.
+    """
+    for module in iter_modules(path):
+        import_module(f"{package}.{module.name}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from protopfaith.data import images
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("PROTOPFAITH_CACHE", str(folder))
-    images.forget_what_was_said()
+    monkeypatch.setattr(images, "_said", set())
     return folder
 
 

@@ -155,9 +155,14 @@ def test_a_truncated_image_is_named(root: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"Bird_0005.jpg cannot be read"):
         prepare("cub", root, 10)
     assert sum(map(len, load(root, skip_unreadable=True).sets().values())) == 35
+    report = str(prepare("cub", root, 10, skip_unreadable=True))
+    assert "35 images of 3 classes" in report
+    assert "1 more are unreadable and skipped" in report
+    assert "all readable" not in report
 
 
 def test_prepare_reports(root: Path) -> None:
     report = str(prepare("cub", root, 10))
     assert "36 images of 3 classes" in report
+    assert "all readable" in report
     assert "12 test" in report

@@ -71,6 +71,34 @@ def test_16_bits_are_scaled(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     assert "16 bits" in caplog.text
 
 
+@pytest.mark.parametrize("scale", [1.0, 255.0, 1e6])
+def test_floating_point_images_are_scaled_from_their_own_range(
+    tmp_path: Path, scale: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    values = scale * np.array([[-1.0, 0.0, 0.5, 1.0], [np.nan, np.inf, -np.inf, 0.5]], np.float32)
+    Image.fromarray(values).save(tmp_path / "a.tiff")
+    image = read_image(tmp_path / "a.tiff")
+    assert image.mode == "L"
+    assert np.asarray(image).tolist() == [[0, 128, 191, 255], [0, 255, 0, 191]]
+    assert "floating-point" in caplog.text
+    assert "own range" in caplog.text
+    assert "65535" not in caplog.text
+
+
+def test_images_of_one_value_and_of_none(tmp_path: Path) -> None:
+    Image.fromarray(np.full((2, 2), 7.5, np.float32)).save(tmp_path / "flat.tiff")
+    assert np.asarray(read_image(tmp_path / "flat.tiff")).tolist() == [[0, 0], [0, 0]]
+    Image.fromarray(np.full((2, 2), np.nan, np.float32)).save(tmp_path / "none.tiff")
+    with pytest.raises(ProtoPFaithError, match=r"none\.tiff cannot be read \(none of its pixels is a number"):
+        read_image(tmp_path / "none.tiff")
+
+
+def test_32_bits_that_are_more_than_16(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Image.fromarray(np.array([[0, 1 << 20, 1 << 21]], np.int32)).save(tmp_path / "a.tiff")
+    assert np.asarray(read_image(tmp_path / "a.tiff")).tolist() == [[0, 128, 255]]
+    assert "own range" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("mode", "suffix", "result"),
     [("P", "png", "RGB"), ("1", "png", "L"), ("LA", "png", "L"), ("CMYK", "jpg", "RGB")],

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protopfaith.data import ImageSet, Record
 from protopfaith.data.imageset import check_no_overlap, fingerprint
@@ -60,6 +62,36 @@ def test_masks(images: ImageSet) -> None:
     assert int(masks["head"].sum()) == 4
     assert int(masks["tail"].sum()) == 9
     assert "wing" not in masks
+
+
+def object_in(*boxes: tuple[float, float, float, float]) -> torch.Tensor | None:
+    """The foreground of an image of 8 x 10 pixels with these boxes."""
+    return ImageSet(np.zeros((1, 3, 8, 10), np.uint8), [Record("a", 0, "1", boxes=boxes)], "x").foreground(0)
+
+
+@given(st.lists(st.tuples(*[st.floats(-15, 15)] * 4), max_size=3))
+def test_the_object_is_all_that_its_boxes_touch(
+    boxes: list[tuple[float, float, float, float]],
+) -> None:
+    """Pixel by pixel; boxes may lie partly or wholly outside of the image, on any side."""
+    expected = torch.zeros(8, 10, dtype=torch.bool)
+    for y, x in np.ndindex(8, 10):
+        for left, top, right, bottom in boxes:
+            expected[y, x] |= left < x + 1 and x < right and top < y + 1 and y < bottom
+    found = object_in(*boxes)
+    assert torch.equal(torch.zeros_like(expected) if found is None else found, expected)
+    assert (found is None) == (not expected.any())
+
+
+def test_a_box_above_the_image_covers_nothing_of_it() -> None:
+    assert object_in((1, -6, 9, -2)) is None
+    assert object_in((-6, 1, -2, 7)) is None
+    assert object_in((-3, -3, 2, 2)).sum() == 4  # type: ignore[union-attr]
+    assert object_in() is None
+
+
+def test_parts_tell_more_than_boxes(images: ImageSet) -> None:
+    assert int(images.foreground(3).sum()) == 4 + 9  # type: ignore[union-attr]
 
 
 def test_a_mapped_set_travels_as_a_file_name(images: ImageSet, tmp_path: Path) -> None:

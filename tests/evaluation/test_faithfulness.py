@@ -13,7 +13,7 @@ from PIL import Image
 from rich.console import Console
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation import DEFAULT_EXPLAINERS, faithfulness
+from protopfaith.evaluation import default_explainers, faithfulness
 from protopfaith.evaluation.aopc import aopc, paper_aopc
 
 SMALL = {
@@ -34,7 +34,7 @@ def found(run, tmp_path_factory):
 
 
 def test_every_explainer_is_judged_by_every_metric(found) -> None:
-    assert [result.name for result in found.results] == list(DEFAULT_EXPLAINERS)
+    assert [result.name for result in found.results] == default_explainers()
     assert found.skipped == {}
     assert found.n_players == 16
     assert found.players.startswith("16 players")
@@ -66,9 +66,9 @@ def test_the_table_says_what_the_curves_say(found) -> None:
 
 def test_files_can_be_read(found) -> None:
     explainers = pd.read_csv(found.folder / "explainers.csv", index_col="explainer")
-    assert list(explainers.index) == list(DEFAULT_EXPLAINERS)
+    assert list(explainers.index) == default_explainers()
     prototypes = pd.read_csv(found.folder / "prototypes.csv")
-    assert len(prototypes) == len(DEFAULT_EXPLAINERS) * 2
+    assert len(prototypes) == len(default_explainers()) * 2
     means = prototypes.groupby("explainer")["aopc_20"].mean()
     assert np.allclose(means[explainers.index], explainers["aopc_20"])
     for name in ("curves", "scores", "examples"):
@@ -79,7 +79,7 @@ def test_files_can_be_read(found) -> None:
 def test_the_page_needs_nothing_else_and_names_everything(found) -> None:
     page = found.page.read_text(encoding="utf-8")
     assert not re.search(r'(src|href)="(?!data:)', page)
-    assert all(name in page for name in DEFAULT_EXPLAINERS)
+    assert all(name in page for name in default_explainers())
     assert "T = 10 steps" in page
     assert page.count("data:image/png;base64,") == 3
 

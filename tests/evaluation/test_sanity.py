@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import pytest
 import torch
 
 from protopfaith.evaluation.explainers import EXPLAINERS
 from protopfaith.evaluation.sanity import (
-    box_mask,
     prototype_health,
     randomization,
-    share_inside,
     shuffled,
     stability,
 )
@@ -40,22 +37,6 @@ def test_explanations_hold_still_without_noise_and_move_with_much(model, image, 
     still, moved = (stability(explainer, model, image, [2], options, noise=noise) for noise in (0.0, 3.0))
     assert float(still) == pytest.approx(1.0)
     assert float(moved) < 0.9
-
-
-def test_share_inside_a_mask() -> None:
-    maps = torch.tensor([[[1.0, 2.0], [-5.0, 1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
-    mask = torch.tensor([[True, False], [True, False]])
-    inside = share_inside(maps, mask)
-    assert float(inside[0]) == pytest.approx(0.25)
-    assert math.isnan(float(inside[1]))
-
-
-def test_boxes_as_masks() -> None:
-    mask = box_mask(torch.tensor([[1.0, 0.0, 3.0, 2.0], [3.0, 3.0, 4.0, 4.0]]), (4, 5))
-    expected = torch.zeros(4, 5, dtype=torch.bool)
-    expected[0:2, 1:3] = True
-    expected[3, 3] = True
-    assert torch.equal(mask, expected)
 
 
 def test_duplicates_collapsed_classes_and_dead_prototypes_are_found(model, image) -> None:

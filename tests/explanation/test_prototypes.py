@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from protopfaith.data import ImageSet, Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Catalog, Explainer, explain_prototypes
 from protopfaith.explanation.nearest import survey
-from protopfaith.explanation.prototypes import object_mask
 
 
 @pytest.fixture(scope="module")
@@ -89,20 +87,6 @@ def test_files_hold_everything(catalog: Catalog, tmp_path: Path) -> None:
         assert name not in page
     for portrait in catalog.classes:
         assert portrait.name in page
-
-
-def test_objects_by_mask_and_by_box() -> None:
-    pixels = np.zeros((2, 3, 8, 10), np.uint8)
-    records = [Record("a", 0, "1", boxes=((1.0, 2.0, 4.0, 5.0), (8.0, 0.0, 12.0, 1.0))), Record("b", 0, "2")]
-    boxes = ImageSet(pixels, records, ["x"])
-    mask = object_mask(boxes, 0)
-    assert mask is not None
-    assert mask.sum() == 3 * 3 + 2
-    assert object_mask(boxes, 1) is None
-    parts = np.zeros((2, 8, 10), np.uint8)
-    parts[0, :2], parts[0, 2:3] = 1, 2
-    masked = ImageSet(pixels, records, ["x"], part_maps=parts, part_names=["wing", "tail"])
-    assert object_mask(masked, 0).sum() == 30  # type: ignore[union-attr]
 
 
 def test_a_class_rests_on_background_when_little_evidence_is_on_the_object(catalog: Catalog) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explanation, RegionValues
-from protopfaith.explanation.regions import agreement, correlation
+from protopfaith.explanation.regions import agreement, correlation, share_inside
 from protopfaith.shapley import Players
 
 
@@ -40,3 +40,12 @@ def test_agreement_compares_what_both_decide() -> None:
     expected = float(torch.corrcoef(torch.stack([first.values, second.values]))[0, 1])
     assert found.correlation == pytest.approx(expected)
     assert math.isnan(correlation(torch.ones(3), torch.rand(3)))
+
+
+def test_share_inside_a_mask() -> None:
+    maps = torch.tensor([[[1.0, 2.0], [-5.0, 1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
+    mask = torch.tensor([[True, False], [True, False]])
+    inside = share_inside(maps, mask)
+    assert float(inside[0]) == pytest.approx(0.25)
+    assert math.isnan(float(inside[1]))
+    assert torch.equal(share_inside(maps[0], mask), inside[0])

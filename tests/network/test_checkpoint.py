@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, PrototypeSource, load, load_into, prune, read_metadata, save
+from protopfaith.network import ProtoPNet, PrototypeSource, load, prune, read_metadata, save
 
 METADATA = {"preprocessing": {"size": [96, 96], "mean": [0.5]}, "epoch": 3, "note": "prüfen"}
 
@@ -60,30 +60,6 @@ def test_pruned_networks(model, path):
     assert again.sources == [model.sources[0], None, None]
     x = torch.rand(2, 1, 40, 40)
     assert torch.equal(again(x), pruned.eval()(x))
-
-
-def test_load_into(model, path):
-    other = ProtoPNet(**model.config)
-    assert load_into(other, path) == METADATA
-    assert torch.equal(other.prototypes, model.prototypes)
-    assert other.sources == model.sources
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"encoder": "resnet"}, "its encoder is 'small', not 'resnet'"),
-        ({"prototype_channels": 4}, "its prototype_channels is 8, not 4"),
-        ({"classes": ["cat", "cow"]}, "its classes is"),
-        ({"activation": "relu1"}, "its activation is 'sigmoid', not 'relu1'"),
-    ],
-)
-def test_another_architecture(model, path, change, message):
-    other = ProtoPNet(**{**model.config, **change})
-    before = other.prototypes.clone()
-    with pytest.raises(ProtoPFaithError, match=f"another architecture: {message}"):
-        load_into(other, path)
-    assert torch.equal(other.prototypes, before)
 
 
 class Tied(nn.Module):

@@ -60,6 +60,23 @@ def test_distances_do_not_depend_on_autocast_behind_the_latent(model, images):
     assert torch.equal(maps, squared_distances(z, model.prototypes))
 
 
+@pytest.mark.parametrize("similarity", ["linear", "log"])
+def test_logits_do_not_depend_on_autocast(similarity):
+    """Distances that are all alike in bfloat16, by a sum that is small against its terms."""
+    model = ProtoPNet("small", 3, 2, 8, similarity=similarity).eval()
+    distances = torch.full((4, 6), 40.0) + torch.arange(24).reshape(4, 6) * 1e-3
+    rows = torch.tensor([[1.0, -1, 1, -1, 1, -1]])
+    with torch.no_grad():
+        expected = model.logits(distances), model.logits(distances, rows)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = model.logits(distances), model.logits(distances, rows)
+    assert expected[0].shape == (4, 3)
+    assert expected[1].shape == (4, 1)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == torch.float32
+        assert torch.equal(ours, theirs)
+
+
 def test_every_part_learns(images):
     torch.manual_seed(0)
     model = ProtoPNet("small", 2, 2, 8)

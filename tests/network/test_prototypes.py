@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import (
@@ -86,6 +87,26 @@ def test_pruning_drops_columns(model, keep):
     torch.testing.assert_close(pruned(x), -model.distances(x)[:, left] @ model.classifier.weight[:, left].t())
     assert model.prototypes.shape == (6, 4)
     assert pruned.config["prototypes_per_class"] == [2, 1]
+
+
+class AsOnAGpu(TorchDispatchMode):
+    """Refuses to select by indices from another device; the device "meta" itself lets them pass."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.index_select.default:
+            assert args[0].device == args[2].device
+        return func(*args, **(kwargs or {}))
+
+
+def test_pruning_selects_on_the_network_s_device(model):
+    for module in (model.encoder, model.features, model.classifier):
+        module.to("meta")
+    model.prototypes = torch.nn.Parameter(model.prototypes.to("meta"))
+    with AsOnAGpu():
+        pruned = prune(model, [0, 1, 3])
+    assert pruned.prototypes.device.type == pruned.classifier.weight.device.type == "meta"
+    assert pruned.prototypes.shape == (3, 4)
+    assert pruned.classifier.weight.shape == (2, 3)
 
 
 def test_pruning_duplicates_with_their_weights_added_changes_no_logit(model):

@@ -2,7 +2,9 @@ import math
 
 import pytest
 import torch
+from lightning.fabric.plugins import MixedPrecision
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.optim.lr_scheduler import CyclicLR
 
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
@@ -82,6 +84,23 @@ def test_parts_and_weight_decay(recipe, stage_name, trained, decayed):
     assert isinstance(optimizer, torch.optim.AdamW)
     assert [group["part"] for group in optimizer.param_groups] == trained
     assert [group["part"] for group in optimizer.param_groups if group["weight_decay"] > 0] == decayed
+
+
+@pytest.mark.parametrize(
+    ("precision", "clip", "fused"),
+    [("16-mixed", 5.0, False), ("16-mixed", None, True), ("bf16-mixed", 5.0, True), ("32-true", 5.0, True)],
+)
+def test_gradients_of_mixed_precision_can_be_clipped_on_a_gpu(precision, clip, fused):
+    """Fabric unscales gradients before it clips them, which a fused optimizer does by itself, too late."""
+    values = {"optimization": {"clip": clip}, "compute": {"precision": precision}}
+    with FakeTensorMode():  # parameters on a GPU that need not be there
+        on_gpu = {name: [nn.Parameter(torch.zeros(1, device="cuda"))] for name in parts()}
+        recipe = recipe_from_dict(values)
+        optimizer = make_optimizer(on_gpu, plan(recipe.schedule)[0], recipe)
+    assert all(group["fused"] == fused for group in optimizer.param_groups)
+    if precision == "16-mixed" and clip is not None:
+        scaler = torch.amp.GradScaler("cuda", enabled=False)
+        MixedPrecision("16-mixed", "cuda", scaler).unscale_gradients(optimizer)
 
 
 def test_multipliers_scale_the_rates_of_parts():

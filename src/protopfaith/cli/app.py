@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from protopfaith import __version__
 from protopfaith.errors import ProtoPFaithError
@@ -25,6 +27,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Prototype networks whose explanations are true: train, explain, and measure how faithful.",
 )
+
+REGISTRIES = {
+    "DATASETS": "protopfaith.data",
+    "ESTIMATORS": "protopfaith.shapley",
+    "EXPLAINERS": "protopfaith.evaluation",
+}
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
@@ -65,13 +73,53 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def import_extensions(names: list[str]) -> None:
+    """Imports modules of the user's, from the current folder or installed, for what they register."""
+    if names and "" not in sys.path:
+        sys.path.append("")  # the current folder, which an installed program does not look into
+    for name in names:
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if not f"{name}.".startswith(f"{error.name}."):
+                raise  # an import inside the module: its author needs to see where
+            raise ProtoPFaithError(
+                f"There is no module {name!r} to import; name a Python file of this folder without its .py, "
+                "or an installed package."
+            ) from error
+
+
 @app.callback()
 def options(
+    extensions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            envvar="PROTOPFAITH_IMPORT",
+            help="A module of yours with encoders, data sets, estimators, ... to add. May be repeated.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options of the program itself."""
+    import_extensions(extensions or [])
+
+
+class NamesInHelp(TyperCommand):
+    """A command whose help lists what is registered, where its options say {REGISTRY}."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            text = getattr(parameter, "help", None) or ""
+            for registry, module in REGISTRIES.items():
+                if f"{{{registry}}}" in text:  # only now: the imports take seconds
+                    names = ", ".join(sorted(getattr(import_module(module), registry)))
+                    text = text.replace(f"{{{registry}}}", names)
+                    parameter.help = text  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 def say(text: str) -> None:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import Root, app, say
+from protopfaith.cli.app import NamesInHelp, Root, app, say
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
 
-DataName = Annotated[str, typer.Argument(metavar="NAME", help="birds, folder, cub, dogs or rsna.")]
+DataName = Annotated[str, typer.Argument(metavar="NAME", help="One of: {DATASETS}.")]
 
 data_app = typer.Typer(no_args_is_help=True, help="Check, prepare and look at image data.")
 app.add_typer(data_app, name="data")
 
 
-@data_app.command("prepare")
+@data_app.command("prepare", cls=NamesInHelp)
 def data_prepare(
     name: DataName,
     root: Root = None,
@@ -32,7 +32,7 @@ def data_prepare(
     say(str(prepare(name, root, size, skip_unreadable=skip_unreadable)))
 
 
-@data_app.command("show")
+@data_app.command("show", cls=NamesInHelp)
 def data_show(
     name: DataName,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("contact-sheet.png"),

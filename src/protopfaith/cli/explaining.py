@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import Device, MovedRoot, RunFolder, Seed, app, fail_for, say
+from protopfaith.cli.app import Device, MovedRoot, NamesInHelp, RunFolder, Seed, app, fail_for, say
 
 Players = Annotated[
     str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for N of them.")
@@ -23,7 +23,10 @@ Budget = Annotated[
         "--precision as many as it takes, up to 262,144.",
     ),
 ]
-Estimator = Annotated[str, typer.Option(help="How Shapley values are estimated; see docs/estimators.md.")]
+Estimator = Annotated[
+    str,
+    typer.Option(help="How Shapley values are estimated: default, {ESTIMATORS}; see docs/estimators.md."),
+]
 Autocast = Annotated[
     str,
     typer.Option(
@@ -36,7 +39,7 @@ Baseline = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=NamesInHelp)
 def explain(
     folder: RunFolder,
     images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
@@ -91,7 +94,7 @@ def explain(
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
 
 
-@app.command()
+@app.command(cls=NamesInHelp)
 def prototypes(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/prototypes.")] = None,

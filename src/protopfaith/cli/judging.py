@@ -11,6 +11,7 @@ from protopfaith.cli.app import (
     BatchSize,
     Device,
     MovedRoot,
+    NamesInHelp,
     RunFolder,
     Seed,
     Window,
@@ -70,7 +71,7 @@ def predict(
     fail_for([prediction.error for prediction in predictions if prediction.error])
 
 
-@app.command()
+@app.command(cls=NamesInHelp)
 def faithfulness(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
@@ -79,7 +80,8 @@ def faithfulness(
     ] = 8,
     every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
     explainers: Annotated[
-        str | None, typer.Option(help="Names with commas between; default: all that are installed.")
+        str | None,
+        typer.Option(help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}."),
     ] = None,
     limit: Annotated[
         list[str] | None,

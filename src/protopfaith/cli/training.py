@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from protopfaith.cli.app import Device, Root, RunFolder, app, console, parse_indices, say
+from protopfaith.cli.app import Device, MovedRoot, Root, RunFolder, app, console, parse_indices, say
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def prune(
         float | None,
         typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
     ] = None,
+    root: MovedRoot = None,
     device: Device = "auto",
 ) -> None:
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
@@ -114,7 +115,7 @@ def prune(
 
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
     out = out or folder.with_name(f"{folder.name}-pruned")
-    result = prune_run(Run(folder), out, drop=drop, tolerance=tolerance, device=device)
+    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, device=device)
     console.print(result.table())
     say(f"The pruned run is in {result.run.folder}")
 

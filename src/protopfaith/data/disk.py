@@ -59,6 +59,7 @@ def load_listing(
         fingerprint=fingerprint(used, listing.classes),
         preprocessing=preprocessing,
         notes=tuple(notes),
+        unreadable=tuple(cached.unreadable),
     )
     for note in notes:
         logger.warning(note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from pathlib import Path
@@ -18,30 +17,24 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff",
 
 
 _saying = threading.Lock()
+_said: set[str] = set()
 
 
 def say_once(message: str) -> None:
     """Logs a message the first time it is needed in this process, also when several threads need it."""
     with _saying:
-        _say(message)
-
-
-@functools.cache
-def _say(message: str) -> None:
-    logger.warning(message)
-
-
-def forget_what_was_said() -> None:
-    """The next of each message is logged again."""
-    _say.cache_clear()
+        if message not in _said:
+            _said.add(message)
+            logger.warning(message)
 
 
 def read_image(path: Path | str) -> Image.Image:
     """The image at ``path`` as ``RGB`` or ``L`` with 8 bits a channel, decoded completely.
 
-    Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, a palette becomes its colors,
-    and each kind of conversion is logged once. The camera's orientation is applied. DICOM files (``.dcm``)
-    are read through their window.
+    Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, numbers of an unknown scale
+    (floating-point, 32 bits) from their own range in the image, a palette becomes its colors, and each kind
+    of conversion is logged once. The camera's orientation is applied. DICOM files (``.dcm``) are read through
+    their window.
     """
     path = Path(path)
     if not path.is_file():
@@ -77,8 +70,7 @@ def to_rgb_or_gray(image: Image.Image) -> Image.Image:
         say_once("Images with an alpha channel are laid on a white background.")
         return _on_white(image)
     if image.mode.startswith("I") or image.mode == "F":
-        say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
-        return _from_16_bits(image)
+        return _from_numbers(np.asarray(image).astype(np.float64), floating=image.mode == "F")
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
@@ -100,9 +92,22 @@ def _on_white(image: Image.Image) -> Image.Image:
     return flat.convert("L" if image.mode in ("LA", "La") else "RGB")
 
 
-def _from_16_bits(image: Image.Image) -> Image.Image:
-    values = np.asarray(image).astype(np.float64)
-    return Image.fromarray(np.clip(np.round(values / 257), 0, 255).astype(np.uint8))
+def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
+    """Pillow has 16 bits in modes of 32, too: the values tell."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ValueError("none of its pixels is a number")
+    low, high = float(finite.min()), float(finite.max())
+    if floating or low < 0 or high > 65535:
+        say_once(
+            "Images with floating-point or 32-bit pixels are scaled to 8 bits from their own range, each "
+            "from its darkest to its brightest pixel."
+        )
+    else:
+        say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
+        low, high = 0.0, 65535.0
+    scaled = np.nan_to_num((values - low) / max(high - low, np.finfo(np.float64).tiny), nan=0.0)
+    return Image.fromarray(np.round(255 * np.clip(scaled, 0, 1)).astype(np.uint8))
 
 
 def _one_line(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,6 +115,20 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         masks = {name: part_map == number for number, name in enumerate(self.part_names, start=1)}
         return {name: mask for name, mask in masks.items() if mask.any()}
 
+    def foreground(self, index: int) -> torch.Tensor | None:
+        """The pixels of the object, bool H x W: those of its parts, or else all that its boxes touch; None
+        where neither is known, or lies in the image."""
+        parts = list(self.mask(index).values())
+        if parts:
+            return torch.stack(parts).any(0)
+        height, width = self.pixels.shape[-2:]
+        mask = torch.zeros(height, width, dtype=torch.bool)
+        for left, top, right, bottom in self.records[index].boxes:
+            rows = slice(max(math.floor(top), 0), max(math.ceil(bottom), 0))
+            columns = slice(max(math.floor(left), 0), max(math.ceil(right), 0))
+            mask[rows, columns] = True
+        return mask if mask.any() else None
+
     def split(self, split_of: Sequence[str]) -> dict[str, ImageSet]:
         """The images by their split, which is "train", "validation" or "test" for each."""
         names = ("train", "validation", "test")
@@ -137,7 +152,8 @@ class ImageData:
     """Training, validation and test images that share classes and preprocessing.
 
     ``validation`` is empty when everything is trained on (``fold="none"``). ``notes`` are sentences about
-    what was decided while loading (skipped images, how splits were made), for people.
+    what was decided while loading (skipped images, how splits were made), for people. ``unreadable`` are
+    the paths of files that were skipped.
     """
 
     train: ImageSet
@@ -147,6 +163,7 @@ class ImageData:
     fingerprint: str
     preprocessing: Preprocessing
     notes: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def sets(self) -> dict[str, ImageSet]:
         return {"train": self.train, "validation": self.validation, "test": self.test}

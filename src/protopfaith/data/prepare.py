@@ -24,10 +24,12 @@ class Preparation:
         sets = self.data.sets()
         height, width = self.data.preprocessing.size
         sizes = ", ".join(f"{len(images):,} {name}" for name, images in sets.items())
+        skipped = len(self.data.unreadable)
         per_class = Counter(label for images in sets.values() for label in images.labels.tolist())
         lines = [
             f"{self.name}: {sum(map(len, sets.values())):,} images of {len(self.data.classes)} classes "
-            f"({min(per_class.values())} to {max(per_class.values())} each), all readable",
+            f"({min(per_class.values())} to {max(per_class.values())} each), "
+            + (f"{skipped:,} more are unreadable and skipped" if skipped else "all readable"),
             f"at {height}x{width}: {sizes}",
             f"fingerprint {self.data.fingerprint[:16]}, ready in {self.seconds:.1f} s",
         ]

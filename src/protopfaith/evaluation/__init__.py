@@ -9,14 +9,14 @@ from protopfaith.evaluation.aopc import (
     removal_ranks,
 )
 from protopfaith.evaluation.axioms import AXIOMS, AxiomCheck, check_axioms
-from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Explained, Options
+from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.faithfulness import faithfulness
-from protopfaith.evaluation.sanity import prototype_health, randomization, share_inside, stability
+from protopfaith.evaluation.sanity import prototype_health, randomization, stability
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.explanation.regions import share_inside
 
 __all__ = [
     "AXIOMS",
-    "DEFAULT_EXPLAINERS",
     "EXPLAINERS",
     "Agreement",
     "AxiomCheck",
@@ -28,6 +28,7 @@ __all__ = [
     "agreement",
     "aopc",
     "check_axioms",
+    "default_explainers",
     "faithfulness",
     "insertion_score",
     "paper_aopc",

@@ -25,10 +25,10 @@ from protopfaith.evaluation.explainers import (
 from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.quantus_metrics import quantus_scores
 from protopfaith.evaluation.removals import Removals
-from protopfaith.evaluation.sanity import share_inside
 from protopfaith.evaluation.store import Record, Store
 from protopfaith.evaluation.subjects import Subject, prototypes_of, with_prototypes
 from protopfaith.evaluation.summary import ExplainerResult, worst
+from protopfaith.explanation.regions import share_inside
 from protopfaith.network import ProtoPNet
 
 TRUTH_SEED = 10_000  # far from the seeds that explainers sample with

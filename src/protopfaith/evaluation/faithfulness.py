@@ -14,7 +14,7 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench import Bench, Step
-from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options
+from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers
 from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.sanity import prototype_health
 from protopfaith.evaluation.store import Store
@@ -86,7 +86,7 @@ def faithfulness(
     steps, budget = steps or usual["steps"], budget or usual["budget"]
     sizes, checked = sizes or usual["sizes"], checked or usual["checked"]
     truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
-    names = list(DEFAULT_EXPLAINERS if explainers is None else explainers)
+    names = default_explainers() if explainers is None else list(explainers)
     limits = dict(limits or {})
     _check_names(names, limits)
     dtype = choose_autocast(autocast, torch.device(device))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -73,24 +72,6 @@ def stability(
     return spearman(own.values(options.players), noisy.values(options.players))
 
 
-def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
-    """The share of the positive part of maps (outputs, H, W) that lies on ``mask`` (bool, H x W): (outputs,).
-
-    NaN where a map has no positive part. Chance is the mask's share of the pixels.
-    """
-    warm = maps.clamp_min(0)
-    total = warm.sum((-2, -1))
-    return torch.where(total > 0, warm[:, mask].sum(-1) / total.clamp_min(1e-300), torch.nan)
-
-
-def box_mask(boxes: Tensor, size: Sequence[int]) -> Tensor:
-    """The pixels inside any of the boxes (n, 4: left, top, right, bottom): bool H x W."""
-    mask = torch.zeros(tuple(size), dtype=torch.bool)
-    for left, top, right, bottom in boxes.tolist():
-        mask[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)] = True
-    return mask
-
-
 @dataclass(frozen=True, eq=False)
 class PrototypeHealth:
     """Which prototypes are duplicates of others, and which ones hardly tell images apart."""
@@ -119,10 +100,9 @@ def prototype_health(
 ) -> PrototypeHealth:
     """Duplicates, and variation over normalized images (batches B x C x H x W on the network's device).
 
-    Prototypes are the same up to a squared distance of ``tolerance`` (1e-6 L by default: rounding).
+    ``tolerance`` is that of :func:`protopfaith.network.distinct_prototypes`.
     """
     distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
-    tolerance = 1e-6 * model.prototypes.shape[1] if tolerance is None else tolerance
     distinct = distinct_prototypes(model, tolerance)
     variation = distances.std(0, correction=0) / distances.mean(0).clamp_min(1e-30)
     sizes = torch.bincount(model.prototype_classes.cpu(), minlength=len(model.class_names)).tolist()

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.sanity import box_mask
 from protopfaith.explanation.sources import SourceImages
 from protopfaith.network import ProtoPNet, distinct_prototypes
 
@@ -48,7 +47,7 @@ def choose_prototypes(
                 f"{len(model.sources) - 1}."
             )
         return list(prototypes)
-    duplicates = distinct_prototypes(model, 1e-6 * model.prototypes.shape[1]).duplicates
+    duplicates = distinct_prototypes(model).duplicates
     distinct = torch.tensor([index for index in known if index not in set(duplicates)])
     generator = torch.Generator().manual_seed(seed)
     shuffled = distinct[torch.randperm(len(distinct), generator=generator)]
@@ -89,14 +88,5 @@ def _subject(
     classes = model.prototype_classes.cpu()
     others = torch.where(classes != classes[prototypes[0]])[0].tolist()
     return Subject(
-        tuple(prototypes), images.paths[index], image, pixels, foreground(images, index), tuple(others)
+        tuple(prototypes), images.paths[index], image, pixels, images.foreground(index), tuple(others)
     )
-
-
-def foreground(images: ImageSet, index: int) -> Tensor | None:
-    """The pixels of the object, from part masks or else from boxes; None where neither is known."""
-    parts = images.mask(index)
-    if parts:
-        return torch.stack(list(parts.values())).any(0)
-    boxes = images.boxes(index)
-    return box_mask(boxes, images.image(index).shape[-2:]) if len(boxes) else None

@@ -10,13 +10,10 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
-from protopfaith.explanation.contribution import similarities
 from protopfaith.explanation.rounding import with_exact_totals
 from protopfaith.explanation.settings import BaselineLike, Settings, make_players, usual_budget, with_budget
 from protopfaith.network import ProtoPNet
-from protopfaith.precision import full_precision
 from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
 from protopfaith.shapley.estimation import LARGEST_BUDGET
 from protopfaith.shapley.moment_passes import MOMENTS
@@ -43,9 +40,7 @@ def distances_and_logit(
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if row is not None:
-            # A logit is a small difference of large sums: rounded products would leave nothing of it.
-            with full_precision(model.prototypes.device.type):
-                outputs.append(linear(similarities(model, distances), row[None].to(model.prototypes)))
+            outputs.append(model.logits(distances, row[None].to(model.prototypes)))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
 
     return function

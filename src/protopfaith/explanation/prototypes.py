@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from protopfaith.data import ImageSet
 from protopfaith.errors import ProtoPFaithError
@@ -217,24 +216,11 @@ def _portrait(
 def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tuple[float, float]:
     """The share of the positive evidence on the object in the source image, and the object's share of the
     image."""
-    mask = object_mask(*explainer.find_source(prototype))
+    images, index = explainer.find_source(prototype)
+    mask = images.foreground(index)
     if mask is None:
         return math.nan, math.nan
     return side.regions.share_inside(mask), float(mask.double().mean())
-
-
-def object_mask(images: ImageSet, index: int) -> Tensor | None:
-    """Where the object is: all of its parts, or its boxes; None where nothing is known."""
-    parts = list(images.mask(index).values())
-    if parts:
-        return torch.stack(parts).any(0)
-    boxes = images.boxes(index)
-    if not len(boxes):
-        return None
-    mask = torch.zeros(images.image(index).shape[-2:], dtype=torch.bool)
-    for left, top, right, bottom in boxes.round().long().tolist():
-        mask[max(top, 0) : bottom, max(left, 0) : right] = True
-    return mask
 
 
 def _class(names: tuple[str, ...], portraits: list[PrototypePortrait], label: int) -> ClassPortrait:

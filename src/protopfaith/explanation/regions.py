@@ -69,9 +69,16 @@ class RegionValues:
 
         A region's value is spread evenly over its pixels.
         """
-        density = (self.evidence.clamp_min(0) / self.players.sizes)[self.labels]
-        total = float(density.sum())
-        return float(density[mask].sum()) / total if total > 0 else math.nan
+        return float(share_inside(self.paint(self.evidence / self.players.sizes), mask))
+
+
+def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
+    """The share of the positive part of maps (..., H, W) that lies on ``mask`` (bool, H x W): (...).
+
+    NaN where a map has no positive part. Chance is the mask's share of the pixels.
+    """
+    warm = maps.clamp_min(0)
+    return warm[..., mask].sum(-1) / warm.sum((-2, -1))
 
 
 def region_values(attribution: Attribution, output: int, sign: int) -> RegionValues:

@@ -1,7 +1,7 @@
 """f = F o Q o Z o V: the prototype network, its encoders, distances and checkpoints."""
 
 from protopfaith.network import moments as _moments  # noqa: F401  (registers the moment rules of Q)
-from protopfaith.network.checkpoint import load, load_into, read_metadata, save
+from protopfaith.network.checkpoint import load, read_metadata, save
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
@@ -27,7 +27,6 @@ __all__ = [
     "duplicate_groups",
     "equality_tolerance",
     "load",
-    "load_into",
     "minimum_over_positions",
     "output_channels",
     "prototype_spread",

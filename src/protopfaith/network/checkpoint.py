@@ -76,20 +76,6 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
     return _read(path, with_tensors=False)[0]["metadata"]
 
 
-def load_into(model: ProtoPNet, path: Path | str) -> dict[str, Any]:
-    """Fills an existing network from ``path`` and returns the metadata; another architecture is an error."""
-    header, tensors = _read(path)
-    theirs, ours = header["architecture"], model.config
-    other = [key for key in ours if theirs.get(key) != ours[key]]
-    if other:
-        listed = "; ".join(
-            f"its {key} is {_brief(theirs.get(key))}, not {_brief(ours[key])}" for key in other
-        )
-        raise ProtoPFaithError(f"{path} is a checkpoint of another architecture: {listed}.")
-    _fill(model, path, header, tensors)
-    return header["metadata"]
-
-
 def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     problems = differences(tensors, model.state_dict())
     if problems:
@@ -138,8 +124,3 @@ def _header(path: Path | str, text: str | None) -> dict[str, Any]:
             f"The header of {path} describes no known network: it should have {', '.join(parts)}."
         )
     return header
-
-
-def _brief(value: Any, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else text[: most - 3] + "..."

@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.layers import SIMILARITIES, feature_layers, own_class_weights
+from protopfaith.precision import full_precision
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,16 @@ class ProtoPNet(nn.Module):
         """s from V(x), for callers who need both: (B, P)."""
         return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
 
-    def logits(self, distances: Tensor) -> Tensor:
-        """F on the similarities that belong to ``distances`` (B, P): (B, C)."""
-        return self.classifier(self._similarity(distances))
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        """F on the similarities that belong to ``distances`` (B, P): (B, C); with ``rows`` (n, P) in the
+        place of F's weights: (B, n).
+
+        In full precision, whatever the caller's: a logit is a small difference of large sums, and distances
+        of dozens have two digits left in bfloat16.
+        """
+        with full_precision(self.prototypes.device.type):
+            similarity = self._similarity(distances)
+            return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))

@@ -92,8 +92,9 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
 
     F loses the columns of the others; its remaining weights stay as they are.
     """
-    indices = _indices(keep, len(model.prototypes))
-    classes = model.prototype_classes[indices]
+    kept = _indices(keep, len(model.prototypes))
+    indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)
+    classes = model.prototype_classes[kept]
     emptied = sorted(set(range(len(model.class_names))) - set(classes.tolist()))
     if emptied:
         names = ", ".join(model.class_names[index] for index in emptied)
@@ -102,10 +103,10 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
         )
     pruned = copy.deepcopy(model)
     pruned.prototypes = _selected(model.prototypes, indices, 0)
-    pruned.prototype_classes = classes.clone()
-    pruned.classifier.in_features = len(indices)
+    pruned.prototype_classes = classes
+    pruned.classifier.in_features = len(kept)
     pruned.classifier.weight = _selected(model.classifier.weight, indices, 1)
-    pruned.sources = [model.sources[index] for index in indices.tolist()]
+    pruned.sources = [model.sources[index] for index in kept]
     return pruned
 
 
@@ -113,15 +114,16 @@ def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
     return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
 
 
-def _indices(keep: Tensor | Iterable[int], n: int) -> Tensor:
+def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:
+    """In order, each once; numbers, which are at home on every device."""
     chosen = keep if isinstance(keep, Tensor) else torch.tensor(list(keep), dtype=torch.long)
     if chosen.dtype == torch.bool and chosen.shape == (n,):
-        return torch.where(chosen)[0]
+        return torch.where(chosen)[0].tolist()
     if chosen.dtype == torch.bool or (len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < n):
         raise ProtoPFaithError(
             f"The prototypes to keep are {n} booleans or indices from 0 to {n - 1}, but got {_brief(chosen)}."
         )
-    return chosen.unique()
+    return chosen.unique().tolist()
 
 
 def _brief(chosen: Tensor) -> str:

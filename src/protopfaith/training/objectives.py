@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -47,10 +46,8 @@ class PrototypeObjective(nn.Module):
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         encoded = self.model.encoder(images)
         distances = self.model.encoded_distances(encoded)
-        # Distances of dozens have two digits left in bfloat16: F stays in float32.
-        with torch.autocast(distances.device.type, enabled=False):
-            logits = self.model.logits(distances)
-            result = _costs(self.model, logits, distances, labels, self.weights)
+        logits = self.model.logits(distances)
+        result = _costs(self.model, logits, distances, labels, self.weights)
         if self.head is not None:
             plain = plain_logits(self.head, encoded).float()
             companion = companion_cost(logits, plain, labels, self.weights.label_smoothing)
@@ -81,12 +78,11 @@ class ClassifierObjective(nn.Module):
 
     def forward(self, inputs: Exact, labels: Tensor) -> dict[str, Tensor]:
         model, distances = self._model[0], inputs.tensor.float()
-        with torch.autocast(distances.device.type, enabled=False):
-            logits = model.logits(distances)
-            result = _costs(model, logits, distances, labels, self.weights)
-            loss = functional.cross_entropy(logits, labels, label_smoothing=self.weights.label_smoothing)
-            if self.weights.l1:
-                loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
+        logits = model.logits(distances)
+        result = _costs(model, logits, distances, labels, self.weights)
+        loss = functional.cross_entropy(logits, labels, label_smoothing=self.weights.label_smoothing)
+        if self.weights.l1:
+            loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
         return {**result, "loss": loss, "logits": logits.detach()}
 
 

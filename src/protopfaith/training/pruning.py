@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +64,8 @@ def prune_run(
     dropped = _to_drop(before, drop, tolerance)
     pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
     recipe = run.recipe
+    if run.root is not None:  # the new run finds its images by itself
+        recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
     fabric = make_fabric(recipe.compute, place)
     with atomic(folder) as unfinished, torch.random.fork_rng():

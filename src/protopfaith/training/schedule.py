@@ -89,8 +89,10 @@ def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: R
                 "part": part,
             }
         )
-    # One kernel for all parameters where there is one.
-    return AdamW(groups, fused=parts[trained[0]][0].is_cuda)
+    # One kernel for all parameters where there is one. It also unscales the gradients of 16-mixed, so they
+    # cannot be clipped before.
+    clipped = recipe.optimization.clip is not None and recipe.compute.precision == "16-mixed"
+    return AdamW(groups, fused=parts[trained[0]][0].is_cuda and not clipped)
 
 
 def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:

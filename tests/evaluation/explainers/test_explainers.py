@@ -12,7 +12,7 @@ from torch import nn
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.agreement import agreement
 from protopfaith.evaluation.aopc import aopc, region_sums, removal_curves, removal_ranks
-from protopfaith.evaluation.explainers import DEFAULT_EXPLAINERS, EXPLAINERS, Options, density
+from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density
 from protopfaith.evaluation.explainers import gradients as gradient_explainers
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
@@ -122,7 +122,7 @@ def test_chance_differs_between_prototypes(model, image, options) -> None:
 
 
 def test_what_is_for_tests_only_is_not_run_by_default() -> None:
-    assert set(EXPLAINERS) - set(DEFAULT_EXPLAINERS) == {"reversed"}
+    assert set(EXPLAINERS) - set(default_explainers()) == {"reversed"}
 
 
 def test_a_missing_captum_is_said(model, image, options, monkeypatch) -> None:

@@ -1,4 +1,7 @@
-"""Explainers of a prototype's distance: one function each, with one signature, listed in ``EXPLAINERS``."""
+"""Explainers of a prototype's distance: one function each, with one signature, listed in ``EXPLAINERS``.
+
+Importing this package registers all explainers in its files.
+"""
 
 from protopfaith.evaluation.explainers.common import (
     EXPLAINERS,
@@ -7,38 +10,24 @@ from protopfaith.evaluation.explainers.common import (
     Explained,
     Explainer,
     Options,
+    default_explainers,
     density,
     network_of,
     selected_distances,
 )
 from protopfaith.evaluation.explainers.games import from_attribution, game_of
+from protopfaith.registry import import_modules
 
-from protopfaith.evaluation.explainers import gradients as _gradients  # noqa: F401  # isort: skip  (registers)
-from protopfaith.evaluation.explainers import maps as _maps  # noqa: F401  # isort: skip  (registers)
-
-DEFAULT_EXPLAINERS = (
-    "ours",
-    "owen",
-    "moment_path",
-    "dasp",
-    "integrated_gradients",
-    "gradient_shap",
-    "saliency",
-    "smoothgrad",
-    "protopnet",
-    "protopnet_crop",
-    "random",
-)
-"""All but those that are there to test the metrics."""
+import_modules(__name__, __path__)
 
 __all__ = [
-    "DEFAULT_EXPLAINERS",
     "EXPLAINERS",
     "DistanceModel",
     "Explainable",
     "Explained",
     "Explainer",
     "Options",
+    "default_explainers",
     "density",
     "from_attribution",
     "game_of",

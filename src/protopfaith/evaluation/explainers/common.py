@@ -92,6 +92,13 @@ class Explained:
 Explainer = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
 EXPLAINERS: Registry[Explainer] = Registry("explainer")
 """Functions of (network, image C x H x W on its device, indices of prototypes, options)."""
+CHECKS = ("reversed",)
+"""Explainers that test the metrics."""
+
+
+def default_explainers() -> list[str]:
+    """All but those that are there to test the metrics."""
+    return [name for name in EXPLAINERS if name not in CHECKS]
 
 
 def network_of(model: Explainable) -> ProtoPNet:

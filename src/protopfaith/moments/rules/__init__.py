@@ -1,7 +1,5 @@
 """One short function per rule, with its formula; importing this package registers them all."""
 
-from importlib import import_module
-from pkgutil import iter_modules
+from protopfaith.registry import import_modules
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+import_modules(__name__, __path__)

@@ -30,9 +30,9 @@ def paper_tables():
 
 
 @pytest.fixture(scope="module")
-def out(run, paper_tables, tmp_path_factory) -> Path:
+def out(small_run, paper_tables, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
-    paper_tables.main([str(run.folder), "--out", str(folder), *QUICK, "--figures", "1"])
+    paper_tables.main([str(small_run.folder), "--out", str(folder), *QUICK, "--figures", "1"])
     return folder
 
 
@@ -82,8 +82,8 @@ def test_figures_are_small_enough(out) -> None:
     assert 10_000 < figure.stat().st_size < 1_500_000
 
 
-def test_fine_dasp_stops_says_how_far_it_got_and_goes_on(run, out, paper_tables, capsys) -> None:
-    fine = [str(run.folder), "--out", str(out), "--no-tables", "--fine", "--fine-window", "4"]
+def test_fine_dasp_stops_says_how_far_it_got_and_goes_on(small_run, out, paper_tables, capsys) -> None:
+    fine = [str(small_run.folder), "--out", str(out), "--no-tables", "--fine", "--fine-window", "4"]
     fine += ["--fine-sizes", "3", "--moment-batch", "4", "--steps", "10", "--window", "8"]
     paper_tables.main([*fine, "--limit-seconds", "1e-9"])
     text = capsys.readouterr().out

@@ -1,0 +1,77 @@
+"""Extensions are found by themselves: a new file in the right folder is all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import protopfaith
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import Registry, import_modules
+
+NEW_FILES = {  # each a file and where its registry is
+    "network/encoders/new.py": "network.encoders.lookup import ENCODERS",
+    "data/new.py": "data.sources import DATASETS",
+    "evaluation/explainers/new.py": "evaluation.explainers.common import EXPLAINERS",
+    "shapley/estimators/new.py": "shapley.estimation import ESTIMATORS",
+}
+LIST = """
+import json
+from protopfaith.data import DATASETS
+from protopfaith.evaluation import EXPLAINERS, default_explainers
+from protopfaith.moments import RULES
+from protopfaith.network import ENCODERS
+from protopfaith.shapley import ESTIMATORS
+
+import torch
+
+registries = (ENCODERS, DATASETS, EXPLAINERS, ESTIMATORS, default_explainers())
+print(json.dumps(["newcomer" in known for known in registries] + [torch.deg2rad in RULES]))
+"""
+
+
+def test_a_new_file_in_the_package_is_all_that_an_extension_takes(tmp_path: Path) -> None:
+    copy = tmp_path / "protopfaith"
+    shutil.copytree(Path(protopfaith.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for path, registry in NEW_FILES.items():
+        (copy / path).write_text(
+            f"from protopfaith.{registry} as known\n\n"
+            "@known.register('newcomer')\ndef newcomer(*_, **__): ...\n"
+        )
+    (copy / "moments/rules/new.py").write_text(
+        "from protopfaith.moments.dispatch import rule\n\n@rule('deg2rad')\ndef deg2rad(function, x): ...\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", LIST],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [True] * 6
+
+
+def test_all_modules_of_a_package_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zoo" / "birds").mkdir(parents=True)
+    names = ("__init__", "cats", "dogs", "birds/__init__")
+    for name in names:
+        (tmp_path / "zoo" / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    import_modules("zoo", [str(tmp_path / "zoo")])
+    for name in ("zoo", "zoo.cats", "zoo.dogs", "zoo.birds"):
+        assert sys.modules.pop(name)
+
+
+def test_names_are_unique_and_unknown_ones_are_said() -> None:
+    shapes: Registry[type] = Registry("shape")
+    shapes.register("circle")(int)
+    with pytest.raises(ValueError, match="already a shape named 'circle'"):
+        shapes.register("circle")(float)
+    with pytest.raises(ProtoPFaithError, match=r"no shape named 'circl'; did you mean 'circle'\?"):
+        shapes["circl"]
