@@ -21,9 +21,9 @@ from rich.table import Table
 from torch import Tensor
 
 from protopfaith.evaluation.aopc import removal_curves, removal_ranks
-from protopfaith.evaluation.batches import fitting_batch
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
+from protopfaith.shapley.memory import fitting
 
 CLASSES = 10
 
@@ -62,7 +62,7 @@ def main() -> None:
     model = ProtoPNet(options.encoder, CLASSES, -(-options.prototypes // CLASSES), 128)
     model = model.eval().to(options.device)
     images = torch.randn(options.prototypes, 3, options.size, options.size, device=options.device)
-    batch = fitting_batch(model.distances, images[0])
+    batch = fitting(model.distances, images[:1])
     passes = options.prototypes * (options.steps + 1)
     windows = Players.windows(images.shape[2:], 16)
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import estimate
+from protopfaith.shapley import Game, estimate, relative_error
 
-from .games import network_game, random_table, table_game
+from .games import mask_game, network_game, random_table, table_game
 
 SAMPLING = ["permutation", "kernel", "owen", "adaptive_owen"]
 
@@ -84,13 +84,46 @@ def test_progress_is_reported():
     estimate(
         network_game(),
         "owen",
-        budget=2000,
+        budget=4000,
         precision=1e-3,
         progress=lambda done, most: seen.append((done, most)),
     )
-    assert seen[-1] == (2000, 2000)
+    assert seen[-1] == (4000, 4000)
     assert len(seen) > 2
     estimate(network_game(), "owen", budget=200, progress=True)
+
+
+def nearly_constant_game():
+    """An output that anyone could explain, and one that is almost constant: little but interaction."""
+    model = network_game(windows=3, outputs=1)
+
+    def function(images):
+        flat = images.flatten(1)
+        return torch.stack([model.function(images)[:, 0], 100 + 1e-3 * torch.sin(40 * flat.sum(1))], 1)
+
+    return Game(function, model.image, model.players)
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_only_the_chosen_outputs_decide_when_to_stop(method):
+    game = nearly_constant_game()
+    chosen = estimate(game, method, precision=0.1, budget=6000, outputs=[0])
+    every = estimate(game, method, precision=0.1, budget=6000)
+    assert chosen.reached
+    assert chosen.evaluations < every.evaluations
+    assert not every.reached
+    assert chosen.precision == pytest.approx(relative_error(chosen.values[:1], chosen.standard_errors[:1]))
+    assert every.precision > 0.1
+    assert chosen.standard_errors.shape == (2, 16)  # the others' come all the same
+    assert estimate(game, method, precision=0.1, budget=6000, outputs=[0], resume=every).reached
+
+
+def test_few_samples_of_many_players_do_not_look_precise():
+    """A complement tells kernel regression nothing new: it takes as many pairs as there are players."""
+    n = 300
+    weights = torch.rand(n, generator=torch.Generator().manual_seed(0)).double()
+    result = estimate(mask_game(lambda masks: masks.double() @ weights, n), "kernel", precision=0.5)
+    assert torch.allclose(result.values[0], weights, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +137,8 @@ def test_progress_is_reported():
         ({"method": "owen", "nodes": 0}, "at least one"),
         ({"method": "permutation", "budget": 10}, "too small"),
         ({"method": "kernel", "budget": 10}, "too small"),
+        ({"outputs": []}, "from 0 to 2"),
+        ({"outputs": [0, 3]}, "from 0 to 2"),
     ],
 )
 def test_bad_plans_are_refused_in_one_sentence(arguments, complaint):

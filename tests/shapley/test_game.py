@@ -128,6 +128,37 @@ def test_a_function_that_changes_between_calls_is_detected(module):
     Game(model.eval(), IMAGE, PLAYERS)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_function_that_is_zero_up_to_rounding_is_no_random_one(scale):
+    """As a difference of two logits can be: what is left is rounding, and that changes with the batch."""
+    calls = []
+
+    def function(images):
+        calls.append(len(images))
+        noise = torch.randn(len(images), generator=torch.Generator().manual_seed(len(calls)))
+        large = scale * images.flatten(1).sum(1)
+        return torch.stack([large, 1e-6 * scale * noise], 1)
+
+    game = Game(function, IMAGE, PLAYERS)
+    assert len(calls) == 3
+    assert game.grand.abs()[1] < 1e-5 * scale
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_small_functions_are_still_checked(scale):
+    model = nn.Sequential(nn.Dropout(0.1), network()).train()
+    torch.manual_seed(0)
+    with pytest.raises(ProtoPFaithError, match=r"model\.eval\(\)"):
+        Game(lambda images: scale * model(images), IMAGE, PLAYERS)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_batch_statistics_are_found_whatever_the_batch_size(batch_size):
+    model = nn.Sequential(nn.BatchNorm2d(3), network()).train()
+    with pytest.raises(ProtoPFaithError, match=r"model\.eval\(\)"):
+        Game(model, IMAGE, PLAYERS, batch_size=batch_size)
+
+
 def test_rounding_that_depends_on_the_batch_is_allowed():
     game = network_game(autocast=torch.bfloat16)
     assert game.grand.dtype == torch.float32

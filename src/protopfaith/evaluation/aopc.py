@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.batches import fitting_batch, in_batches
 from protopfaith.shapley import Players
+from protopfaith.shapley.memory import Batches, fitting
 
 STEPS = 50
 
@@ -108,9 +108,10 @@ def removal_curves(
             found = function(torch.where(gone[:, None], then[which], first[which]))
         return found.gather(1, outputs[which, None]).double()[:, 0]
 
-    size = batch_size or fitting_batch(function, images[0], memory, autocast)
+    batches = Batches(batch_size or fitting(function, images[:1], memory, autocast))
     numbers = torch.arange(len(images) * (steps + 1), device=device)
-    return in_batches(values, numbers, size).reshape(len(images), steps + 1).cpu()
+    found = [value for _, value in batches(values, numbers)]
+    return torch.cat(found).reshape(len(images), steps + 1).cpu()
 
 
 def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:

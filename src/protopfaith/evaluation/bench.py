@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.agreement import Truth, agreement, true_values
-from protopfaith.evaluation.batches import fitting_batch
 from protopfaith.evaluation.checks import Checks
 from protopfaith.evaluation.explainers import (
     EXPLAINERS,
@@ -30,6 +29,7 @@ from protopfaith.evaluation.subjects import Subject, prototypes_of, with_prototy
 from protopfaith.evaluation.summary import ExplainerResult, worst
 from protopfaith.explanation.regions import share_inside
 from protopfaith.network import ProtoPNet
+from protopfaith.shapley.memory import fitting
 
 TRUTH_SEED = 10_000  # far from the seeds that explainers sample with
 Step = Callable[[str], None]  # called with what begins now
@@ -66,7 +66,7 @@ class Bench:
             return options
         function = selected_distances(self.model, first.prototypes)
         return replace(
-            options, batch_size=fitting_batch(function, first.image, options.memory, options.autocast)
+            options, batch_size=fitting(function, first.image[None], options.memory, options.autocast)
         )
 
     def subjects_of(self, name: str) -> list[Subject]:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.axioms import AxiomCheck, check_axioms, on_grid
-from protopfaith.evaluation.batches import fitting_batch
 from protopfaith.evaluation.explainers import EXPLAINERS, selected_distances
 from protopfaith.evaluation.plan import Plan
 from protopfaith.evaluation.rewriting import narrowed, rewritten
@@ -19,6 +18,7 @@ from protopfaith.evaluation.sanity import randomization, shuffled, stability
 from protopfaith.evaluation.store import Record, Store
 from protopfaith.evaluation.subjects import Subject
 from protopfaith.network import ProtoPNet
+from protopfaith.shapley.memory import fitting
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Checks:
         """Measured once, on the twin: it needs the most memory."""
         if self._fitting is None:
             function = selected_distances(self.twin, [0])
-            self._fitting = fitting_batch(function, image, self.plan.options.memory)
+            self._fitting = fitting(function, image[None], self.plan.options.memory)
         return self._fitting
 
     def of(self, name: str, subjects: Sequence[Subject], step: Callable[[str], None]) -> Checked:

@@ -197,7 +197,7 @@ def _play(
         model, case.named if alone else None, class_row(model, case.target, case.versus)
     )
     driving = list(range(len(places))) if alone else places
-    # A logit is a small difference of large sums, so rounding alone may look like a random function there;
-    # the distances, of which it is made, were checked.
+    # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
+    # logits keeps the rounding of large sums, which in half precision may look like a random function.
     found = play(function, x, settings, players=players, driving=driving, progress=progress, check=False)
     return spread_outputs(found, places, places[-1] + 1) if alone else found

@@ -14,15 +14,10 @@ from torch import Tensor
 from protopfaith.explanation.rounding import with_exact_totals
 from protopfaith.explanation.settings import BaselineLike, Settings, make_players, usual_budget, with_budget
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
-from protopfaith.shapley.estimation import LARGEST_BUDGET
+from protopfaith.shapley import Attribution, Game, Players, estimate
 from protopfaith.shapley.moment_passes import MOMENTS
 
 COARSE_BUDGET = 512
-FIRST_ROUND = 1024
-PER_PLAYER = 3  # evaluations in the first round at least: some estimators have no result for two
-# Estimators that do all of their work in one go: their results are not continued round by round.
-SINGLE_PASS = ("exact", *MOMENTS)
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
@@ -72,18 +67,22 @@ def play(
         check=check,
     )
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
-    if settings.method in SINGLE_PASS or settings.precision is None or game.n_players == 1:
-        result = _in_one_go(game, settings, meter)
-    else:
-        result = _until_precise(game, settings, settings.precision, driving, meter)
+    result = estimate(
+        game,
+        settings.estimator,
+        budget=settings.budget,
+        precision=settings.precision,
+        outputs=driving,
+        seed=settings.seed,
+        progress=meter.estimated,
+        **settings.options,
+    )
+    if settings.method in MOMENTS and bool(result.values.isnan().any()):
+        raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
     meter.finish()
     if settings.autocast is not None:
         result = with_exact_totals(result, function, game, driving)
-    if settings.method in SINGLE_PASS:
-        return result.without_state()
-    error = relative_error(result.values[driving], result.standard_errors[driving])
-    reached = settings.precision is None or error <= settings.precision
-    return replace(result, precision=error, reached=reached, state=None)
+    return result.without_state()
 
 
 class _RehearsedError(Exception):
@@ -152,63 +151,19 @@ class _Meter:
             outputs = function(images)
             if isinstance(images, Tensor):  # moment propagation passes random variables
                 self.done += len(images)
-                self._tell(min(self.done, self.expected))
+                self._tell(self.done)
             return outputs
 
         return counted
 
-    def passes(self, done: int, expected: int) -> None:
-        """Moment passes, which the estimator counts itself."""
+    def estimated(self, done: int, expected: int) -> None:
+        """What the estimator says itself: how much there is to do, and moment passes."""
         self.expected = expected
-        self._tell(done)
+        self._tell(max(self.done, done))
 
     def finish(self) -> None:
         self._tell(self.expected)
 
     def _tell(self, done: int) -> None:
         if self.progress is not None:
-            self.progress(done, self.expected)
-
-
-def _in_one_go(game: Game, settings: Settings, meter: _Meter) -> Attribution:
-    moments = settings.method in MOMENTS
-    result = estimate(
-        game,
-        settings.estimator,
-        budget=settings.budget,
-        precision=settings.precision,
-        seed=settings.seed,
-        progress=meter.passes if moments else None,
-        **settings.options,
-    )
-    if moments and bool(result.values.isnan().any()):
-        raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
-    return result
-
-
-def _until_precise(
-    game: Game, settings: Settings, precision: float, driving: list[int], meter: _Meter
-) -> Attribution:
-    """Rounds of evaluations; each asks for as many as the last one says are needed.
-
-    Errors fall with the square root of the evaluations, which also gives an honest estimate of the time left.
-    """
-    most = settings.budget or LARGEST_BUDGET
-    goal = min(max(FIRST_ROUND, PER_PLAYER * game.n_players), most)
-    result: Attribution | None = None
-    while True:
-        result = estimate(
-            game,
-            settings.estimator,
-            budget=goal,
-            seed=settings.seed,
-            resume=result,
-            **settings.options,
-        )
-        error = relative_error(result.values[driving], result.standard_errors[driving])
-        if error <= precision or goal >= most:
-            return result
-        wanted = goal * min((error / precision) ** 2, LARGEST_BUDGET)
-        meter.expected = min(math.ceil(1.05 * wanted), most)
-        # No more than four times as many at once: early standard errors are rough themselves.
-        goal = min(max(meter.expected, math.ceil(1.25 * goal)), 4 * goal, most)
+            self.progress(min(done, self.expected), self.expected)

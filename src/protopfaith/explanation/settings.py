@@ -34,6 +34,7 @@ ITS_OWN = {
     "precision": "precision",
     "seed": "seed",
     "progress": "progress",
+    "outputs": "target",
 }
 
 PlayersLike = int | str | Tensor | Players

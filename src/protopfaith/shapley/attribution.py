@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -127,12 +128,14 @@ _SCALARS = (
 )
 
 
-def relative_error(values: Tensor, standard_errors: Tensor) -> float:
+def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None) -> float:
     """Root mean square standard error over root mean square value, for the worst output.
 
-    ``values`` and ``standard_errors`` are ``(outputs, n)``. An output without any effect and without error
-    counts as 0; unknown errors (NaN) give infinity.
+    ``values`` and ``standard_errors`` are ``(outputs, n)``; ``outputs`` are those that count (all). An output
+    without any effect and without error counts as 0; unknown errors (NaN) give infinity.
     """
+    if outputs is not None:
+        values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
     error = standard_errors.square().mean(-1).sqrt()
     size = values.square().mean(-1).sqrt()
     ratio = torch.where(error == 0, torch.zeros_like(error), error / size)

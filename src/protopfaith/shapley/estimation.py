@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry, did_you_mean
 from protopfaith.shapley.attribution import Attribution, relative_error
+from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
 from protopfaith.shapley.game import Game
 
 DEFAULT_METHOD = "adaptive_owen"
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
 
-Progress = Callable[[int, int], None]  # evaluations done, evaluations at most
+Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
 
 class Estimator(Protocol):
     """What an estimator is: a function of a game and a plan.
 
     Sampling estimators spend at most ``budget`` evaluations in all (those of ``resume`` included) and stop
-    early once ``precision`` is reached. Deterministic ones (moment propagation) read ``game.function``,
-    ``game.image``, ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume.
+    early once ``precision`` is reached. Those that do so take ``outputs``, too: the outputs whose precision
+    counts (None: all). Deterministic ones (moment propagation) read ``game.function``, ``game.image``,
+    ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume. The state of
+    ``resume`` is the estimator's own copy, on the game's device.
     """
 
     def __call__(
@@ -53,6 +55,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | bool | None = None,
+    outputs: Sequence[int] | None = None,
     **options: object,
 ) -> Attribution:
     """Shapley values of ``game`` for all of its outputs.
@@ -61,29 +64,37 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         method: a name of :data:`ESTIMATORS`; "default" is the best sampling estimator.
         budget: evaluations of the function at most, those of ``resume`` included.
         precision: stop once the root mean square standard error over the root mean square value is this
-            small for
-            every output; the result's ``reached`` says whether it was. Without a budget, at most 262,144
-            evaluations.
+            small for every output; the result's ``reached`` says whether it was. Without a budget, at most
+            262,144 evaluations.
         seed: the same seed gives the same result on the same kind of device.
-        resume: a result to go on from, with its own seed; ``budget`` then counts its evaluations, too.
-        progress: True for a progress bar, or a function of (evaluations done, evaluations at most).
+        resume: a result to go on from, with its own seed and options; ``budget`` then counts its evaluations,
+            too. It must be one of the same game (:func:`check_game` says what that means), and stays as it
+            is.
+        progress: True for a progress bar, or a function of (evaluations done, evaluations expected).
+        outputs: numbers of the outputs whose precision counts, all by default. The others' values come with
+            their standard errors all the same; one that is nearly constant would else never be precise.
         options: the estimator's own.
     """
     name = DEFAULT_METHOD if method == "default" else method
     estimator = ESTIMATORS[name]
     check_plan(budget, precision)
     _check_options(name, estimator, options)
+    _check_outputs(outputs, game)
     if resume is not None:
         if resume.state is None and resume.method == name and not resume.standard_errors.any():
+            check_game(resume, game)
             return resume  # exact: nothing to add
-        _check_resume(resume, game, name)
-        seed = resume.seed
-        options = {**resume.options, **options}
+        check_method(resume, name)
+        check_game(resume, game)
+        check_options(resume, estimator, options)
+        seed, options, resume = resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
     if budget is None:
         budget = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
         budget = max(budget, resume.evaluations if resume is not None else 0)
     if game.n_players == 1:  # nothing to share, nothing to sample
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
+    if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
+        options = {**options, "outputs": outputs}
     with _Bar(progress) as report:
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
@@ -100,15 +111,18 @@ def finish(
     evaluations: int,
     seed: int = 0,
     precision: float | None = None,
+    outputs: Sequence[int] | None = None,
+    state: dict[str, Tensor] | None = None,
     **rest: object,
 ) -> Attribution:
     """The attribution of an estimator's result: fills in all that the game knows.
 
-    ``gap`` is the completeness gap before redistribution; by default that of ``values``.
+    ``gap`` is the completeness gap before redistribution; by default that of ``values``. ``outputs`` are
+    those whose precision counts. The ``state`` also gets what its game is recognized by.
     """
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
-    error = relative_error(values, standard_errors)
+    error = relative_error(values, standard_errors, outputs)
     return Attribution(
         values=values,
         standard_errors=standard_errors,
@@ -121,6 +135,7 @@ def finish(
         seed=seed,
         precision=error,
         reached=precision is None or error <= precision,
+        state=None if state is None else {**state, **marks(game)},
         **rest,  # type: ignore[arg-type]
     )
 
@@ -139,27 +154,20 @@ def _check_options(name: str, estimator: Callable, options: dict) -> None:
     parameters = inspect.signature(estimator).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
-    known = set(parameters) - {"game", "budget", "precision", "seed", "resume", "progress"}
+    known = set(parameters) - {"game", "budget", "precision", "seed", "resume", "progress", "outputs"}
     for option in set(options) - known:
         raise ProtoPFaithError(
             f"The estimator {name!r} has no option {option!r}; {did_you_mean(option, known or ['(none)'])}"
         )
 
 
-def _check_resume(resume: Attribution, game: Game, method: str) -> None:
-    if resume.state is None or resume.method != method:
+def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
+    if outputs is None:
+        return
+    if not outputs or not set(outputs) <= set(range(game.n_outputs)):
         raise ProtoPFaithError(
-            f"A result of {resume.method!r}{'' if resume.state else ' without its state'} cannot be "
-            f"continued by {method!r}; continue with the method that made it, from a result that kept its "
-            f"state."
-        )
-    shape, expected = tuple(resume.values.shape), (game.n_outputs, game.n_players)
-    size = torch.maximum(game.grand.abs(), game.empty.abs()).double().cpu()
-    moved = shape != expected or bool(((resume.total - game.total.cpu()).abs() > 0.05 * size + 1e-12).any())
-    if moved or not torch.equal(resume.players.labels, game.players.labels.cpu()):
-        raise ProtoPFaithError(
-            "The result to continue belongs to another game (other players, outputs, image or function); "
-            "continue it with the game that it came from, or start anew without resume."
+            f"The outputs whose precision counts are {list(outputs)}, but the game has {game.n_outputs}; "
+            f"give some of the numbers from 0 to {game.n_outputs - 1}."
         )
 
 

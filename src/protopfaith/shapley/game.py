@@ -9,14 +9,7 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.baselines import make_baseline
-from protopfaith.shapley.memory import (
-    DEFAULT_MEMORY,
-    GIB,
-    LARGEST_BATCH,
-    is_out_of_memory,
-    peak_bytes,
-    release_memory,
-)
+from protopfaith.shapley.memory import Batches, fitting
 from protopfaith.shapley.players import Players
 
 # How far two calls may differ, relative to the size of the output, before the function counts as random.
@@ -24,6 +17,10 @@ from protopfaith.shapley.players import Players
 # chosen, too.
 SAME_BATCH, OTHER_BATCH = 1e-4, 2e-3
 SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
+# An output may be a small difference of large numbers, whose rounding it keeps. How large they were it does
+# not say; in networks they are about 1, or as large as the largest output. Outputs below this share of that
+# count as being of this size.
+SMALL = 0.1
 
 
 class Game:
@@ -39,9 +36,8 @@ class Game:
         baseline: what stands where a player is absent, see :func:`make_baseline`.
         baseline_options: options of a named baseline.
         batch_size: images per call of ``function``; without it as many as ``memory`` allows.
-        memory: bytes that one batch may take (4 GiB on a GPU, 128 MiB on a CPU). When memory runs out all
-            the same, the
-            batch is halved and evaluation goes on.
+        memory: bytes that one batch may take (usually 4 GiB on a GPU, 128 MiB on a CPU). When memory runs out
+            all the same, the batch is halved and evaluation goes on.
         autocast: a dtype such as ``torch.bfloat16`` runs the function under ``torch.autocast``.
 
     ``game(coalitions)`` maps a boolean ``(m, n)`` to values ``(m, outputs)`` on the image's device.
@@ -75,8 +71,8 @@ class Game:
         self.evaluations = 0
         self._images = self.image[None]
         self._baselines = self.baseline[None]
-        self._batch_size = batch_size
-        self._memory = memory or DEFAULT_MEMORY.get(image.device.type, GIB)
+        self.memory = memory  # None: what is usual on the device
+        self._batches = None if batch_size is None else Batches(batch_size)
         self._anchor(check)
 
     @property
@@ -97,30 +93,13 @@ class Game:
         return self.grand.double() - self.empty.double()
 
     @property
-    def memory(self) -> int:
-        """Bytes that one batch may take."""
-        return self._memory
-
-    @property
     def batch_size(self) -> int:
         """Images per call of the function; measured once, halved whenever memory runs out."""
-        if self._batch_size is None:
-            self._batch_size = self._fitting_batch()
-        return self._batch_size
+        return self._measured().size
 
     @torch.no_grad()
     def __call__(self, coalitions: Tensor) -> Tensor:
-        coalitions = coalitions.to(self.device)
-        chunks, start = [], 0
-        while start < len(coalitions):
-            chunk = coalitions[start : start + self.batch_size]
-            values = self._try(chunk)
-            if values is None:
-                continue  # the same coalitions again, in smaller batches
-            chunks.append(values)
-            start += len(chunk)
-        self.evaluations += len(coalitions)
-        values = torch.cat(chunks) if chunks else self.grand.new_zeros(0, self.n_outputs)
+        values = self._values(coalitions.to(self.device), self._measured())
         if not bool(torch.isfinite(values).all()):  # one synchronization per call, not per batch
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for some coalition; Shapley values need finite "
@@ -144,58 +123,35 @@ class Game:
             )
         return values if values.dtype == torch.float64 else values.float()
 
-    def _try(self, coalitions: Tensor) -> Tensor | None:
-        """Values of one batch; None after memory ran out and the batch size was halved."""
-        try:
-            return self._evaluate(self.masked(coalitions))
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if len(coalitions) == 1:
-                raise ProtoPFaithError(
-                    "Memory ran out on a single image; free memory on the device or use a smaller network "
-                    "or image."
-                ) from error
-        # Outside the handler: the exception's traceback would keep the tensors of the failed batch alive.
-        release_memory(self.device)
-        self._batch_size = max(1, len(coalitions) // 2)
-        return None
+    def _values(self, coalitions: Tensor, batches: Batches) -> Tensor:
+        values = [values for _, values in batches(lambda some: self._evaluate(self.masked(some)), coalitions)]
+        self.evaluations += len(coalitions)
+        return torch.cat(values) if values else self.grand.new_zeros(0, self.n_outputs)
 
-    @torch.no_grad()
-    def _fitting_batch(self) -> int:
-        need = {}
-        for count in (1, 3):  # the slope is per image, whatever the function holds once (weights, workspaces)
-            present = torch.ones(count, self.n_players, dtype=torch.bool, device=self.device)
-            need[count] = peak_bytes(self._evaluate, self.masked(present))
-        each = max((need[3] - need[1]) // 2, self.image.nbytes, 1)
-        if self._memory < each:
-            raise ProtoPFaithError(
-                f"A memory bound of {self._memory:,} bytes holds no image: one takes about {each:,}; "
-                f"raise it."
-            )
-        return int(min(self._memory // each, LARGEST_BATCH))
+    def _measured(self) -> Batches:
+        if self._batches is None:
+            self._batches = Batches(fitting(self._evaluate, self._images, self.memory))
+        return self._batches
 
     @torch.no_grad()
     def _anchor(self, check: bool) -> None:
         """Values of all players and of none, and whether calling again gives the same."""
         ends = torch.stack([torch.ones(self.n_players), torch.zeros(self.n_players)]).bool().to(self.device)
-        images = self.masked(ends)
-        first = self._evaluate(images)
+        few = Batches(3)  # whatever the batch size: in a batch of one, batch statistics would not show
+        first = self._values(ends, few)
         self.grand, self.empty = first[0], first[1]
-        self.evaluations = 2
         if not bool(torch.isfinite(first).all()):
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for the whole image or the baseline; Shapley "
                 "values need finite numbers, so mend the function or run it in a wider floating point type."
             )
         if check:
-            _check_repeatable(
-                first, self._evaluate(images), self._evaluate(images[[0, 0, 1]])[1:], self._is_reduced
-            )
-            self.evaluations += 5
+            again, elsewhere = self._values(ends, few), self._values(ends[[0, 0, 1]], few)[1:]
+            _check_repeatable(first, again, elsewhere, self.is_reduced)
 
     @property
-    def _is_reduced(self) -> bool:
+    def is_reduced(self) -> bool:
+        """Whether the function runs in half precision."""
         return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
 
 
@@ -218,14 +174,22 @@ def _check_bounds(batch_size: int | None, memory: int | None) -> None:
             raise ProtoPFaithError(f"The {name} is {bound}, which holds no image; give a number above zero.")
 
 
+def sizes_of(ends: Tensor) -> Tensor:
+    """How large each output is, ``(outputs,)``: what rounding is measured by. Never zero, see :data:`SMALL`.
+
+    ``ends`` are the values of all players and of none, ``(2, outputs)``.
+    """
+    return ends.abs().amax(0).clamp_min(SMALL * max(1.0, float(ends.abs().max())))
+
+
 def _check_repeatable(first: Tensor, again: Tensor, elsewhere: Tensor, reduced: bool) -> None:
     same = SAME_BATCH_REDUCED if reduced else SAME_BATCH
     other = OTHER_BATCH_REDUCED if reduced else OTHER_BATCH
-    size = first.abs().amax(0)
+    size = sizes_of(first)
     for values, tolerance in ((again, same), (elsewhere, other)):
         change = (values - first).abs().amax(0)
         if bool((change > tolerance * size).any()):
-            worst = float((change / size.clamp_min(1e-30)).max())
+            worst = float((change / size).max())
             raise ProtoPFaithError(
                 f"The function's output changes between calls on the same image (by {worst:.1%}); switch "
                 f"off dropout and batch statistics with model.eval(), or pass check=False if that is meant."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from protopfaith.moments import Gaussian
 from protopfaith.moments.draws import Independent
 from protopfaith.moments.presence import PlayerImage
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.memory import LARGEST_BATCH, is_out_of_memory, peak_bytes, release_memory
+from protopfaith.shapley.memory import fitting, unless_out_of_memory
 
 MOMENTS = ("dasp", "moment_path")
 """Estimators made of moment passes: they sample nothing, and variances do not survive half precision."""
@@ -47,45 +47,8 @@ def check_finite(values: Tensor) -> None:
         )
 
 
-def in_batches(
-    function: Callable[[Tensor], Tensor],
-    start: int,
-    stop: int,
-    *,
-    size: int,
-    device: torch.device,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Numbers ``start`` ... ``stop`` - 1 in batches of ``size``, each with ``function`` of it; in smaller
-    batches once memory runs out."""
-    while start < stop:
-        numbers = torch.arange(start, min(start + size, stop), device=device)
-        values = _unless_out_of_memory(function, numbers)
-        if values is None:
-            release_memory(device)
-            size = len(numbers) // 2
-            continue
-        yield numbers, values
-        start += len(numbers)
-
-
-def fitting(game: Game, function: Callable[[Tensor], Tensor]) -> int:
-    """How many numbers ``function`` can take at a time within the game's memory bound."""
-    one, three = (torch.zeros(count, dtype=torch.long, device=game.device) for count in (1, 3))
-    function(one)  # fills what is kept for all batches
-    # The difference is per number, whatever is held once (weights, first-layer sums).
-    each = max((peak_bytes(function, three) - peak_bytes(function, one)) // 2, 1)
-    return int(min(max(game.memory // each, 1), LARGEST_BATCH))
-
-
-def _unless_out_of_memory(function: Callable[[Tensor], Tensor], numbers: Tensor) -> Tensor | None:
-    try:
-        return function(numbers)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        if len(numbers) == 1:
-            raise ProtoPFaithError(
-                "Memory ran out on the smallest batch of moment passes; free memory on the device or use a "
-                "smaller network or image."
-            ) from error
-    return None
+def fitting_passes(game: Game, function: Callable[[Tensor], Tensor]) -> int:
+    """How many numbers ``function`` (m,) can take at a time within the game's memory bound."""
+    one = torch.zeros(1, dtype=torch.long, device=game.device)
+    unless_out_of_memory(function, one)  # fills what is kept for all batches
+    return fitting(function, one, game.memory)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +17,7 @@ from protopfaith.shapley.estimation import Progress, finish
 from protopfaith.shapley.game import Game
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
-SMALLEST_ROUND = 512
+FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
 LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary at 128 MiB in float64
 
 
@@ -53,6 +55,7 @@ def run(
     *,
     budget: int,
     precision: float | None,
+    outputs: Sequence[int] | None,
     seed: int,
     resume: Attribution | None,
     progress: Progress | None,
@@ -69,19 +72,22 @@ def run(
             f"A budget of {budget} evaluations is too small for {method!r} with {game.n_players} "
             f"players; give at least {sampler.least + ENDS}."
         )
-    result = sampler.estimate(game) if rounds else None
-    while budget - spent >= sampler.smallest:
-        if result is not None and _precise(result, precision):
+    goal = expected = budget
+    if precision is not None:  # what is there is judged first
+        goal = spent if rounds else min(budget, ENDS + max(FIRST_ROUND, sampler.least))
+    while True:
+        while goal - spent >= sampler.smallest:
+            spent += sampler.round(game, goal - spent, _generator(game.device, seed, rounds))
+            rounds += 1
+            if progress is not None:
+                progress(spent, expected)
+        result = sampler.estimate(game)
+        if precision is None or budget - spent < sampler.smallest:
             break
-        most = budget - spent
-        if precision is not None:  # check often enough not to overshoot by more than a quarter
-            most = min(most, max(SMALLEST_ROUND, sampler.smallest, sampler.least, spent // 4))
-        spent += sampler.round(game, most, _generator(game.device, seed, rounds))
-        rounds += 1
-        result = sampler.estimate(game) if precision is not None else None
-        if progress is not None:
-            progress(spent, budget)
-    result = result or sampler.estimate(game)
+        error = relative_error(result.values, result.variances.sqrt(), outputs)
+        if error <= precision:
+            break
+        goal, expected = next_goal(spent, error / precision, sampler.smallest, budget)
     counters = {"spent": torch.tensor(spent), "rounds": torch.tensor(rounds)}
     return finish(
         game,
@@ -92,20 +98,34 @@ def run(
         evaluations=spent,
         seed=seed,
         precision=precision,
+        outputs=outputs,
         degrees_of_freedom=result.degrees_of_freedom,
         options=options or {},
         state={**counters, **{k: v.cpu() for k, v in sampler.state().items()}},
     )
 
 
+def next_goal(spent: int, excess: float, smallest: int, budget: int) -> tuple[int, int]:
+    """How many evaluations to have before errors are judged again, and how many to expect in all.
+
+    Errors fall with the square root of the evaluations: ``excess`` times too large an error needs excess^2
+    times as many, which also tells the time left.
+
+    >>> next_goal(1000, 1.4, 1, 10**6)
+    (2058, 2058)
+    >>> next_goal(1000, 10.0, 1, 10**6)  # four times as many at most: early errors are rough themselves
+    (4000, 105000)
+    """
+    wanted = math.ceil(min(1.05 * spent * (excess * excess), budget))
+    goal = min(max(wanted, math.ceil(1.25 * spent)), 4 * spent)
+    goal = min(max(goal, spent + smallest), budget)
+    return goal, max(goal, wanted)
+
+
 def _progress_of(resume: Attribution | None) -> tuple[int, int]:
     if resume is None or resume.state is None:
         return ENDS, 0
     return int(resume.state["spent"]), int(resume.state["rounds"])
-
-
-def _precise(result: Estimate, precision: float | None) -> bool:
-    return precision is not None and relative_error(result.values, result.variances.sqrt()) <= precision
 
 
 def _generator(device: torch.device, seed: int, number: int) -> torch.Generator:
@@ -121,9 +141,8 @@ def blocks(count: int, n: int, multiple: int = 1) -> list[int]:
     return [min(size, count - start) for start in range(0, count, size)]
 
 
-def restore(resume: Attribution | None, device: torch.device) -> dict[str, Tensor] | None:
-    """The state of a result to be continued, on the game's device; None to start anew."""
+def restore(resume: Attribution | None) -> dict[str, Tensor] | None:
+    """What the sampler kept of a result to be continued; None to start anew."""
     if resume is None or resume.state is None:
         return None
-    # Copies: a run adds to its sums in place, and the result it started from must stay as it is.
-    return {name: tensor.to(device, copy=True) for name, tensor in resume.state.items()}
+    return {name: tensor for name, tensor in resume.state.items() if name not in ("spent", "rounds")}

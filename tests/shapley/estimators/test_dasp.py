@@ -87,7 +87,7 @@ def test_can_be_continued(tmp_path):
     assert torch.allclose(rest.values, whole.values, atol=1e-7)
     assert rest.reached
     assert rest.evaluations == whole.evaluations
-    with pytest.raises(ProtoPFaithError, match="coalition sizes"):
+    with pytest.raises(ProtoPFaithError, match="sizes=5"):
         estimate(one, "dasp", sizes=4, resume=loaded)
 
 

@@ -64,6 +64,19 @@ def test_values_sum_to_the_total_within_the_asked_precision(digits):
     assert result.options["nodes"] >= 32
 
 
+def test_only_the_chosen_outputs_decide_when_to_stop(digits):
+    net, images, _ = digits
+    game = Game(lambda x: net(x)[:, :3], images[0], Players.windows((8, 8), 1), -1.0)
+    each = [estimate(game, "moment_path", nodes=4, outputs=[k]).precision for k in range(3)]
+    assert estimate(game, "moment_path", nodes=4).precision == pytest.approx(max(each))
+    best = each.index(min(each))
+    plan = {"nodes": 4, "precision": (min(each) + max(each)) / 2}
+    chosen, every = (estimate(game, "moment_path", outputs=o, **plan) for o in ([best], None))
+    assert chosen.reached
+    assert every.reached
+    assert chosen.evaluations < every.evaluations
+
+
 def _range(game):
     """How far F runs, by many plain passes."""
     q = torch.linspace(0, 1, 101)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ def adaptive_owen(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    outputs: Sequence[int] | None = None,
     allocation: bool = True,
     surrogate: bool = True,
     shrinkage: bool = True,
@@ -56,13 +58,14 @@ def adaptive_owen(
         result = exact(game, seed=seed, precision=precision, progress=progress)
         return Attribution(**{**vars(result), "method": "adaptive_owen"})
     options = {"allocation": allocation, "surrogate": surrogate, "shrinkage": shrinkage}
-    sampler = _Adaptive(game, restore(resume, game.device), **options)
+    sampler = _Adaptive(game, restore(resume), **options)
     return run(
         game,
         "adaptive_owen",
         sampler,
         budget=budget,
         precision=precision,
+        outputs=outputs,
         seed=seed,
         resume=resume,
         progress=progress,
@@ -125,7 +128,7 @@ class _Adaptive:
         return Estimate(values, variances, gap)
 
     def state(self) -> dict[str, Tensor]:
-        return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
+        return self.kept
 
     def _weights(self, masks: Tensor, chance: Tensor) -> Tensor:
         """What a sample's residual counts for each player, sizes being drawn by ``chance`` instead of

@@ -16,7 +16,8 @@ from protopfaith.moments.draws import FixedSize, sketch
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches, moment_pass, player_image
+from protopfaith.shapley.memory import Batches
+from protopfaith.shapley.moment_passes import check_finite, fitting_passes, moment_pass, player_image
 
 SIZES = 32
 FIRST_LAYERS = ("shared", "pixels")
@@ -72,8 +73,9 @@ def dasp(
     saved = time.monotonic()
     try:
         with fused(fuse), torch.no_grad():
-            step = fitting(game, differences) if batch_size is None else max(batch_size // 2, 1)
-            for pairs, values in in_batches(differences, work.done, last, size=step, device=game.device):
+            step = fitting_passes(game, differences) if batch_size is None else max(batch_size // 2, 1)
+            left = torch.arange(work.done, last, device=game.device)
+            for pairs, values in Batches(step)(differences, left):
                 work.add(pairs, values)
                 if progress is not None:
                     progress(2 * work.done, 2 * work.size)
@@ -127,13 +129,7 @@ class _Work:
         self.done = 0
         self.sums = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
         if resume is not None and resume.state is not None:
-            if not torch.equal(resume.state["plan"], plan.cpu()):
-                raise ProtoPFaithError(
-                    f"The result to continue has {len(resume.state['plan'])} coalition sizes, but "
-                    f"{len(plan)} were asked; continue with the same sizes, or start anew without resume."
-                )
-            self.done = int(resume.state["done"])
-            self.sums = resume.state["sums"].to(game.device)
+            self.done, self.sums = int(resume.state["done"]), resume.state["sums"]
 
     def add(self, pairs: Tensor, values: Tensor) -> None:
         self.sums.index_add_(1, pairs // len(self.plan), values.T)
@@ -143,7 +139,7 @@ class _Work:
         values = self.sums / len(self.plan)
         finished = self.done // len(self.plan)
         values[:, finished:] = torch.nan
-        state = {"plan": self.plan.cpu(), "done": torch.tensor(self.done), "sums": self.sums.cpu().clone()}
+        state = {"done": torch.tensor(self.done), "sums": self.sums.cpu().clone()}
         unknown = torch.full_like(values, torch.nan)
         result = finish(
             self.game,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ def kernel(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    outputs: Sequence[int] | None = None,
 ) -> Attribution:
     r"""Weighted least squares of v(S) - v(empty) on membership, constrained to sum to the total.
 
@@ -39,13 +42,14 @@ def kernel(
             f"Kernel regression of {game.n_players} players needs too large a matrix; take at most "
             f"{MOST_PLAYERS} players, or the estimator 'owen'."
         )
-    sampler = _Regression(game, restore(resume, game.device))
+    sampler = _Regression(game, restore(resume))
     return run(
         game,
         "kernel",
         sampler,
         budget=budget,
         precision=precision,
+        outputs=outputs,
         seed=seed,
         resume=resume,
         progress=progress,
@@ -56,7 +60,9 @@ class _Regression:
     def __init__(self, game: Game, state: dict[str, Tensor] | None):
         n = game.n_players
         self.smallest = 2 * GROUPS
-        self.least = -(-max(n + 2, 4 * GROUPS) * GROUPS // (GROUPS - 1) // self.smallest) * self.smallest
+        # A complement tells what its coalition told: without a group, there must be as many pairs as players.
+        least = max(2 * (n + 2), 4 * GROUPS) * GROUPS / (GROUPS - 1)
+        self.least = math.ceil(least / self.smallest) * self.smallest
         kind: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
         state = state or {
             "left": torch.zeros(GROUPS, n, n, **kind),

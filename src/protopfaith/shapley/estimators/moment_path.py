@@ -17,7 +17,8 @@ from protopfaith.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.moment_passes import check_finite, fitting, in_batches, moment_pass, player_image
+from protopfaith.shapley.memory import Batches
+from protopfaith.shapley.moment_passes import check_finite, fitting_passes, moment_pass, player_image
 from protopfaith.shapley.panels import find_panels
 
 NODES = 32
@@ -35,6 +36,7 @@ def moment_path(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    outputs: Sequence[int] | None = None,
     nodes: int = NODES,
     factors: int = 0,
     batch_size: int | None = None,
@@ -63,13 +65,13 @@ def moment_path(
     with fused(fuse), full_float32():
         ends = path.expectations([0.0, math.pi / 2])
         parts = path.parts([_Part(0.0, math.pi / 2, nodes, *ends)])
-        if precision is not None and _error(parts) > precision and path.passes < budget:
+        if precision is not None and _error(parts, outputs) > precision and path.passes < budget:
             parts = path.parts(_panels(path, precision, budget))
-            while _error(parts) > precision and path.passes < budget:
-                parts = _refined(path, parts, precision)
+            while _error(parts, outputs) > precision and path.passes < budget:
+                parts = _refined(path, parts, precision, outputs)
     values = torch.stack([part.values for part in parts]).sum(0)
     check_finite(values)
-    error, total = _error(parts), (ends[1] - ends[0]).cpu()
+    error, total = _error(parts, outputs), (ends[1] - ends[0]).cpu()
     result = finish(
         game,
         "moment_path",
@@ -121,8 +123,9 @@ class _Path:
     ):
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
-        self.batch_size, self.progress = batch_size, progress
-        self._values_at_once: int | None = None
+        self.progress = progress
+        # Derivatives hold a whole network's activations: far fewer fit than of the values alone.
+        self._values = self._derived = None if batch_size is None else Batches(batch_size)
 
     @torch.no_grad()
     def expectations(self, theta: Sequence[float] | np.ndarray) -> Tensor:
@@ -134,10 +137,10 @@ class _Path:
             draw = Independent(probability[numbers], self.directions)
             return moment_pass(self.game, self.image.drawn(draw), full=True).double()
 
-        if self._values_at_once is None:
-            self._values_at_once = self.batch_size or fitting(self.game, values)
-        found = in_batches(values, 0, len(theta), size=self._values_at_once, device=self.game.device)
-        return torch.cat([value for _, value in found])
+        if self._values is None:
+            self._values = Batches(fitting_passes(self.game, values))
+        numbers = torch.arange(len(theta), device=self.game.device)
+        return torch.cat([value for _, value in self._values(values, numbers)])
 
     def parts(self, parts: Sequence[_Part]) -> list[_Part]:
         """The integrals of the derivatives over parts of the path, filled in; all nodes go in common
@@ -158,9 +161,9 @@ class _Path:
             means[numbers], values = self._derivatives(probability[numbers], shares)
             return values
 
-        if self.batch_size is None:
-            self.batch_size = fitting(self.game, one_batch)
-        for numbers, values in in_batches(one_batch, 0, len(owner), size=self.batch_size, device=device):
+        if self._derived is None:
+            self._derived = Batches(fitting_passes(self.game, one_batch))
+        for numbers, values in self._derived(one_batch, torch.arange(len(owner), device=device)):
             sums.index_add_(0, owner[numbers].unique(), values)
             if self.progress is not None:  # how many nodes will be needed is not known before these are done
                 self.progress(self.passes + int(numbers[-1]) + 1, self.passes + len(owner))
@@ -196,20 +199,21 @@ def _gradients(output: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
     return [torch.zeros_like(leaf) if g is None else g for g, leaf in zip(found, leaves, strict=True)]
 
 
-def _error(parts: Sequence[_Part]) -> float:
+def _gaps(parts: Sequence[_Part], outputs: Sequence[int] | None) -> Tensor:
+    """The parts' gaps relative to the range of F, of the outputs that count: (parts, outputs)."""
+    low, high = torch.stack([part.low for part in parts]), torch.stack([part.high for part in parts])
+    gaps = torch.stack([part.gap for part in parts]) / (high.amax(0) - low.amin(0)).clamp_min(1e-30)
+    return gaps if outputs is None else gaps[:, list(outputs)]
+
+
+def _error(parts: Sequence[_Part], outputs: Sequence[int] | None) -> float:
     """The gap relative to the range of F, for the worst output.
 
     Of the sum of the parts' gaps and the root of the sum of their squares the larger one: gaps that cancel by
     chance do not count as none.
     """
-    gaps = torch.stack([part.gap for part in parts])
-    gap = torch.maximum(gaps.sum(0).abs(), gaps.square().sum(0).sqrt())
-    return float(torch.where(gap > 0, gap / _range(parts), torch.zeros_like(gap)).max())
-
-
-def _range(parts: Sequence[_Part]) -> Tensor:
-    low, high = torch.stack([part.low for part in parts]), torch.stack([part.high for part in parts])
-    return (high.amax(0) - low.amin(0)).clamp_min(1e-30)
+    gaps = _gaps(parts, outputs)
+    return float(torch.maximum(gaps.sum(0).abs(), gaps.square().sum(0).sqrt()).max())
 
 
 def _panels(path: _Path, precision: float, budget: int) -> list[_Part]:
@@ -219,9 +223,11 @@ def _panels(path: _Path, precision: float, budget: int) -> list[_Part]:
     return [_Part(panel.start, panel.end, FEW, panel.values[0], panel.values[-1]) for panel in panels]
 
 
-def _refined(path: _Path, parts: Sequence[_Part], precision: float) -> list[_Part]:
+def _refined(
+    path: _Path, parts: Sequence[_Part], precision: float, outputs: Sequence[int] | None
+) -> list[_Part]:
     """Halves the parts with the largest gaps: as many as leave the others well within the precision."""
-    shares = torch.stack([part.gap for part in parts]).abs() / _range(parts)
+    shares = _gaps(parts, outputs).abs()
     order = shares.amax(1).argsort(descending=True)
     squares = shares[order].square()
     left = (squares.sum(0) - squares.cumsum(0)).clamp_min(0).sqrt().amax(1)  # without the first 1, 2, ...

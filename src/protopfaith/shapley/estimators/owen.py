@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ def owen(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    outputs: Sequence[int] | None = None,
     nodes: int | None = None,
 ) -> Attribution:
     r""":math:`\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq`, by sampling.
@@ -38,7 +40,7 @@ def owen(
     With ``nodes`` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for
     what happens between them, and its sum is off until the residual is redistributed.
     """
-    state = restore(resume, game.device)
+    state = restore(resume)
     sampler = _Sizes(game, state) if nodes is None else _Nodes(game, nodes, state)
     return run(
         game,
@@ -46,6 +48,7 @@ def owen(
         sampler,
         budget=budget,
         precision=precision,
+        outputs=outputs,
         seed=seed,
         resume=resume,
         progress=progress,
@@ -89,7 +92,7 @@ class _Sizes:
         return Estimate(values, scale**2 * variances, values.sum(1) - game.total)
 
     def state(self) -> dict[str, Tensor]:
-        return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
+        return self.kept
 
 
 class _Nodes:
@@ -165,7 +168,7 @@ class _Nodes:
         return Estimate(values, left, raw.sum(1) - game.total)
 
     def state(self) -> dict[str, Tensor]:
-        return {k: v for k, v in self.kept.items() if k not in ("spent", "rounds")}
+        return self.kept
 
 
 def stratified_masks(count: int, n: int, generator: torch.Generator) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -20,19 +22,21 @@ def permutation(
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
+    outputs: Sequence[int] | None = None,
 ) -> Attribution:
     r"""Mean of the marginal contributions :math:`v(S \cup i) - v(S)` along random orders of the players.
 
     Each order comes with its reverse, which cancels the odd part of the error; a pair costs :math:`2(n-1)`
     evaluations and sums to the total exactly. Standard errors come from the spread between pairs.
     """
-    sampler = _Permutations(game, restore(resume, game.device))
+    sampler = _Permutations(game, restore(resume))
     return run(
         game,
         "permutation",
         sampler,
         budget=budget,
         precision=precision,
+        outputs=outputs,
         seed=seed,
         resume=resume,
         progress=progress,
