@@ -77,7 +77,7 @@ def moment_path(
         torch.full_like(values, torch.nan),
         evaluations=path.passes,
         seed=seed,
-        options={"nodes": sum(part.nodes for part in parts), "factors": factors},
+        options={"nodes": sum(part.nodes for part in parts), "factors": path.factors},
     )
     return replace(
         result,
@@ -121,6 +121,7 @@ class _Path:
     ):
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
+        self.factors = 0 if self.directions is None else len(self.directions)
         self.batch_size, self.progress = batch_size, progress
         self._values_at_once: int | None = None
 
