@@ -16,6 +16,7 @@ from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.percent import percent
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.result import Explanation, PrototypeEvidence
+from protopfaith.explanation.trust import cost, relative_error
 from protopfaith.files import atomic
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def _words(explanation: Explanation) -> str:
         if explanation.versus is None
         else f"log P of the one minus log P of the other = {explanation.decomposition.total:+.4g}",
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{explanation.evaluations:,} evaluations ({explanation.method}), relative error "
-        f"{explanation.precision:.0%}",
+        f"{cost(explanation)} ({explanation.method}), relative error "
+        + relative_error(explanation.class_map.standard_errors, explanation.precision),
     ]
     return "\n".join(lines)
 

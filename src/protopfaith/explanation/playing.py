@@ -19,13 +19,10 @@ from protopfaith.network import ProtoPNet
 from protopfaith.precision import full_precision
 from protopfaith.shapley import Attribution, Game, Players, estimate, relative_error
 from protopfaith.shapley.estimation import LARGEST_BUDGET
-from protopfaith.shapley.moment_passes import MOMENTS
 
 COARSE_BUDGET = 512
 FIRST_ROUND = 1024
 PER_PLAYER = 3  # evaluations in the first round at least: some estimators have no result for two
-# Estimators that do all of their work in one go: their results are not continued round by round.
-SINGLE_PASS = ("exact", *MOMENTS)
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
@@ -77,16 +74,17 @@ def play(
         check=check,
     )
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
-    if settings.method in SINGLE_PASS or settings.precision is None or game.n_players == 1:
-        result = _in_one_go(game, settings, meter)
-    else:
+    if settings.traits.refines and settings.precision is not None and game.n_players > 1:
         result = _until_precise(game, settings, settings.precision, driving, meter)
+    else:
+        result = _in_one_go(game, settings, meter)
     meter.finish()
     if settings.autocast is not None:
         result = with_exact_totals(result, function, game, driving)
-    if settings.method in SINGLE_PASS:
+    errors = result.standard_errors[driving]
+    if bool(errors.isnan().any()):  # unknown: what the estimator itself says of its precision stands
         return result.without_state()
-    error = relative_error(result.values[driving], result.standard_errors[driving])
+    error = relative_error(result.values[driving], errors)
     reached = settings.precision is None or error <= settings.precision
     return replace(result, precision=error, reached=reached, state=None)
 
@@ -163,7 +161,7 @@ class _Meter:
         return counted
 
     def passes(self, done: int, expected: int) -> None:
-        """Moment passes, which the estimator counts itself."""
+        """Passes that are no evaluations of images: the estimator counts them itself."""
         self.expected = expected
         self._tell(done)
 
@@ -176,17 +174,16 @@ class _Meter:
 
 
 def _in_one_go(game: Game, settings: Settings, meter: _Meter) -> Attribution:
-    moments = settings.method in MOMENTS
     result = estimate(
         game,
         settings.estimator,
         budget=settings.budget,
         precision=settings.precision,
         seed=settings.seed,
-        progress=meter.passes if moments else None,
+        progress=None if settings.traits.evaluates else meter.passes,
         **settings.options,
     )
-    if moments and bool(result.values.isnan().any()):
+    if not result.reached and bool(result.values.isnan().any()):
         raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
     return result
 

@@ -24,7 +24,12 @@ WORTH_FUSING = 2500  # moment passes, since compiling the rules takes some secon
 SAVE_EVERY = 60.0  # seconds
 
 
-@ESTIMATORS.register("dasp")
+@ESTIMATORS.register(
+    "dasp",
+    description="approximated by propagating means and variances through the network",
+    evaluates=False,
+    full_precision=True,
+)
 def dasp(
     game: Game,
     *,

@@ -26,7 +26,13 @@ FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made o
 BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
-@ESTIMATORS.register("moment_path")
+@ESTIMATORS.register(
+    "moment_path",
+    description="approximated by propagating means and variances through the network",
+    evaluates=False,
+    per_output=True,
+    full_precision=True,
+)
 def moment_path(
     game: Game,
     *,
