@@ -207,9 +207,9 @@ def draw_map(ax: Axes, pixels: Tensor, regions: RegionValues, scale: float) -> N
     """Our map over the gray image; small crosses mark the centers of regions that are undecided."""
     _show(ax, gray(pixels), cmap="gray", vmin=0, vmax=1)
     ax.imshow(overlay(regions.map().numpy(), scale), interpolation="nearest")
-    undecided = regions.undecided
+    undecided = regions.flat.undecided
     if bool(undecided.any()):
-        centers = regions.players.centers[undecided].numpy()
+        centers = regions.flat.players.centers[undecided].numpy()
         ax.scatter(
             centers[:, 2], centers[:, 1], marker="x", s=1.6, linewidths=0.3, color="#333333", alpha=0.6
         )

@@ -38,7 +38,7 @@ def game_of(
 def from_attribution(attribution: Attribution) -> Explained:
     """An attribution of distances as maps of similarity."""
     players = attribution.players
-    return Explained(-density(attribution.values, players), True, players, attribution.without_state())
+    return Explained(-density(attribution.values, players), True, players.flat, attribution.without_state())
 
 
 def _played(

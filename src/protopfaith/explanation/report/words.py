@@ -129,7 +129,7 @@ def _completeness(explanation: Explanation) -> str:
     every = [mine, *(one.test for one in explanation.evidence)]
     every += [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
     left = [_over(one.total, float(one.values.sum()) - one.total) for one in every]
-    found = [_over(one.total, one.gap) for one in every]
+    found = [relative_gap(one) for one in every]
     total = f"{float(mine.values.sum()):+.4g}"
     if not all(_adds_up(one) for one in every):
         return (
@@ -155,6 +155,11 @@ def _adds_up(regions: RegionValues) -> bool:
     return abs(float(regions.values.sum()) - regions.total) <= ADDS_UP * size
 
 
+def relative_gap(regions: RegionValues) -> float:
+    """By how much the sum was off, before anything was shared out."""
+    return _over(regions.total, regions.gap)
+
+
 def _over(total: float, gap: float) -> float:
     return abs(gap) / abs(total) if total else (0.0 if gap == 0 else math.inf)
 
@@ -171,7 +176,7 @@ def _rounding(explanation: Explanation) -> str:
 
 
 def _undecided(explanation: Explanation) -> str:
-    mine = explanation.class_map
+    mine = explanation.class_map.flat
     count = int(mine.undecided.sum())
     if not mine.errors_known or not count:
         return ""
