@@ -12,7 +12,6 @@ from rich.table import Table
 from agreement_subjects import Subject
 from protopfaith.shapley import ESTIMATORS, estimate
 from protopfaith.shapley.estimators.dasp import coalition_sizes
-from protopfaith.shapley.moment_passes import MOMENTS
 from rivals import Rival
 
 CURVES = ("adaptive_owen", "owen")  # at every budget
@@ -76,9 +75,11 @@ def is_exact(options: argparse.Namespace, players: int) -> bool:
 
 def _ours(options: argparse.Namespace, players: int) -> Iterator[Step]:
     wanted = options.estimators.split(",") if options.estimators else None
-    known = (*CURVES, *SLOWER, *MOMENTS, *sorted(set(ESTIMATORS) - {*CURVES, *SLOWER, *MOMENTS, "exact"}))
+    passes = [name for name in sorted(ESTIMATORS) if not ESTIMATORS.traits(name).evaluates]
+    others = sorted(set(ESTIMATORS) - {*CURVES, *SLOWER, *passes, "exact"})
+    known = (*CURVES, *SLOWER, *passes, *others)
     for name in known if wanted is None else wanted:
-        if name in MOMENTS:
+        if name in passes:
             yield _moments(options, name, players)
             continue
         budgets = options.budgets

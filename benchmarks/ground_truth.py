@@ -101,7 +101,8 @@ def measure(
     """Adds one image's shares, averaged over its prototypes."""
     rows: Shares = defaultdict(list)
     for regions, activation in maps:
-        labels, sizes = regions.labels, regions.players.sizes
+        players = regions.flat.players
+        labels, sizes = players.labels, players.sizes
         rows["ours, prototypes"].append(regions.share_inside(mask))
         rows["ours, 95th percentile"].append(inside(strongest(regions.map().double().clamp_min(0)), mask))
         flipped = (

@@ -123,4 +123,4 @@ def test_a_network_in_training_mode_is_not_changed(explainer: Explainer) -> None
 
 def test_superpixels_differ_between_images(explainer: Explainer) -> None:
     sides = explainer.explain_sources([0, 2], replace(QUICK, players="superpixels:5"))
-    assert not np.array_equal(sides[0].regions.labels, sides[2].regions.labels)
+    assert not np.array_equal(sides[0].regions.players.labels, sides[2].regions.players.labels)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, RegionValues, class_row, explain
 from protopfaith.explanation.class_maps import weighted_values
 from protopfaith.explanation.picture import to_pil
+from protopfaith.explanation.saving import load
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
 
@@ -216,6 +219,23 @@ def test_players_of_other_kinds(explainer: Explainer, pixels: torch.Tensor) -> N
         masked.evidence[0].source_side is not None
     )  # whose regions are windows, not the mask of another image
     assert len(masked.evidence[0].source_side.regions.values) == 9
+
+
+def test_channels_as_players(explainer: Explainer, pixels: torch.Tensor, tmp_path: Path) -> None:
+    """Maps, figures, reports and files have all channels in them."""
+    players = Players.windows(pixels.shape[-2:], 24, channels=3)
+    found = explain(explainer, pixels, players=players, estimator="exact")
+    mine = found.class_map
+    assert len(mine.values) == 12
+    assert float(mine.map().sum()) / 24**2 == pytest.approx(mine.total, rel=1e-4)
+    whole = explain(explainer, pixels, players=24, estimator="exact")
+    assert float(whole.class_map.map().sum()) == pytest.approx(float(mine.map().sum()), rel=1e-4)
+    page = found.report(tmp_path / "report.html").read_text()
+    shown = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[0])
+    assert sum(shown["maps"][0]["values"]) == pytest.approx(mine.total, rel=1e-3)
+    found.figure(path=tmp_path / "figure.svg")
+    text, _ = found.save(tmp_path / "saved")
+    assert torch.equal(load(text).class_map.map(), mine.map())
 
 
 def test_deterministic_estimators_have_no_standard_errors(explainer: Explainer, pixels: torch.Tensor) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Settings
 from protopfaith.explanation.playing import distances_and_logit, play, rehearse
-from protopfaith.shapley import Players
+from protopfaith.explanation.settings import with_autocast
+from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, finish
 
 
 def test_one_pass_gives_distances_and_the_weighted_sum(explainer: Explainer) -> None:
@@ -58,6 +61,38 @@ def test_a_precision_alone_suffices_for_many_players(estimator: str) -> None:
     found = play(lambda x: x.flatten(1).sum(1), image, plan)
     assert found.reached
     assert torch.allclose(found.values[0], image.flatten().double(), atol=1e-3)
+
+
+def _register(**traits: Any) -> None:
+    """An estimator of one's own: deterministic, without state, and without any idea of its errors."""
+
+    @ESTIMATORS.register("mine", **traits)
+    def mine(game: Game, *, precision: float | None, progress: Any, **_: Any) -> Attribution:
+        values = game(torch.eye(game.n_players, dtype=torch.bool)).double().T - game.empty[:, None]
+        if progress is not None:
+            progress(1, 1)
+        unknown = torch.full_like(values, torch.nan)
+        return finish(game, "mine", values, unknown, evaluations=game.n_players, precision=precision)
+
+
+@pytest.mark.parametrize("traits", [{}, {"evaluates": False, "per_output": True, "full_precision": True}])
+def test_an_estimator_of_ones_own_with_unknown_errors_works_with_a_precision(traits: dict) -> None:
+    image = torch.rand(1, 4, 4)
+    _register(**traits)
+    try:
+        plan = Settings(players=2, estimator="mine", precision=0.1)
+        assert plan.shown_alone == bool(traits)
+        for kind in (None, torch.bfloat16):
+            cast = with_autocast(plan, kind, image.device)
+            assert cast.autocast == (None if traits else kind)
+        seen: list[tuple[int, int]] = []
+        found = play(lambda x: x.flatten(1).sum(1), image, plan, progress=lambda *one: seen.append(one))
+        assert torch.allclose(found.values[0].sum(), image.double().sum())
+        assert not found.reached  # nobody knows
+        assert seen[-1][0] == seen[-1][1]
+        rehearse(plan, image)
+    finally:
+        del ESTIMATORS["mine"]
 
 
 def test_a_rehearsal_asks_for_nothing_and_finds_what_the_game_would() -> None:

@@ -49,3 +49,28 @@ def test_groups_lie_far_apart():
     assert_proper(grid.labels[None], (5, 5), groups)  # a period of three windows
     shapes = torch.randint(0, 20, (12, 12), generator=torch.Generator().manual_seed(0))
     assert spread_apart(shapes, 4).unique().tolist() == [0, 1, 2, 3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 90))
+def test_there_are_as_many_groups_as_asked_for(rows, columns, count):
+    labels = Players.windows((rows, columns), 1).labels
+    groups = spread_apart(labels, count)
+    assert groups.unique().tolist() == list(range(min(count, rows * columns)))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 7, 8, 12, 15, 16])
+def test_no_lattice_on_a_grid_lies_farther_apart(count):
+    """Against every lattice with that many windows in a cell, step by step."""
+    side = 24
+    steps = [(r, c) for r in range(side) for c in range(-side, side) if (r, c) > (0, 0)]
+    best = 0
+    for down in (d for d in range(1, count + 1) if count % d == 0):
+        right = count // down
+        for shift in range(right):
+            within = [(r, c) for r, c in steps if r % down == 0 and (c - r // down * shift) % right == 0]
+            best = max(best, min(r * r + c * c for r, c in within))
+    groups = spread_apart(Players.windows((side, side), 1).labels, count).reshape(side, side)
+    places = (groups == groups[side // 2, side // 2]).nonzero() - side // 2
+    lengths = places.square().sum(1)
+    assert int(lengths[lengths > 0].min()) == best

@@ -102,6 +102,36 @@ def test_what_is_not_known_is_an_error_never_a_guess(function):
         function(random_gaussian(1))
 
 
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (lambda x: torch.div(x, 2, rounding_mode="floor"), "rounding_mode"),
+        (lambda x: x.div_(2, rounding_mode="trunc"), "rounding_mode"),
+        (lambda x: torch.add(x, 1, out=torch.empty(3)), "out"),
+        (lambda x: torch.sum(x, 0, out=torch.empty(())), "out"),
+        (lambda x: torch.cat([x, x], out=torch.empty(6)), "out"),
+        (lambda x: torch.amax(x, axis=0), "axis"),
+        (lambda x: x.sigmoid(1), "too many"),
+    ],
+)
+def test_an_argument_without_a_rule_is_named(function, argument):
+    with pytest.raises(ProtoPFaithError, match=rf"no moment rule for torch.*{argument}.*called from"):
+        function(random_gaussian(3))
+
+
+def test_a_mistake_inside_a_rule_stays_what_it_is():
+    @rule("deg2rad")
+    def broken(function, x):
+        return len(3)
+
+    try:
+        with pytest.raises(TypeError, match="has no len"):
+            random_gaussian(3).deg2rad()
+    finally:
+        for form in forms("deg2rad"):
+            del RULES[form]
+
+
 def test_unknown_attributes_are_ordinary_errors():
     assert not hasattr(random_gaussian(1), "no_such_thing")
 

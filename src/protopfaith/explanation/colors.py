@@ -39,7 +39,7 @@ def sequential() -> Colormap:
 
 def scale_of(maps: Iterable[RegionValues]) -> float:
     """The largest evidence, regardless of sign: both ends of a color bar that all of ``maps`` share."""
-    return max((float(one.evidence.abs().max()) for one in maps), default=0.0) or 1.0
+    return max((float(one.flat.evidence.abs().max()) for one in maps), default=0.0) or 1.0
 
 
 def overlay(values: np.ndarray, scale: float) -> np.ndarray:

@@ -16,6 +16,7 @@ from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.percent import percent
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.result import Explanation, PrototypeEvidence
+from protopfaith.explanation.trust import cost, relative_error
 from protopfaith.files import atomic
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def _words(explanation: Explanation) -> str:
         if explanation.versus is None
         else f"log P of the one minus log P of the other = {explanation.decomposition.total:+.4g}",
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{explanation.evaluations:,} evaluations ({explanation.method}), relative error "
-        f"{explanation.precision:.0%}",
+        f"{cost(explanation)} ({explanation.method}), relative error "
+        + relative_error(explanation.class_map.standard_errors, explanation.precision),
     ]
     return "\n".join(lines)
 
@@ -206,9 +207,9 @@ def draw_map(ax: Axes, pixels: Tensor, regions: RegionValues, scale: float) -> N
     """Our map over the gray image; small crosses mark the centers of regions that are undecided."""
     _show(ax, gray(pixels), cmap="gray", vmin=0, vmax=1)
     ax.imshow(overlay(regions.map().numpy(), scale), interpolation="nearest")
-    undecided = regions.undecided
+    undecided = regions.flat.undecided
     if bool(undecided.any()):
-        centers = regions.players.centers[undecided].numpy()
+        centers = regions.flat.players.centers[undecided].numpy()
         ax.scatter(
             centers[:, 2], centers[:, 1], marker="x", s=1.6, linewidths=0.3, color="#333333", alpha=0.6
         )

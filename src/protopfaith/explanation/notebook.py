@@ -6,8 +6,9 @@ from html import escape
 
 from protopfaith.explanation.colors import data_uri, gray, overlay, png, rgb, scale_of
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.explanation.report.words import lead, percent
+from protopfaith.explanation.report.words import lead
 from protopfaith.explanation.result import Explanation
+from protopfaith.explanation.trust import cost, relative_error
 from protopfaith.shapley import Attribution
 
 SIDE = 132  # pixels of a picture
@@ -42,12 +43,11 @@ def explanation_html(explanation: Explanation) -> str:
 
 
 def _trust(explanation: Explanation) -> str:
-    error = "unknown" if not explanation.class_map.errors_known else percent(explanation.precision)
+    error = relative_error(explanation.class_map.standard_errors, explanation.precision)
     return (
         "Orange: more similar, or for the class; blue: less, or against. "
         f"{explanation.settings['players']}, baseline "
-        f"{explanation.baseline}, {explanation.evaluations:,} evaluations ({explanation.method}), relative "
-        f"error {error}."
+        f"{explanation.baseline}, {cost(explanation)} ({explanation.method}), relative error {error}."
     )
 
 
@@ -76,8 +76,9 @@ class ShownAttribution:
                 f"±{scale:.3g} at most</figcaption></figure>"
             )
         a = self.attribution
-        words = f"{a.players.description}, baseline {a.baseline}, {a.evaluations:,} evaluations ({a.method})"
-        return f"<div>{''.join(figures)}<p>{escape(words)}, relative error {percent(a.precision)}.</p></div>"
+        words = f"{a.players.description}, baseline {a.baseline}, {cost(a)} ({a.method})"
+        error = relative_error(a.standard_errors, a.precision)
+        return f"<div>{''.join(figures)}<p>{escape(words)}, relative error {error}.</p></div>"
 
 
 def _image(pixels: object, regions: RegionValues | None, scale: float) -> str:

@@ -15,7 +15,6 @@ from protopfaith.explanation.rounding import with_exact_totals
 from protopfaith.explanation.settings import BaselineLike, Settings, make_players, usual_budget, with_budget
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Game, Players, estimate
-from protopfaith.shapley.moment_passes import MOMENTS
 
 COARSE_BUDGET = 512
 
@@ -77,7 +76,7 @@ def play(
         progress=meter.estimated,
         **settings.options,
     )
-    if settings.method in MOMENTS and bool(result.values.isnan().any()):
+    if not result.reached and bool(result.values.isnan().any()):
         raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
     meter.finish()
     if settings.autocast is not None:

@@ -93,7 +93,7 @@ class Catalog:
             regions = one.source_side.regions
             arrays[f"{one.prototype}.values"] = regions.values.numpy()
             arrays[f"{one.prototype}.standard_errors"] = regions.standard_errors.numpy()
-            arrays[f"{one.prototype}.labels"] = regions.labels.numpy()
+            arrays[f"{one.prototype}.labels"] = regions.players.labels.numpy()
         with atomic(folder / "prototypes.npz") as partial, partial.open("wb") as file:
             np.savez_compressed(file, **arrays)
         with atomic(folder / "prototypes.html") as partial:

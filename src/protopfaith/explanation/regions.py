@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -44,32 +45,40 @@ class RegionValues:
     def errors_known(self) -> bool:
         return bool(torch.isfinite(self.standard_errors).all())
 
-    def map(self, size: Sequence[int] | None = None) -> Tensor:
-        """The evidence on its pixels, (H, W); ``size`` (height, width) for the original image's geometry."""
-        return self.paint(self.evidence, size)
+    @cached_property
+    def flat(self) -> RegionValues:
+        """The same on regions that take all channels along, as a map (H, W) shows it: a region gets what its
+        pixels get in all channels, a player's value being spread evenly over the player's own pixels.
 
-    def paint(self, values: Tensor, size: Sequence[int] | None = None) -> Tensor:
-        """Any values (n,) of the players on their pixels."""
-        labels = self.labels
+        Errors of different players count as independent. Itself where channels are no players of their own.
+        """
+        if self.players.labels.dim() == 2:
+            return self
+        region, player, share = _pieces(self.players)
+        nothing = share.new_zeros(len(self.players.flat))
+        values = nothing.index_add(0, region, share * self.values[player])
+        variances = nothing.index_add(0, region, (share * self.standard_errors[player]).square())
+        return replace(self, values=values, standard_errors=variances.sqrt(), players=self.players.flat)
+
+    def map(self, size: Sequence[int] | None = None) -> Tensor:
+        """The evidence on its pixels, (H, W), summed over channels where these are players of their own;
+        ``size`` (height, width) for the original image's geometry."""
+        labels = self.flat.players.labels
         if size is not None and tuple(size) != tuple(labels.shape):
             # Nearest pixels: a region's value is one number, and stays it in every geometry.
             labels = torch.nn.functional.interpolate(
                 labels[None, None].double(), tuple(size), mode="nearest-exact"
             )
             labels = labels[0, 0].long()
-        return values[labels]
-
-    @property
-    def labels(self) -> Tensor:
-        """Each pixel's player, (H, W); where channels are players of their own, those of the first one."""
-        return self.players.labels if self.players.labels.dim() == 2 else self.players.labels[0]
+        return self.flat.evidence[labels]
 
     def share_inside(self, mask: Tensor) -> float:
-        """The share of the positive evidence that lies on ``mask`` (bool, H x W); NaN without any.
+        """The share of the map's positive evidence that lies on ``mask`` (bool, H x W); NaN without any.
 
         A region's value is spread evenly over its pixels.
         """
-        return float(share_inside(self.paint(self.evidence / self.players.sizes), mask))
+        flat = self.flat
+        return float(share_inside((flat.evidence / flat.players.sizes)[flat.players.labels], mask))
 
 
 def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
@@ -79,6 +88,16 @@ def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
     """
     warm = maps.clamp_min(0)
     return warm[..., mask].sum(-1) / warm.sum((-2, -1))
+
+
+def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:
+    """Where players meet regions of ``players.flat``: the region, the player, and the share of the player's
+    pixels that lies there, (m,) each."""
+    n = len(players)
+    regions = players.flat.labels.expand_as(players.labels)
+    pairs, counts = (regions * n + players.labels).unique(return_counts=True)
+    player = pairs % n
+    return pairs // n, player, counts.double() / players.sizes[player]
 
 
 def region_values(attribution: Attribution, output: int, sign: int) -> RegionValues:

@@ -14,16 +14,13 @@ from torch import Tensor
 
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import Players
+from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
-from protopfaith.shapley.moment_passes import MOMENTS
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
 # there a more precise map costs little patience.
 USUAL_BUDGET = {"cpu": 4_096, "gpu": 12_288}
 COARSE = 7  # rows and columns of windows in the first, quick answer
-# A backward pass for each output: these are asked for the outputs that are shown, not for all prototypes.
-PER_OUTPUT = ("moment_path",)
 # Options for an estimate in several sittings: half of one is no map.
 IN_PARTS = ("stop_after", "checkpoint", "resume")
 # What an explanation gives to every estimator, by the names of its own parameters.
@@ -75,9 +72,14 @@ class Settings:
         return DEFAULT_METHOD if self.estimator == "default" else self.estimator
 
     @property
+    def traits(self) -> Traits:
+        """What the estimator says about itself."""
+        return ESTIMATORS.traits(self.method)
+
+    @property
     def shown_alone(self) -> bool:
         """Whether only the outputs that are shown are computed, since each one costs."""
-        return self.method in PER_OUTPUT
+        return self.traits.per_output
 
     def key(self, *more: str) -> str:
         """A short name that changes with whatever changes the result."""
@@ -107,10 +109,10 @@ def with_budget(settings: Settings, device: torch.device | str) -> Settings:
 def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
     """Settings with what ``autocast`` means (see :func:`protopfaith.devices.choose_autocast`) on the device.
 
-    Variances do not survive half precision, so moment propagation always runs without.
+    Estimators that need full precision, such as moment propagation, always run without.
     """
     dtype = choose_autocast(autocast, device)
-    return replace(settings, autocast=None if settings.method in MOMENTS else dtype)
+    return replace(settings, autocast=None if settings.traits.full_precision else dtype)
 
 
 def make_players(spec: PlayersLike, image: Tensor) -> Players:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -62,8 +63,26 @@ def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:
     if found is None:
         raise missing_rule(function)
     in_place = bool(kwargs.pop("inplace", False)) or _is_in_place(function)
-    result = found(function, *args, **kwargs)
+    if kwargs.pop("out", None) is not None:  # a tensor cannot hold random variables
+        raise missing_rule(function, "out")
+    try:
+        result = found(function, *args, **kwargs)
+    except TypeError as error:
+        unknown = _unknown_argument(found, function, args, kwargs)
+        if unknown is None:
+            raise
+        raise missing_rule(function, unknown) from error
     return args[0].become(result, name_of(function)) if in_place else result
+
+
+def _unknown_argument(found: Rule, function: Callable, args: tuple, kwargs: dict[str, Any]) -> str | None:
+    """An argument that the function may have but its rule does not; None where the rule takes all of them."""
+    signature = inspect.signature(found)
+    try:
+        signature.bind(function, *args, **kwargs)
+    except TypeError as error:
+        return next((name for name in kwargs if name not in signature.parameters), str(error))
+    return None
 
 
 def _is_in_place(function: Callable) -> bool:
@@ -78,11 +97,13 @@ def name_of(function: Callable) -> str:
     return torch.overrides.resolve_name(function) or getattr(function, "__qualname__", repr(function))
 
 
-def missing_rule(function: Callable) -> ProtoPFaithError:
+def missing_rule(function: Callable, argument: str | None = None) -> ProtoPFaithError:
+    """The error of a function that has no rule, or none for one of its arguments."""
     name = name_of(function)
     short = getattr(function, "__name__", "operation").strip("_")
     return ProtoPFaithError(
-        f"There is no moment rule for {name}, called from {calling_module()}; write one and register it:\n\n"
+        f"There is no moment rule for {name}{'' if argument is None else f' with the argument {argument}'}, "
+        f"called from {calling_module()}; write one and register it:\n\n"
         f"    @protopfaith.moments.rule({name})\n"
         f"    def {short}(function, x, *args, **kwargs):\n"
         f"        return protopfaith.moments.Gaussian(mean, variance)  # both from x.mean and x.variance\n"

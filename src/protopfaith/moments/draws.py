@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments.coloring import spread_apart
 from protopfaith.moments.gaussian import Gaussian
 from protopfaith.moments.presence import Contributions
@@ -164,8 +165,11 @@ def sketch(labels: Tensor, count: int, seed: int = 0) -> Tensor:
     Every player belongs to one direction, with a random sign: players of one direction lie as far apart as
     possible, so units that share a player share its factor, and only units that see several players of one
     direction see their contributions mixed, with signs that cancel on average (a count sketch of the
-    covariance). With as many directions as players the covariance of a first layer is exact.
+    covariance). With as many directions as players the covariance of a first layer is exact; more are not
+    made.
     """
+    if count < 1:
+        raise ProtoPFaithError(f"Common factors were asked for with {count} of them; give at least one.")
     n = int(labels.max()) + 1
     group = torch.arange(n) if count >= n else spread_apart(labels, count).cpu()
     generator = torch.Generator().manual_seed(seed)

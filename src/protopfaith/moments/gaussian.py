@@ -263,6 +263,26 @@ def _stacked(results: list[Any]) -> Any:
     return tuple(torch.stack(column) for column in zip(*results, strict=True))
 
 
+def aligned(a: Any, b: Any) -> tuple[Gaussian, Gaussian]:
+    """Two arguments of an operation, at least one of them random, as random variables of one shape; both have
+    factors where one has."""
+    like = max((x for x in (a, b) if isinstance(x, Gaussian)), key=lambda x: x.factors is not None)
+    a, b = constant(a, like), constant(b, like)
+    shape = torch.broadcast_shapes(a.shape, b.shape)
+    return _expanded(a, shape), _expanded(b, shape)
+
+
+def _expanded(x: Gaussian, shape: torch.Size) -> Gaussian:
+    if x.shape == shape:
+        return x
+    mean, variance = (part.expand(shape) for part in x.moments)
+    if x.factors is None:
+        return Gaussian(mean, variance)
+    # The factors' own dimension comes first, so the new ones go behind it.
+    inner = x.factors.reshape(len(x.factors), *(1,) * (len(shape) - x.dim()), *x.shape)
+    return Gaussian(mean, variance, inner.expand(-1, *shape))
+
+
 def constant(value: Any, like: Gaussian) -> Gaussian:
     """A number or tensor as random variables of zero variance; random variables stay, but get zero factors
     where ``like`` has factors and they have none."""

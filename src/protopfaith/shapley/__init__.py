@@ -13,6 +13,7 @@ from protopfaith.shapley.baselines import BASELINES, make_baseline
 from protopfaith.shapley.estimation import DEFAULT_METHOD, ESTIMATORS, estimate, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.players import Players
+from protopfaith.shapley.registration import Traits
 
 from protopfaith.shapley import estimators as _estimators  # noqa: F401  isort: skip (registers them)
 
@@ -23,6 +24,7 @@ __all__ = [
     "Attribution",
     "Game",
     "Players",
+    "Traits",
     "estimate",
     "finish",
     "make_baseline",

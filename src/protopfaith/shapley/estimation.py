@@ -10,10 +10,11 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.registry import Registry, did_you_mean
+from protopfaith.registry import did_you_mean
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.registration import Estimators
 
 DEFAULT_METHOD = "adaptive_owen"
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
@@ -44,7 +45,7 @@ class Estimator(Protocol):
     ) -> Attribution: ...
 
 
-ESTIMATORS: Registry[Callable[..., Attribution]] = Registry("estimator")
+ESTIMATORS = Estimators("estimator")
 
 
 def estimate(  # noqa: PLR0917  (method, budget and precision read well without names)

@@ -14,9 +14,6 @@ from protopfaith.moments.presence import PlayerImage
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import fitting, unless_out_of_memory
 
-MOMENTS = ("dasp", "moment_path")
-"""Estimators made of moment passes: they sample nothing, and variances do not survive half precision."""
-
 
 def player_image(game: Game) -> PlayerImage:
     """The game's image with its players as on/off variables; ``drawn`` gives it its draws."""

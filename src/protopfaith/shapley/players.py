@@ -113,6 +113,20 @@ class Players:
         return values[..., self.labels.to(values.device)]
 
     @cached_property
+    def flat(self) -> Players:
+        """Players that take all channels along, for maps (H, W): the regions whose pixels belong to the same
+        players in every channel; itself where channels are not apart.
+
+        >>> players = Players.windows((4, 4), 2, channels=3)
+        >>> len(players), len(players.flat)
+        (12, 4)
+        """
+        if self.labels.dim() == 2:
+            return self
+        _, labels = self.labels.flatten(1).unique(dim=1, return_inverse=True)
+        return Players(labels.reshape(self.image_size), self.kind)
+
+    @cached_property
     def sizes(self) -> Tensor:
         """How many pixels each player has, ``(n,)``."""
         return torch.bincount(self.labels.reshape(-1), minlength=self.n)

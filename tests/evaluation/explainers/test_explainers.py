@@ -14,8 +14,9 @@ from protopfaith.evaluation.agreement import agreement
 from protopfaith.evaluation.aopc import aopc, region_sums, removal_curves, removal_ranks
 from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density
 from protopfaith.evaluation.explainers import gradients as gradient_explainers
+from protopfaith.evaluation.explainers.games import from_attribution
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Players
+from protopfaith.shapley import Game, Players, estimate
 
 EVERY = sorted(EXPLAINERS)
 DRAWN = ("ours", "owen", "reversed", "random")  # where a draw may depend on all outputs
@@ -148,3 +149,16 @@ def test_the_explainer_of_the_docs_works(model, image, options, players) -> None
     without[:, :6, :6] = 0
     rise = (model.distances(without[None]) - model.distances(image[None]))[0, [0, 2]]
     assert torch.allclose(maps[:, 0], rise.double(), atol=1e-5)
+
+
+def test_a_map_of_players_with_channels_apart_has_all_channels_in_it() -> None:
+    players = Players.windows((6, 6), 2, channels=3)
+    values = torch.rand(2, len(players), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    maps = density(values, players)
+    assert maps.shape == (2, 6, 6)
+    assert torch.allclose(region_sums(maps, players.flat), values.reshape(2, 3, 9).sum(1))
+    game = Game(lambda x: x.flatten(1).sum(1), torch.rand(3, 6, 6), Players.windows((6, 6), 3, channels=3))
+    found = from_attribution(estimate(game, "exact"))
+    assert found.regions is not None
+    assert torch.allclose(-found.values(found.regions).sum(), game.total.sum())
+    assert removal_ranks(found.maps[0], found.regions).shape == (6, 6)

@@ -54,8 +54,8 @@ def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation
     labels = data["labels"][data["maps"][0]["labels"]]
     runs = labels["runs"]
     pixels = [player for player, length in zip(runs[::2], runs[1::2], strict=True) for _ in range(length)]
-    assert pixels == mine.labels.flatten().tolist()
-    assert (labels["height"], labels["width"]) == tuple(mine.labels.shape)
+    assert pixels == mine.players.labels.flatten().tolist()
+    assert (labels["height"], labels["width"]) == tuple(mine.players.labels.shape)
 
 
 def test_no_placeholder_is_left(explanation: Explanation) -> None:

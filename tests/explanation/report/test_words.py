@@ -1,6 +1,17 @@
-import pytest
+from __future__ import annotations
 
+import html
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from protopfaith.explanation import Explainer, Explanation, explain
+from protopfaith.explanation.notebook import ShownAttribution
+from protopfaith.explanation.report import render_report
 from protopfaith.explanation.report.words import percent
+from protopfaith.shapley import ESTIMATORS, Game, Players, estimate
 
 
 @pytest.mark.parametrize(
@@ -21,3 +32,58 @@ from protopfaith.explanation.report.words import percent
 )
 def test_shares_are_rounded_without_claiming_all_or_nothing(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def _said(explanation: Explanation) -> str:
+    """The text of the page, without its markup."""
+    page = re.sub(r"<(script|style).*?</\1>", "", render_report(explanation), flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "", page))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"), [("dasp", {"sizes": 2}), ("moment_path", {"nodes": 2, "factors": 2})]
+)
+def test_of_moment_propagation_nothing_is_said_that_is_not_so(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path, estimator: str, options: dict
+) -> None:
+    found = explain(explainer, pixels, players=24, estimator=estimator, options=options)
+    mine = found.class_map
+    off = abs(float(mine.values.sum()) - mine.total) / abs(mine.total)
+    assert off > 0.01  # so few sizes or nodes leave much out
+    said = _said(found)
+    assert f"off by {percent(off)} here" in said
+    assert f"add up to {float(mine.values.sum()):+.4g}" in said
+    assert "as they should" not in said
+    assert "Before what was missing" not in said
+    assert f"in {found.evaluations:,} passes; the network itself was not sampled" in said
+    found.figure(path=tmp_path / "figure.svg")
+    for text in ((tmp_path / "figure.svg").read_text(), found._repr_html_()):
+        assert f"{found.evaluations:,} passes ({estimator}), relative error unknown" in text
+
+
+def test_where_everything_is_shared_out_the_sums_are_said_to_have_been_off(explanation: Explanation) -> None:
+    said = _said(explanation)
+    assert "The values add up, as they should" in said
+    assert "Before what was missing was shared out, the sums were off by" in said
+
+
+def test_exact_values_add_up_by_themselves(explainer: Explainer, pixels: torch.Tensor) -> None:
+    said = _said(explain(explainer, pixels, players=24, estimator="exact"))
+    assert "The values add up, as they should" in said
+    assert "shared out" not in said
+
+
+@pytest.mark.parametrize(("method", "error"), [("moment_path", "unknown"), ("exact", "0%")])
+def test_an_attribution_shows_its_error_only_where_it_is_known(method: str, error: str) -> None:
+    image = torch.rand(1, 4, 4)
+    game = Game(
+        lambda x: torch.conv2d(x, torch.ones(1, 1, 4, 4)).relu()[:, :, 0, 0],
+        image,
+        Players.windows((4, 4), 2),
+    )
+    assert f"relative error {error}." in ShownAttribution(estimate(game, method))._repr_html_()
+
+
+def test_every_estimator_says_how_it_works() -> None:
+    plain = ESTIMATORS.traits("not registered here").description
+    assert all(ESTIMATORS.traits(name).description != plain for name in ESTIMATORS)

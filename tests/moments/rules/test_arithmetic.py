@@ -75,6 +75,14 @@ def test_a_variable_minus_itself_is_zero():
     assert torch.equal((x - x).variance, torch.zeros(5))
 
 
+def test_arguments_go_by_the_names_that_torch_gives_them():
+    x = random_gaussian(3)
+    for function in (torch.add, torch.sub, torch.mul, torch.div, torch.rsub, torch.maximum):
+        named, plain = function(input=x, other=torch.full((3,), 2.0)), function(x, torch.full((3,), 2.0))
+        assert torch.equal(named.mean, plain.mean)
+        assert torch.equal(named.variance, plain.variance)
+
+
 @pytest.mark.parametrize("function", [lambda x: 1 / x, lambda x: x**3, lambda x: 2**x, lambda x: x / x])
 def test_what_has_no_rule_says_so(function):
     with pytest.raises(ProtoPFaithError, match="no moment rule"):

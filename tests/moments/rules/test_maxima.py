@@ -86,6 +86,48 @@ def test_common_factors_correlate_the_two():
     assert bool(((products.mean(0) - result.factors).abs() <= error).all())
 
 
+def _with_factors(*shape, seed=0, count=2):
+    generator = torch.Generator().manual_seed(seed)
+    mean, own = torch.randn(shape, generator=generator), torch.rand(shape, generator=generator)
+    factors = torch.randn(count, *shape, generator=generator)
+    return Gaussian(mean, own + factors.square().sum(0), factors)
+
+
+def test_a_bound_keeps_common_factors():
+    """max(x, 0) is relu, and min(x, 0) is x - relu: whatever says so, also with common factors."""
+    x = _with_factors(2, 3, 4)
+    up, down = torch.relu(x), -torch.relu(-x)
+    forms = [
+        x.clamp(min=0),
+        torch.maximum(x, torch.zeros(4)),
+        torch.fmax(torch.zeros(3, 1), x),
+    ]
+    for result, expected in [*((form, up) for form in forms), (x.clamp(max=0), down)]:
+        assert torch.allclose(result.mean, expected.mean, atol=1e-6)
+        assert torch.allclose(result.variance, expected.variance, atol=1e-5)
+        assert torch.allclose(result.factors, expected.factors, atol=1e-5)
+
+
+def test_common_factors_broadcast_like_their_variables():
+    x, few, plain = _with_factors(2, 3, 4), _with_factors(4, seed=1), random_gaussian(3, 1)
+    for other in (few, plain):
+        wide = Gaussian(
+            other.moments[0].expand(2, 3, 4).clone(),
+            other.variance.expand(2, 3, 4).clone(),
+            torch.zeros(2, 2, 3, 4)
+            if other.factors is None
+            else few.factors[:, None, None].expand(2, 2, 3, 4),
+        )
+        for function in (torch.maximum, torch.minimum, torch.add, torch.sub, torch.mul):
+            for result, expected in (
+                (function(x, other), function(x, wide)),
+                (function(other, x), function(wide, x)),
+            ):
+                assert torch.allclose(result.mean, expected.mean)
+                assert torch.allclose(result.variance, expected.variance)
+                assert torch.allclose(result.factors, expected.factors)
+
+
 def _tree(values):
     """Halves against halves, one pair at a time."""
     while len(values) > 1:

@@ -173,3 +173,27 @@ def test_a_function_that_leaves_torch_is_explained():
     one.function = lambda x: torch.zeros(len(x), 1)
     with pytest.raises(ProtoPFaithError, match="random variables"):
         estimate(one, "dasp")
+
+
+@pytest.mark.parametrize(("asked", "used"), [(2, 2), (3, 3), (8, 8), (50, 9)])
+@pytest.mark.parametrize("method", ["dasp", "moment_path"])
+def test_as_many_common_factors_as_asked_for_are_used(method, asked, used):
+    """No more than players; the options say how many."""
+    seen = []
+
+    def function(x):
+        y = nn.functional.conv2d(x, torch.ones(1, 2, 3, 3))
+        if isinstance(y, Gaussian):
+            seen.append(len(y.factors))
+        return y.relu().sum((1, 2, 3))[:, None]
+
+    image = torch.randn(2, 9, 9, generator=torch.Generator().manual_seed(0))
+    game = Game(function, image, PLAYERS["windows"])
+    result = estimate(game, method, factors=asked)
+    assert set(seen) == {used}
+    assert result.options["factors"] == used
+
+
+def test_fewer_than_no_factors_are_one_sentence():
+    with pytest.raises(ProtoPFaithError, match="-1 of them; give at least one"):
+        estimate(game(PLAYERS["windows"]), "dasp", factors=-1)

@@ -115,5 +115,7 @@ def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callabl
 
 
 def density(values: Tensor, players: Players) -> Tensor:
-    """Players' values (..., n) spread evenly over their pixels, (..., H, W)."""
-    return players.to_map(values / players.sizes.to(values.device))
+    """Players' values (..., n) spread evenly over their pixels, (..., H, W): a pixel gets what its channels
+    get together, so that a map's sum is that of the values."""
+    spread = players.to_map(values / players.sizes.to(values.device))
+    return spread if players.labels.dim() == 2 else spread.sum(-3)

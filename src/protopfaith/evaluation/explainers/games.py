@@ -16,8 +16,7 @@ from protopfaith.evaluation.explainers.common import (
     density,
     selected_distances,
 )
-from protopfaith.shapley import Attribution, Game, estimate
-from protopfaith.shapley.moment_passes import MOMENTS
+from protopfaith.shapley import ESTIMATORS, Attribution, Game, estimate
 
 
 def game_of(
@@ -39,15 +38,14 @@ def game_of(
 def from_attribution(attribution: Attribution) -> Explained:
     """An attribution of distances as maps of similarity."""
     players = attribution.players
-    return Explained(-density(attribution.values, players), True, players, attribution.without_state())
+    return Explained(-density(attribution.values, players), True, players.flat, attribution.without_state())
 
 
 def _played(
     method: str, model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, **more: Any
 ) -> Explained:
-    if method in MOMENTS:  # variances do not survive half precision
+    if ESTIMATORS.traits(method).full_precision:
         options = replace(options, autocast=None)
-        more["batch_size"] = options.moment_batch
     game = game_of(model, image, prototypes, options)
     found = estimate(game, method, budget=options.budget, seed=options.seed, **more)
     if bool(found.values.isnan().any()):
@@ -70,13 +68,15 @@ def owen(model: Explainable, image: Tensor, prototypes: Sequence[int], options: 
 @EXPLAINERS.register("dasp")
 def dasp(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
     """The paper's explainer: moment propagation, two passes per player and coalition size."""
-    return _played("dasp", model, image, prototypes, options, sizes=options.sizes)
+    plan = {"sizes": options.sizes, "batch_size": options.moment_batch}
+    return _played("dasp", model, image, prototypes, options, **plan)
 
 
 @EXPLAINERS.register("moment_path")
 def moment_path(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
     """Moment propagation, one backward pass per density."""
-    return _played("moment_path", model, image, prototypes, options, nodes=options.nodes)
+    plan = {"nodes": options.nodes, "batch_size": options.moment_batch}
+    return _played("moment_path", model, image, prototypes, options, **plan)
 
 
 @EXPLAINERS.register("reversed")

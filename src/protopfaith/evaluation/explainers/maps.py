@@ -45,4 +45,4 @@ def random(model: Explainable, image: Tensor, prototypes: Sequence[int], options
     """A random number for every player: what an explainer must beat."""
     generator = torch.Generator().manual_seed(options.seed + 1_000 * prototypes[0])
     values = torch.randn(len(prototypes), len(options.players), generator=generator, dtype=torch.float64)
-    return Explained(density(values, options.players), False, options.players)
+    return Explained(density(values, options.players), False, options.players.flat)

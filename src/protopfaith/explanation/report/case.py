@@ -12,6 +12,7 @@ from protopfaith.explanation.report.page import fill, render_page
 from protopfaith.explanation.report.pictures import Pictures
 from protopfaith.explanation.report.words import faithful, lead, percent
 from protopfaith.explanation.result import Explanation, PrototypeEvidence
+from protopfaith.explanation.trust import cost
 from protopfaith.files import atomic
 
 SIMILAR = ("in similarity", "It makes the image more like the prototype.", "It makes the image less like it.")
@@ -226,7 +227,7 @@ def _settings(explanation: Explanation) -> str:
         f"{explanation.pixels.shape[2]} x {explanation.pixels.shape[1]}",
         "players": explanation.settings["players"],
         "baseline": explanation.baseline,
-        "estimator": f"{explanation.method}, {explanation.evaluations:,} evaluations, seed "
+        "estimator": f"{explanation.method}, {cost(explanation)}, seed "
         f"{explanation.settings['seed']}, in {explanation.settings.get('autocast') or 'full precision'}",
         "network": f"{explanation.network['encoder'] or 'own encoder'}, "
         f"{explanation.network['prototypes']} prototypes, "

@@ -37,8 +37,9 @@ class Pictures:
         self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, words: tuple[str, str, str]
     ) -> str:
         """Our map over an image. ``words``: the unit, and what a positive and a negative value mean."""
+        regions = regions.flat  # one value for hovering over a pixel
         number = self._add(regions, words)
-        labels = regions.labels.numpy()
+        labels = regions.players.labels.numpy()
         heat = data_uri(png(overlay(regions.map().numpy(), scale)))
         layers = f'<img class="layer ours" alt="" src="{heat}">'
         if bool(regions.undecided.any()):
@@ -76,7 +77,7 @@ class Pictures:
         errors = [None if math.isnan(e) else _short(e) for e in regions.standard_errors.tolist()]
         self.maps.append(
             {
-                "labels": self._label_image(regions.labels),
+                "labels": self._label_image(regions.players.labels),
                 "values": [_short(v) for v in regions.evidence.tolist()],
                 "errors": errors,
                 "unit": unit,

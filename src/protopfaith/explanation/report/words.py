@@ -8,17 +8,14 @@ from html import escape
 from protopfaith.explanation.percent import percent
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.result import Explanation
-from protopfaith.shapley.moment_passes import MOMENTS
+from protopfaith.explanation.trust import cost
+from protopfaith.shapley import ESTIMATORS
 
 BASELINES = {
     "zero": "a plain color, the one that normalization makes zero",
     "blur": "a blurred copy of the image",
 }
-METHODS = {
-    "exact": "computed exactly, from every combination of regions",
-    "dasp": "approximated by propagating means and variances through the network (DASP)",
-    "moment_path": "approximated by propagating means and variances through the network",
-}
+ADDS_UP = 1e-4  # of the sizes involved: the digits that are shown of a sum
 LIMITS = (
     "A map says what the network uses, not whether that is right, nor what causes what in the world.",
     "Values depend on the regions and on what stands in for an absent one: partly hidden images are images "
@@ -91,21 +88,22 @@ def stand_in(baseline: str) -> str:
 
 
 def _how(explanation: Explanation) -> str:
-    how = METHODS.get(explanation.method, "estimated by hiding random sets of regions")
-    return (
-        f"They were {how} (estimator {escape(explanation.method)}), from {explanation.evaluations:,} "
-        "evaluations of the "
-        f"network itself in {explanation.seconds:.1f} s."
-        if explanation.method not in MOMENTS
-        else f"They were {how}, in {explanation.evaluations:,} passes; the network itself was not sampled."
-    )
+    traits = ESTIMATORS.traits(explanation.method)
+    how = f"They were {escape(traits.description)} (estimator {escape(explanation.method)})"
+    if not traits.evaluates:
+        return f"{how}, in {cost(explanation)}; the network itself was not sampled."
+    return f"{how}, from {cost(explanation)} of the network itself in {explanation.seconds:.1f} s."
 
 
 def _precision(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
-        return (
+        text = (
             "This estimator gives no standard errors: how far its values are from the true ones is not known."
         )
+        if explanation.precision_asked is not None and not explanation.reached:
+            asked = percent(explanation.precision_asked)
+            text += f' <span class="warning">The precision asked for, {asked}, was not reached.</span>'
+        return text
     if explanation.precision == 0:
         return "The values are exact: they have no sampling error."
     text = (
@@ -125,18 +123,45 @@ def _precision(explanation: Explanation) -> str:
 
 
 def _completeness(explanation: Explanation) -> str:
-    every = [one.test for one in explanation.evidence]
-    every += [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
-    worst = max((relative_gap(one) for one in every), default=0.0)
+    """Whether the values add up, and how far they did before anything was shared out: by the numbers
+    themselves, whatever the estimator."""
     mine = explanation.class_map
-    return (
-        f"The values add up, as they should: those of the class map to {float(mine.values.sum()):+.4g}, "
-        "and showing the "
-        f"whole image instead of the baseline changes the score by {mine.total:+.4g}. Before what was "
-        "missing was shared "
-        f"out, the sums were off by {percent(relative_gap(mine))} here and by {percent(worst)} in the "
-        "worst prototype's map."
+    every = [mine, *(one.test for one in explanation.evidence)]
+    every += [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
+    left = [_over(one.total, float(one.values.sum()) - one.total) for one in every]
+    found = [relative_gap(one) for one in every]
+    total = f"{float(mine.values.sum()):+.4g}"
+    if not all(_adds_up(one) for one in every):
+        return (
+            "The values should add up to what showing the whole image instead of the baseline changes, but "
+            f"these do not: those of the class map add up to {total}, and the score changes by "
+            f"{mine.total:+.4g}. They are off by {percent(left[0])} here and by "
+            f"{percent(max(left[1:], default=0.0))} in the worst prototype's map; nothing was shared out."
+        )
+    text = (
+        f"The values add up, as they should: those of the class map to {total}, and showing the whole image "
+        f"instead of the baseline changes the score by {mine.total:+.4g}."
     )
+    if max(found) > ADDS_UP:
+        text += (
+            f" Before what was missing was shared out, the sums were off by {percent(found[0])} here and by "
+            f"{percent(max(found[1:], default=0.0))} in the worst prototype's map."
+        )
+    return text
+
+
+def _adds_up(regions: RegionValues) -> bool:
+    size = max(abs(regions.total), float(regions.values.abs().sum()))
+    return abs(float(regions.values.sum()) - regions.total) <= ADDS_UP * size
+
+
+def relative_gap(regions: RegionValues) -> float:
+    """By how much the sum was off, before anything was shared out."""
+    return _over(regions.total, regions.gap)
+
+
+def _over(total: float, gap: float) -> float:
+    return abs(gap) / abs(total) if total else (0.0 if gap == 0 else math.inf)
 
 
 def _rounding(explanation: Explanation) -> str:
@@ -150,12 +175,8 @@ def _rounding(explanation: Explanation) -> str:
     )
 
 
-def relative_gap(regions: RegionValues) -> float:
-    return abs(regions.gap) / abs(regions.total) if regions.total else (0.0 if regions.gap == 0 else math.inf)
-
-
 def _undecided(explanation: Explanation) -> str:
-    mine = explanation.class_map
+    mine = explanation.class_map.flat
     count = int(mine.undecided.sum())
     if not mine.errors_known or not count:
         return ""

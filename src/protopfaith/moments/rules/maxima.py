@@ -12,7 +12,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import formulas
 from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.elementwise import closed_form
-from protopfaith.moments.gaussian import Gaussian, constant
+from protopfaith.moments.gaussian import Gaussian, aligned
 from protopfaith.moments.normal import cdf, root, signed_deviations, tails
 
 LOWEST = torch.finfo(torch.float32).min / 4
@@ -24,15 +24,14 @@ NaN."""
 def maximum(function: Callable, input: Any, other: Any) -> Gaussian:
     """t = m1 - m2, s^2 = v1 + v2 - 2 c, a = t/s: mean = m1 P + m2 Q + s phi;
     variance = v1 P + v2 Q + t^2 P Q + t s phi (Q - P) - s^2 phi^2, where c is what common factors share."""
-    like = input if isinstance(input, Gaussian) else other
-    return larger(constant(input, like), constant(other, like))
+    return larger(*aligned(input, other))
 
 
 @rule("minimum", "fmin")
 def minimum(function: Callable, input: Any, other: Any) -> Gaussian:
     """Minus the maximum of the negatives."""
-    like = input if isinstance(input, Gaussian) else other
-    return -larger(-constant(input, like), -constant(other, like))
+    input, other = aligned(input, other)
+    return -larger(-input, -other)
 
 
 @rule("amax")
@@ -110,12 +109,10 @@ def tree(x: Gaussian) -> Gaussian:
 
 
 def larger(a: Gaussian, b: Gaussian) -> Gaussian:
-    """The larger of two, variable by variable."""
+    """The larger of two of one shape, variable by variable."""
     if a.factors is not None and b.factors is not None:
         return _larger_together(a, b)
-    (m1, v1), (m2, v2) = a.moments, b.moments
-    m1, v1, m2, v2 = torch.broadcast_tensors(m1, v1, m2, v2)
-    return Gaussian(*closed_form(formulas.maximum, formulas.maximum_slopes, m1, v1, m2, v2))
+    return Gaussian(*closed_form(formulas.maximum, formulas.maximum_slopes, *a.moments, *b.moments))
 
 
 def _larger_together(a: Gaussian, b: Gaussian) -> Gaussian:

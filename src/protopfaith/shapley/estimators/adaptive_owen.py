@@ -24,7 +24,7 @@ PILOT = 1024  # samples, at most, of uniform sizes before the first allocation
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
 
-@ESTIMATORS.register("adaptive_owen")
+@ESTIMATORS.register("adaptive_owen", description="estimated by hiding random sets of regions")
 def adaptive_owen(
     game: Game,
     *,

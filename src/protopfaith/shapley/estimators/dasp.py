@@ -25,7 +25,12 @@ WORTH_FUSING = 2500  # moment passes, since compiling the rules takes some secon
 SAVE_EVERY = 60.0  # seconds
 
 
-@ESTIMATORS.register("dasp")
+@ESTIMATORS.register(
+    "dasp",
+    description="approximated by propagating means and variances through the network",
+    evaluates=False,
+    full_precision=True,
+)
 def dasp(
     game: Game,
     *,
@@ -66,7 +71,7 @@ def dasp(
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
     last = work.size if stop_after is None else min(work.size, work.done + stop_after * len(work.plan))
     differences = _Differences(game, work.plan, first_layer, factors, seed)
-    options = {"sizes": sizes, "first_layer": first_layer, "factors": factors}
+    options = {"sizes": sizes, "first_layer": first_layer, "factors": differences.factors}
     if fuse is None:
         passes = 2 * (last - work.done)
         fuse = game.device.type == "cuda" and passes > WORTH_FUSING and find_spec("triton") is not None
@@ -107,6 +112,7 @@ class _Differences:
         self.directions = None
         if factors:
             self.directions = sketch(game.players.labels, factors, seed).to(game.image)
+        self.factors = 0 if self.directions is None else len(self.directions)
 
     def __call__(self, pairs: Tensor) -> Tensor:
         player, size = pairs // len(self.plan), self.plan[pairs % len(self.plan)]

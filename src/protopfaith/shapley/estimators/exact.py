@@ -16,7 +16,7 @@ MOST_PLAYERS = 20
 BLOCK = 1 << 14
 
 
-@ESTIMATORS.register("exact")
+@ESTIMATORS.register("exact", description="computed exactly, from every combination of regions")
 def exact(
     game: Game,
     *,

@@ -19,7 +19,7 @@ GROUPS = 16  # of samples, for the jackknife
 MOST_PLAYERS = 2048  # the normal equations are GROUPS x n x n
 
 
-@ESTIMATORS.register("kernel")
+@ESTIMATORS.register("kernel", description="estimated by hiding random sets of regions")
 def kernel(
     game: Game,
     *,

@@ -27,7 +27,13 @@ FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made o
 BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
-@ESTIMATORS.register("moment_path")
+@ESTIMATORS.register(
+    "moment_path",
+    description="approximated by propagating means and variances through the network",
+    evaluates=False,
+    per_output=True,
+    full_precision=True,
+)
 def moment_path(
     game: Game,
     *,
@@ -79,7 +85,7 @@ def moment_path(
         torch.full_like(values, torch.nan),
         evaluations=path.passes,
         seed=seed,
-        options={"nodes": sum(part.nodes for part in parts), "factors": factors},
+        options={"nodes": sum(part.nodes for part in parts), "factors": path.factors},
     )
     return replace(
         result,
@@ -123,6 +129,7 @@ class _Path:
     ):
         self.game, self.image, self.passes = game, player_image(game), 0
         self.directions = sketch(game.players.labels, factors, seed).to(game.image) if factors else None
+        self.factors = 0 if self.directions is None else len(self.directions)
         self.progress = progress
         # Derivatives hold a whole network's activations: far fewer fit than of the values alone.
         self._values = self._derived = None if batch_size is None else Batches(batch_size)

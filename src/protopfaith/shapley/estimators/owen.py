@@ -17,7 +17,7 @@ from protopfaith.shapley.game import Game
 from protopfaith.shapley.sampling import Estimate, blocks, restore, run
 
 
-@ESTIMATORS.register("owen")
+@ESTIMATORS.register("owen", description="estimated by hiding random sets of regions")
 def owen(
     game: Game,
     *,

@@ -13,7 +13,7 @@ from protopfaith.shapley.game import Game
 from protopfaith.shapley.sampling import Estimate, restore, run
 
 
-@ESTIMATORS.register("permutation")
+@ESTIMATORS.register("permutation", description="estimated by hiding random sets of regions")
 def permutation(
     game: Game,
     *,

@@ -1,0 +1,59 @@
+"""Estimators by name, with what the others must know of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from protopfaith.registry import Registry
+from protopfaith.shapley.attribution import Attribution
+
+EstimatorFunction = Callable[..., Attribution]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What an estimator says about itself where it is registered. All have defaults that are safe: an
+    estimator that says nothing is asked once, for everything, and believed no more than its numbers say."""
+
+    description: str = "estimated"
+    """How values come about, for people: "They were ..."."""
+    evaluates: bool = True
+    """It evaluates the game on coalitions. Otherwise its evaluations are passes of its own kind, on random
+    variables for example, of which only it can report progress."""
+    per_output: bool = False
+    """The cost grows with the outputs, so that it is asked for few of them."""
+    full_precision: bool = False
+    """It needs the function in full precision: variances and small differences do not survive autocast."""
+
+
+class Estimators(Registry[EstimatorFunction]):
+    """A registry whose entries have :class:`Traits`.
+
+    >>> KNOWN = Estimators("estimator")
+    >>> @KNOWN.register("guess", description="guessed", per_output=True)
+    ... def guess(game, **plan): ...
+    >>> KNOWN.traits("guess").per_output, KNOWN.traits("guess").evaluates
+    (True, True)
+    """
+
+    def __init__(self, kind: str):
+        super().__init__(kind)
+        self._traits: dict[str, Traits] = {}
+
+    def register(self, name: str, **traits: Any) -> Callable[[EstimatorFunction], EstimatorFunction]:
+        """Registers a function under ``name``; the keywords are those of :class:`Traits`."""
+        declared, add = Traits(**traits), super().register(name)
+
+        def add_both(function: EstimatorFunction) -> EstimatorFunction:
+            add(function)
+            self._traits[name] = declared
+            return function
+
+        return add_both
+
+    def traits(self, name: str) -> Traits:
+        """What the estimator says about itself; nothing but the defaults where the name is not known, as in a
+        result of an estimator that is registered elsewhere."""
+        return self._traits.get(name, Traits()) if name in self else Traits()
