@@ -1,11 +1,13 @@
 # The two commands of the README. Each installs what it needs into .venv and nothing outside this folder.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALLED := .venv/.installed
+# What is installed: the package as users have it, and beside it what its developers need.
+PACKAGE := .venv/.package
+DEV := .venv/.dev
 
 .PHONY: demo test lint types install clean
 
-demo: install
+demo: $(PACKAGE)
 	$(BIN)/protopfaith demo
 
 test: lint types
@@ -19,12 +21,16 @@ lint: install
 types: install
 	$(BIN)/mypy
 
-install: $(INSTALLED)
+install: $(DEV)
 
 # uv resolves and downloads in seconds what pip needs minutes for; pip fetches uv itself.
-$(INSTALLED): pyproject.toml
+$(PACKAGE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable .
+	touch $@
+
+$(DEV): $(PACKAGE)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'
 	touch $@
 

@@ -39,8 +39,8 @@ from agreement_plan import REFERENCES, Step, fill_in, is_exact, plan, work_table
 from agreement_subjects import Subject, open_subjects
 from agreement_table import Measured, Reference, Row, Rows, compare, mean, plot, read_rows, reliability, table
 from opening import add_network_options, device_name, make_console, plain_rate, synchronize
+from protopfaith.correlation import pearson
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.agreement import pearson
 from protopfaith.shapley import Attribution, Game, estimate
 from protopfaith.shapley.estimators.moment_path import NODES
 from rivals import rivals

@@ -35,7 +35,7 @@ from protopfaith.data import ImageData
 from protopfaith.devices import choose_autocast
 from protopfaith.evaluation import ExplainerResult, Faithfulness, default_explainers, faithfulness
 from protopfaith.evaluation.aopc import paper_aopc
-from protopfaith.evaluation.faithfulness import default_window
+from protopfaith.evaluation.plan import default_window
 from protopfaith.evaluation.prediction import classify_set
 from protopfaith.files import atomic
 from protopfaith.training import Run
@@ -100,9 +100,9 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
             limits={name: limit for name, limit in limits.items() if limit},
             seed=options.seed,
             steps=options.steps,
-            window=options.window,
+            players=options.players,
             budget=options.budget,
-            truth_budget=options.truth,
+            truth_budget=options.truth_budget,
             sizes=options.sizes,
             checked=options.checked,
             device=options.device,
@@ -240,10 +240,10 @@ def figures(run: LoadedRun, options: argparse.Namespace) -> str:
 
 def fine(run: LoadedRun, options: argparse.Namespace) -> str:
     plan = FinePlan(
-        window=options.fine_window,
+        window=options.fine_players,
         sizes=options.fine_sizes,
         steps=options.steps,
-        coarse=options.window or default_window(run.data().train.image(0)),
+        coarse=options.players or default_window(run.preprocessing().size),
         seed=options.seed,
         seconds=options.limit_seconds,
         memory=_memory(options),
@@ -304,9 +304,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--truth-prototypes", type=int, default=20, help="the same for the true Shapley values")
     add("--explainers", help="names with commas between; all by default")
     add("--budget", type=int, default=4096, help="evaluations an image, for explainers that sample")
-    add("--truth", type=int, default=32_768, help="evaluations an image for the true values; 0: none")
+    add("--truth-budget", type=int, default=32_768, help="evaluations an image for the true values; 0: none")
     add("--steps", type=int, default=100, help="T")
-    add("--window", type=int, help="side of the players' windows; 16, or an eighth of small images")
+    add("--players", type=int, help="side of the players' windows; 16, or an eighth of small images")
     add("--sizes", type=int, default=8, help="coalition sizes of DASP")
     add("--checked", type=int, default=2, help="images for axioms and sanity checks")
     add("--autocast", default="auto", help="auto (bfloat16 on a GPU that has it), off, bfloat16, float16")
@@ -315,7 +315,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--no-tables", dest="tables", action="store_false", help="only what else is asked for")
     add("--figures", type=int, default=0, metavar="N", help="draw the paper's figure for N test images")
     add("--fine", action="store_true", help="DASP in the paper's own setting, on one image")
-    add("--fine-window", type=int, default=2)
+    add("--fine-players", type=int, default=2)
     add("--fine-sizes", type=int, default=32)
     add("--limit-seconds", type=float, default=0, help="for --fine: stop then; 0: go to the end")
     add("--seed", type=int, default=0)

@@ -62,7 +62,8 @@ def _captum() -> Iterator[Rival]:
         rows = []
         for output in range(game.n_outputs):
             method = GradientShap(_single(game, output))
-            pixels = method.attribute(game.image[None], game.baseline[None], n_samples=budget, stdevs=0.1)
+            # No noise, as in evaluation/explainers/gradients.py: shares of this image's output alone.
+            pixels = method.attribute(game.image[None], game.baseline[None], n_samples=budget, stdevs=0.0)
             rows.append(_per_player(game, pixels[0].detach()))
         return torch.stack(rows)
 

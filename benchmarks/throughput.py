@@ -26,7 +26,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from opening import plain_passes, plain_rate, timed
-from protopfaith.evaluation.agreement import pearson
+from protopfaith.correlation import pearson
 from protopfaith.shapley import DEFAULT_METHOD, Game, Players, estimate
 from small import convolutional
 

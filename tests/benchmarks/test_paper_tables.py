@@ -13,8 +13,8 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 QUICK = [
     *("--prototypes", "3", "--dasp-prototypes", "2", "--truth-prototypes", "2", "--checked", "1"),
-    *("--explainers", "ours,protopnet,dasp,random", "--budget", "128", "--truth", "256", "--sizes", "2"),
-    *("--steps", "10", "--window", "8"),
+    *("--explainers", "ours,protopnet,dasp,random", "--budget", "128", "--truth-budget", "256"),
+    *("--sizes", "2", "--steps", "10", "--players", "8"),
 ]
 
 
@@ -83,8 +83,8 @@ def test_figures_are_small_enough(out) -> None:
 
 
 def test_fine_dasp_stops_says_how_far_it_got_and_goes_on(small_run, out, paper_tables, capsys) -> None:
-    fine = [str(small_run.folder), "--out", str(out), "--no-tables", "--fine", "--fine-window", "4"]
-    fine += ["--fine-sizes", "3", "--moment-batch", "4", "--steps", "10", "--window", "8"]
+    fine = [str(small_run.folder), "--out", str(out), "--no-tables", "--fine", "--fine-players", "4"]
+    fine += ["--fine-sizes", "3", "--moment-batch", "4", "--steps", "10", "--players", "8"]
     paper_tables.main([*fine, "--limit-seconds", "1e-9"])
     text = capsys.readouterr().out
     done = int(re.search(r"(\d+) of 64 players were done", text).group(1))

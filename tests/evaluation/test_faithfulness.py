@@ -19,7 +19,7 @@ from protopfaith.evaluation.aopc import aopc, paper_aopc
 SMALL = {
     "prototypes": 2,
     "steps": 10,
-    "window": 8,
+    "players": 8,
     "budget": 256,
     "truth_budget": 512,
     "sizes": 2,
@@ -132,10 +132,55 @@ def test_an_explainer_that_cannot_run_is_left_out_and_said(run, tmp_path, monkey
     assert any("saliency was left out" in remark for remark in found.remarks())
 
 
-def test_unknown_explainers_are_told_before_any_work(run, tmp_path) -> None:
-    with pytest.raises(ProtoPFaithError, match="no explainer named 'grad_cam'"):
-        faithfulness(run, tmp_path / "none", explainers=["grad_cam"])
+WRONG = [
+    ({"explainers": ["grad_cam"]}, "no explainer named 'grad_cam'"),
+    ({"explainers": []}, "No explainer was named"),
+    ({"limits": {"dapp": 2}}, "no explainer named 'dapp'"),
+    ({"limits": {"dasp": 0}}, "limit of dasp is 0 prototypes; give at least one"),
+    ({"prototypes": 0}, "number of prototypes is 0; give at least 1"),
+    ({"prototypes": []}, "number of prototypes is 0; give at least 1"),
+    ({"steps": 4}, "number of steps is 4; give at least 5, since AOPC is also taken over the first 20%"),
+    ({"steps": 0}, "number of steps is 0"),
+    ({"sizes": 0}, "number of sizes is 0"),
+    ({"checked": 0}, "number of checked images is 0"),
+    ({"moment_batch": 0}, "moment_batch is 0"),
+    ({"memory": 0}, "memory bound is 0"),
+    ({"players": 0}, "Windows of 0x0 pixels"),
+    ({"players": 32}, "cover the whole image"),
+    ({"players": "superpixels:9"}, "give their side in pixels"),
+    ({"budget": 0}, "budget is 0"),
+    ({"budget": 20}, "budget of 20 evaluations is too small for 'adaptive_owen' with 16 players"),
+    ({"budget": 20, "explainers": ["random", "owen"]}, "budget of 20 evaluations is too small for 'owen'"),
+    ({"truth_budget": -1}, "truth_budget is -1"),
+    ({"truth_budget": 40}, "two halves of truth_budget=40: A budget of 20 evaluations is too small"),
+    ({"autocast": "int8"}, "autocast type 'int8'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "told"), WRONG, ids=[str(wrong) for wrong, _ in WRONG])
+def test_what_is_wrong_is_told_before_any_work(run, tmp_path, monkeypatch, wrong, told) -> None:
+    monkeypatch.delattr(type(run), "model")  # not even the network is needed to know
+    with pytest.raises(ProtoPFaithError, match=told) as problem:
+        faithfulness(run, tmp_path / "none", **{**SMALL, **wrong})
+    assert "\n" not in str(problem.value)
     assert not (tmp_path / "none").exists()
+
+
+def test_a_missing_quantus_is_told_before_any_work(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("protopfaith.evaluation.quantus_metrics.find_spec", lambda name: None)
+    with pytest.raises(ProtoPFaithError, match="Quantus is not installed"):
+        faithfulness(run, tmp_path / "none", **SMALL, quantus=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_fewest_steps_suffice(run, tmp_path) -> None:
+    fewest = {**SMALL, "truth_budget": 0, "explainers": ["random"], "steps": 5}
+    assert faithfulness(run, tmp_path, **fewest).frame()["aopc_20"].notna().all()
+
+
+def test_a_budget_too_small_does_not_matter_where_nobody_spends_it(run, tmp_path) -> None:
+    quick = {**SMALL, "truth_budget": 0, "explainers": ["random"], "budget": 2}
+    assert faithfulness(run, tmp_path, **quick).skipped == {}
 
 
 LIMITED = {**SMALL, "prototypes": 3, "explainers": ["ours", "dasp", "random"]}
@@ -220,14 +265,6 @@ def test_who_has_fewer_prototypes_is_never_the_best(limited) -> None:
     cells = metric_cells(limited, METRICS)[1]
     assert not any(best for _, best in cells["dasp (n=2)"])
     assert any(best for _, best in cells["ours"])
-
-
-def test_limits_are_checked_before_any_work(run, tmp_path) -> None:
-    with pytest.raises(ProtoPFaithError, match="no explainer named 'dapp'"):
-        faithfulness(run, tmp_path / "none", limits={"dapp": 2})
-    with pytest.raises(ProtoPFaithError, match="at least one"):
-        faithfulness(run, tmp_path / "none", limits={"dasp": 0})
-    assert not (tmp_path / "none").exists()
 
 
 def test_progress_can_be_told_to_a_function(run, tmp_path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from protopfaith.cli import main
 
-QUICK = ["--prototypes", "2", "--players", "8", "--steps", "10", "--budget", "256", "--truth", "0"]
+QUICK = ["--prototypes", "2", "--players", "8", "--steps", "10", "--budget", "256", "--truth-budget", "0"]
 
 
 def protopfaith(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -35,6 +35,8 @@ def test_limits_and_precision(run, tmp_path, monkeypatch, capsys) -> None:
         (["--limit", "dasp=few"], "such as dasp=20"),
         (["--limit", "dapp=2"], "dasp"),
         (["--autocast", "int8"], "use auto, off, bfloat16, float16"),
+        (["--steps", "2"], "give at least 5"),
+        (["--budget", "10"], "budget of 10 evaluations is too small"),
     ],
 )
 def test_misspelt_options_are_one_sentence(run, tmp_path, monkeypatch, capsys, case) -> None:

@@ -11,7 +11,15 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Explanation, RegionValues, class_row, explain
+from protopfaith.explanation import (
+    Explainer,
+    Explanation,
+    RegionValues,
+    class_row,
+    explain,
+    explain_files,
+    explain_prototypes,
+)
 from protopfaith.explanation.class_maps import weighted_values
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.saving import load
@@ -297,3 +305,25 @@ def test_a_network_that_answers_at_random_is_refused(explainer: Explainer) -> No
 class _Noise(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + torch.rand_like(x)
+
+
+@pytest.mark.parametrize("option", ["device", "preprocessing", "images"])
+def test_what_an_explainer_has_already_is_not_given_beside_it(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path, option: str
+) -> None:
+    images = explainer.images
+    assert images is not None
+    given = {"device": "cpu", "preprocessing": explainer.preprocessing, "images": images.sets}[option]
+    for call in (
+        lambda **more: explain(explainer, pixels, budget=96, **more),
+        lambda **more: explain_files(explainer, [], tmp_path / "out", budget=96, **more),
+        lambda **more: explain_prototypes(explainer, budget=96, **more),
+    ):
+        with pytest.raises(ProtoPFaithError, match=rf"takes {option}=\.\.\. when it is made"):
+            call(**{option: given})
+    assert not (tmp_path / "out").exists()
+
+
+def test_prototypes_take_no_argument_that_they_do_not_know(explainer: Explainer) -> None:
+    with pytest.raises(TypeError, match="player"):
+        explain_prototypes(explainer, player=24)  # type: ignore[call-arg]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from protopfaith.cli.app import Device, MovedRoot, NamesInHelp, RunFolder, Seed, app, fail_for, say
+from protopfaith.errors import ProtoPFaithError
 
 Players = Annotated[
     str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for N of them.")
@@ -26,6 +27,14 @@ Budget = Annotated[
 Estimator = Annotated[
     str,
     typer.Option(help="How Shapley values are estimated: default, {ESTIMATORS}; see docs/estimators.md."),
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="An option of the estimator's own, such as sizes=8 (dasp) or shrinkage=false (the default one). "
+        "May be repeated.",
+    ),
 ]
 Autocast = Annotated[
     str,
@@ -48,6 +57,7 @@ def explain(
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
+    option: Option = None,
     target: Annotated[
         str | None, typer.Option("--class", help="The class to explain, if not the predicted.")
     ] = None,
@@ -56,6 +66,9 @@ def explain(
     second_baseline: Annotated[
         str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
     ] = None,
+    no_sources: Annotated[
+        bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
+    ] = False,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -82,10 +95,12 @@ def explain(
         precision=precision,
         budget=budget,
         estimator=estimator,
+        options=parse_options(estimator, option or []),
         target=target,
         versus=versus,
         baseline=baseline,
         second_baseline=second_baseline,
+        sources=False if no_sources else None,  # None: as usual, under the same name of the case
         seed=seed,
     )
     for report in batch.reports:
@@ -102,6 +117,7 @@ def prototypes(
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
+    option: Option = None,
     baseline: Baseline = "zero",
     nearest: Annotated[int, typer.Option(min=1, help="Training patches to show for each prototype.")] = 5,
     root: MovedRoot = None,
@@ -121,6 +137,7 @@ def prototypes(
             precision=precision,
             budget=budget,
             estimator=estimator,
+            options=parse_options(estimator, option or []),
             baseline=baseline,
             nearest=nearest,
             device=choose_device(device),
@@ -129,3 +146,27 @@ def prototypes(
             progress=bar.report(str(folder)),
         )
     say(str(catalog.save(out or folder / "prototypes")))
+
+
+def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:
+    """Values as YAML has them, of the types that the estimator's options have.
+
+    An unknown option is the estimator's to refuse: it knows its own.
+    """
+    from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
+    from protopfaith.training.typed import Unparsed, convert, describe
+
+    name = DEFAULT_METHOD if estimator == "default" else estimator
+    kinds, options = get_type_hints(ESTIMATORS[name]), {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
+        kind = kinds.get(key, Any)
+        try:
+            options[key] = convert(kind, Unparsed(value), key)
+        except ProtoPFaithError:
+            raise ProtoPFaithError(
+                f"The option {key!r} of the estimator {name!r} is {describe(kind)}, not {value!r}."
+            ) from None
+    return options

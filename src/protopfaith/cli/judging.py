@@ -92,13 +92,14 @@ def faithfulness(
         ),
     ] = None,
     players: Window = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps T of a removal curve.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps T of a removal curve, at least 5.")] = None,
     budget: Annotated[
         int | None, typer.Option(min=2, help="Evaluations of the network at most, an image.")
     ] = None,
-    truth: Annotated[
+    truth_budget: Annotated[
         int | None, typer.Option(min=0, help="Evaluations an image for the true values; 0: leave them out.")
     ] = None,
+    sizes: Annotated[int | None, typer.Option(min=1, help="Coalition sizes of DASP.")] = None,
     checked: Annotated[int | None, typer.Option(min=1, help="Images for axioms and sanity checks.")] = None,
     autocast: Annotated[
         str,
@@ -126,10 +127,11 @@ def faithfulness(
         prototypes=None if every else prototypes,
         explainers=explainers.split(",") if explainers else None,
         limits=parse_limits(limit or []),
-        window=players,
+        players=players,
         steps=steps,
         budget=budget,
-        truth_budget=truth,
+        truth_budget=truth_budget,
+        sizes=sizes,
         checked=checked,
         autocast=autocast,
         quantus=quantus,

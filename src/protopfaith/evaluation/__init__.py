@@ -1,6 +1,6 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
-from protopfaith.evaluation.agreement import Agreement, Truth, agreement, true_values
+from protopfaith.evaluation.agreement import Truth, TruthAgreement, agreement, true_values
 from protopfaith.evaluation.aopc import (
     aopc,
     insertion_score,
@@ -18,13 +18,13 @@ from protopfaith.explanation.regions import share_inside
 __all__ = [
     "AXIOMS",
     "EXPLAINERS",
-    "Agreement",
     "AxiomCheck",
     "Explained",
     "ExplainerResult",
     "Faithfulness",
     "Options",
     "Truth",
+    "TruthAgreement",
     "agreement",
     "aopc",
     "check_axioms",

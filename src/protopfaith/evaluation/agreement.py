@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.correlation import pearson, spearman
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate
 
@@ -42,7 +43,7 @@ class Truth:
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class TruthAgreement:
     """How near values are to the truth, for each output."""
 
     pearson: Tensor
@@ -52,10 +53,10 @@ class Agreement:
 
 
 def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
-    """Exact for few players, else two runs of plain Owen sampling with half of the budget each.
+    """Exact for few players, else two runs of plain Owen sampling (``owen``) with half of the budget each.
 
-    Not the default estimator, which shrinks its values: the truth must be unbiased, and share nothing with
-    what is judged by it.
+    Not the default estimator, which shrinks its values: the truth must be unbiased. It shares no draws with
+    what is judged by it, also where that is ``owen`` itself.
     """
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
@@ -64,10 +65,10 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
     return Truth(torch.stack([half.values for half in halves]), sum(half.evaluations for half in halves))
 
 
-def agreement(values: Tensor, truth: Tensor) -> Agreement:
+def agreement(values: Tensor, truth: Tensor) -> TruthAgreement:
     """Of ``values`` with ``truth``, both (outputs, n).
 
-    >>> agreement(torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[1.0, 2.0, 3.0]])).spearman.tolist()
+    >>> agreement(torch.tensor([[0.0, 3.0, 9.0]]), torch.tensor([[0.0, 3.0, 4.0]])).relative_error.tolist()
     [1.0]
     """
     values, truth = values.double(), truth.double()
@@ -77,23 +78,4 @@ def agreement(values: Tensor, truth: Tensor) -> Agreement:
             "compare explanations of the same players."
         )
     error = (values - truth).norm(dim=1) / truth.norm(dim=1)
-    return Agreement(pearson(values, truth), spearman(values, truth), error)
-
-
-def pearson(a: Tensor, b: Tensor) -> Tensor:
-    """Row by row, (outputs,); zero where a row is constant, as a constant map tells nothing."""
-    a, b = (x.double() - x.double().mean(-1, keepdim=True) for x in (a, b))
-    size = a.norm(dim=-1) * b.norm(dim=-1)
-    return torch.where(size > 0, (a * b).sum(-1) / size.clamp_min(1e-300), torch.zeros_like(size))
-
-
-def spearman(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation of ranks, where equal values share their mean rank."""
-    return pearson(ranks(a), ranks(b))
-
-
-def ranks(values: Tensor) -> Tensor:
-    """Mean ranks within every row, from 0."""
-    from scipy.stats import rankdata
-
-    return torch.from_numpy(rankdata(values.detach().cpu().double().numpy(), axis=-1)) - 1
+    return TruthAgreement(pearson(values, truth), spearman(values, truth), error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,20 @@ from torch import Tensor
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.agreement import Truth
 from protopfaith.evaluation.bench import Bench, Step
-from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers
-from protopfaith.evaluation.plan import TRUTH, Plan
+from protopfaith.evaluation.explainers import default_explainers
+from protopfaith.evaluation.plan import TRUTH, Plan, make_plan
+from protopfaith.evaluation.request import check_request
 from protopfaith.evaluation.sanity import prototype_health
 from protopfaith.evaluation.store import Store
 from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects, prototypes_of
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
 from protopfaith.evaluation.writing import write
 from protopfaith.files import sha256
-from protopfaith.shapley import Players
 from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances
-USUAL = {
-    "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096, "sizes": 4, "checked": 2},
-    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "sizes": 8, "checked": 8},
-}
 VERSION = 2  # of what is computed: another one computes anew
 
 
@@ -42,7 +40,7 @@ def faithfulness(
     limits: Mapping[str, int] | None = None,
     seed: int = 0,
     steps: int | None = None,
-    window: int | None = None,
+    players: int | None = None,
     budget: int | None = None,
     truth_budget: int | None = None,
     sizes: int | None = None,
@@ -57,7 +55,8 @@ def faithfulness(
     """Judges explainers on a run by AOPC, agreement with true Shapley values, axioms and sanity checks.
 
     Writes a page, figures and CSV. What is computed is kept in the folder as it comes: the same call goes on
-    where it was interrupted, and more prototypes or explainers add to what is there.
+    where it was interrupted, and more prototypes or explainers add to what is there. What can be known to be
+    wrong beforehand, such as a budget too small for the players, is one error before any work.
 
     Args:
         run: a training run, or its folder
@@ -66,8 +65,8 @@ def faithfulness(
         explainers: names of :data:`EXPLAINERS`; all but those that test the metrics by default
         limits: prototypes at most, the first ones drawn, for what costs too much on all of them, such as
             ``{"dasp": 20, "truth": 20}``. Tables then also compare all explainers on those they share
-        steps: T, the steps of a removal curve; 50, or 100 on a GPU
-        window: the side of the windows that are players, in pixels; 16, or an eighth of small images
+        steps: T, the steps of a removal curve, at least 5; 50, or 100 on a GPU
+        players: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 8,192 on a GPU
         truth_budget: evaluations an image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
         sizes: coalition sizes of DASP; 4, or 8 on a GPU
@@ -82,79 +81,85 @@ def faithfulness(
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
     """
     run = run if isinstance(run, Run) else Run(run)
-    usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
-    steps, budget = steps or usual["steps"], budget or usual["budget"]
-    sizes, checked = sizes or usual["sizes"], checked or usual["checked"]
-    truth_budget = usual["truth_budget"] if truth_budget is None else truth_budget
-    names = default_explainers() if explainers is None else list(explainers)
-    limits = dict(limits or {})
-    _check_names(names, limits)
-    dtype = choose_autocast(autocast, torch.device(device))
-    folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
-    # Channels last: the same numbers, but faster.
-    model = run.model(device).to(memory_format=torch.channels_last)
-    data, preprocessing = run.data(), run.preprocessing()
-    chosen = choose_prototypes(model, prototypes, seed)
-    subjects = find_subjects(model, data, chosen, preprocessing)
-    players = Players.windows(subjects[0].image.shape[-2:], window or default_window(subjects[0].image))
-    options = Options(
-        players,
+    names = list(dict.fromkeys(default_explainers() if explainers is None else explainers))
+    plan = make_plan(
+        run.preprocessing().size,
+        device,
+        players=players,
+        steps=steps,
         budget=budget,
+        truth_budget=truth_budget,
         sizes=sizes,
+        checked=checked,
+        limits=limits,
+        quantus=quantus,
         seed=seed,
         memory=memory,
         moment_batch=moment_batch,
-        autocast=dtype,
+        autocast=choose_autocast(autocast, torch.device(device)),
     )
-    sample = _sample(data.train, preprocessing, model.prototypes.device)
-    color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)
-    mean_color = tuple(round(c, 4) for c in color.tolist())
-    plan = Plan(options, steps, truth_budget, checked, mean_color, quantus, limits)
-    store = Store(folder / "results", {"model": sha256(run.model_path), "version": VERSION})
-
+    check_request(names, prototypes, plan)
+    folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
     with _progress(progress) as (begin, step):
-        bench = Bench(model, subjects, chosen, plan=plan, store=store, step=step)
-        begin(sum(map(bench.steps_of, [*names, *([TRUTH] if truth_budget else [])])))
-        truth = bench.truth() if truth_budget else None
+        bench, sample = _open_bench(run, plan, prototypes=prototypes, folder=folder, device=device, step=step)
+        begin(sum(map(bench.steps_of, [*names, *([TRUTH] if plan.truth_budget else [])])))
+        truth = bench.truth() if plan.truth_budget else None
         results, skipped = _results(bench, names, truth)
         step("tables and figures")
-    found = Faithfulness(
-        folder=folder,
-        prototypes=tuple(bench.prototypes),
-        classes=len(model.class_names),
-        prototypes_per_class=len(model.prototypes) / len(model.class_names),
-        steps=steps,
-        players=players.description,
-        n_players=len(players),
-        results=results,
-        skipped=skipped,
-        truth=truth,
-        truth_prototypes=tuple(prototypes_of(bench.subjects_of(TRUTH))) if truth is not None else (),
-        object_share=_object_share(subjects),
-        health=prototype_health(model, sample),
-        settings=_settings(run, plan, device),
-    )
-    write(found, bench, model, f"Faithfulness of explanations: {run.folder.name}")
+    settings = _settings(run, bench.plan, device)
+    found = _found(bench, results, truth, sample, folder=folder, skipped=skipped, settings=settings)
+    write(found, bench, bench.model, f"Faithfulness of explanations: {run.folder.name}")
     return found
 
 
-def default_window(image: Tensor) -> int:
-    """16 pixels, or an eighth of a small image's side."""
-    side = min(image.shape[-2:])
-    return 16 if side >= 160 else max(side // 8, 1)
+def _open_bench(
+    run: Run,
+    plan: Plan,
+    *,
+    prototypes: int | Sequence[int] | None,
+    folder: Path,
+    device: torch.device | str,
+    step: Step,
+) -> tuple[Bench, list[Tensor]]:
+    """Everything loaded: a bench for explainers, and a sample of training images."""
+    # Channels last: the same numbers, but faster.
+    model = run.model(device).to(memory_format=torch.channels_last)
+    data, preprocessing = run.data(), run.preprocessing()
+    chosen = choose_prototypes(model, prototypes, plan.options.seed)
+    subjects = find_subjects(model, data, chosen, preprocessing)
+    sample = _sample(data.train, preprocessing, model.prototypes.device)
+    plan = replace(plan, mean_color=_mean_color(sample))
+    store = Store(folder / "results", {"model": sha256(run.model_path), "version": VERSION})
+    return Bench(model, subjects, chosen, plan=plan, store=store, step=step), sample
 
 
-def _check_names(names: Sequence[str], limits: Mapping[str, int]) -> None:
-    """What is misspelt is told before the work starts."""
-    for name in [*names, *(set(limits) - {TRUTH})]:
-        EXPLAINERS[name]
-    for name, limit in limits.items():
-        if limit < 1:
-            raise ProtoPFaithError(f"The limit of {name} is {limit} prototypes; give at least one.")
+def _found(
+    bench: Bench,
+    results: tuple[ExplainerResult, ...],
+    truth: Truth | None,
+    sample: list[Tensor],
+    **more: Any,
+) -> Faithfulness:
+    """Results with what the bench knows; ``more``: folder, skipped, settings."""
+    model, players = bench.model, bench.plan.options.players
+    return Faithfulness(
+        prototypes=tuple(bench.prototypes),
+        classes=len(model.class_names),
+        prototypes_per_class=len(model.prototypes) / len(model.class_names),
+        steps=bench.plan.steps,
+        players=players.description,
+        n_players=len(players),
+        results=results,
+        truth=truth,
+        truth_prototypes=tuple(prototypes_of(bench.subjects_of(TRUTH))) if truth is not None else (),
+        object_share=_object_share(bench.subjects),
+        health=prototype_health(model, sample),
+        **more,
+    )
 
 
 def _results(
-    bench: Bench, names: Sequence[str], truth: Any
+    bench: Bench, names: Sequence[str], truth: Truth | None
 ) -> tuple[tuple[ExplainerResult, ...], dict[str, str]]:
     results, skipped = [], {}
     for name in names:
@@ -172,6 +177,11 @@ def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device
     indices = range(0, len(images), -(-len(images) // SAMPLE))
     batches = [list(indices)[i : i + 64] for i in range(0, len(indices), 64)]
     return [preprocessing.normalize(torch.stack([images.image(i) for i in b])).to(device) for b in batches]
+
+
+def _mean_color(sample: Sequence[Tensor]) -> tuple[float, ...]:
+    color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)
+    return tuple(round(c, 4) for c in color.tolist())
 
 
 def _object_share(subjects: Sequence[Subject]) -> float:

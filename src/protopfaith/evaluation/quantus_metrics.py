@@ -30,6 +30,13 @@ class _Similarity(nn.Module):
         return -selected_distances(self.model, self.prototypes)(x)
 
 
+def check_quantus() -> None:
+    if find_spec("quantus") is None:
+        raise ProtoPFaithError(
+            "Quantus is not installed; run pip install quantus, or leave its metrics out (quantus=False)."
+        )
+
+
 def quantus_scores(
     model: ProtoPNet, images: Tensor, prototypes: Sequence[int], maps: Tensor, *, seed: int = 0
 ) -> Mapping[str, Any]:
@@ -37,10 +44,7 @@ def quantus_scores(
 
     Image i is judged for prototype i. Returns arrays (n,) by metric.
     """
-    if find_spec("quantus") is None:
-        raise ProtoPFaithError(
-            "Quantus is not installed; run pip install quantus, or leave its metrics out (quantus=False)."
-        )
+    check_quantus()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         quantus: Any = import_module("quantus")

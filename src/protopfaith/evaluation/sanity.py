@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.evaluation.agreement import spearman
+from protopfaith.correlation import spearman
 from protopfaith.evaluation.explainers import Explained, Explainer, Options
 from protopfaith.network import DistinctPrototypes, ProtoPNet, distinct_prototypes
 

@@ -20,7 +20,7 @@ from protopfaith.explanation.playing import Progress, distances_and_logit, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, with_budget
-from protopfaith.explanation.sources import SourceImages
+from protopfaith.explanation.sources import WITHOUT_SOURCES, SourceImages
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
@@ -105,7 +105,7 @@ class Explainer:
             name = self.model.class_names[int(self.model.prototype_classes[prototype])]
             raise ProtoPFaithError(
                 f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
-                "not projected; train it through a projection, or ask for explanations without sources."
+                f"not projected; train it through a projection, or {WITHOUT_SOURCES}."
             )
         return source
 
@@ -178,16 +178,16 @@ class Explainer:
     def _known_images(self) -> SourceImages:
         if self.images is None:
             raise ProtoPFaithError(
-                "A network alone does not know its training images; give a run folder, images=..., or ask "
-                "for explanations without sources."
+                "A network alone does not know its training images; give a run folder, images=..., or "
+                f"{WITHOUT_SOURCES}."
             )
         return self.images
 
     def _normalized(self, pixels: Tensor) -> Tensor:
         if self.preprocessing is None:
             raise ProtoPFaithError(
-                "Source images need the network's preprocessing; give preprocessing=..., or ask for "
-                "explanations without sources."
+                "Source images need the network's preprocessing; give preprocessing=..., or "
+                f"{WITHOUT_SOURCES}."
             )
         return self.preprocessing.normalize(self.preprocessing.uint8(pixels).to(self.device))
 

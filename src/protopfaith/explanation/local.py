@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembling import assemble
 from protopfaith.explanation.class_maps import compare
 from protopfaith.explanation.contribution import class_row, find_class
@@ -73,7 +74,7 @@ def explain(
 
     Args:
         model: a run, its folder, a network, or an :class:`Explainer` (keeps everything loaded between
-            images).
+            images, and has ``device``, ``preprocessing`` and ``images`` already).
         image: a path, a Pillow image, a uint8 tensor of any size, or a normalized float tensor.
         players: the side of square windows in pixels, ``"superpixels:60"``, or a label image (H x W, int64).
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
@@ -126,7 +127,16 @@ def explain_with(
 
 
 def as_explainer(model: ProtoPNet | Run | Path | str | Explainer, **options: Any) -> Explainer:
-    return model if isinstance(model, Explainer) else Explainer(model, **options)
+    """The explainer itself, which has its device and images already, or one made with ``options``."""
+    if not isinstance(model, Explainer):
+        return Explainer(model, **options)
+    given = [f"{name}=..." for name, value in options.items() if value is not None]
+    if given:
+        raise ProtoPFaithError(
+            f"An Explainer takes {' and '.join(given)} when it is made: give it there, as in "
+            f"Explainer(run, {', '.join(given)}), not beside the Explainer."
+        )
+    return model
 
 
 def explanation_steps(

@@ -4,8 +4,8 @@ logit."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
@@ -88,26 +88,14 @@ class _RehearsedError(Exception):
     """The estimator begins: all that could be wrong with its settings has been checked."""
 
 
-def rehearse(settings: Settings, image: Tensor, second_baseline: BaselineLike | None = None) -> None:
-    """Complains about settings that are wrong for every image of this size, without asking the network.
+@contextmanager
+def rehearsal() -> Iterator[Callable[[Tensor], Tensor]]:
+    """A function for a game, to be played inside this context, without asking the network.
 
-    It is the game itself, on a function that ends it where the first coalition is evaluated: players,
-    baselines, budget and the estimator's options have been checked by then, each where it is used.
+    It answers once, for all players and for none, and ends the context where the first coalition is
+    evaluated: players, baselines, budget and the estimator's options have been checked by then, each where
+    it is used.
     """
-    players = make_players(settings.players, image)
-    if isinstance(settings.players, str) and players.kind.startswith("superpixels"):
-        # How many there are depends on the image; two regions suit every estimator.
-        players = Players.windows(image.shape[-2:], (image.shape[-2], math.ceil(image.shape[-1] / 2)))
-    plans = [settings]
-    if second_baseline is not None:
-        plans.append(replace(settings, baseline=second_baseline))
-    for plan in plans:
-        with suppress(_RehearsedError):
-            play(_ends_only(), image, plan, players=players, check=False)
-
-
-def _ends_only() -> Callable[[Tensor], Tensor]:
-    """A function that answers once, for all players and for none."""
     answered = False
 
     def function(images: Tensor) -> Tensor:
@@ -117,7 +105,22 @@ def _ends_only() -> Callable[[Tensor], Tensor]:
         answered = True
         return images.new_zeros(len(images), 1)
 
-    return function
+    with suppress(_RehearsedError):
+        yield function
+
+
+def rehearse(settings: Settings, image: Tensor, second_baseline: BaselineLike | None = None) -> None:
+    """Complains about settings that are wrong for every image of this size."""
+    players = make_players(settings.players, image)
+    if isinstance(settings.players, str) and players.kind.startswith("superpixels"):
+        # How many there are depends on the image; two regions suit every estimator.
+        players = Players.windows(image.shape[-2:], (image.shape[-2], math.ceil(image.shape[-1] / 2)))
+    plans = [settings]
+    if second_baseline is not None:
+        plans.append(replace(settings, baseline=second_baseline))
+    for plan in plans:
+        with rehearsal() as function:
+            play(function, image, plan, players=players, check=False)
 
 
 def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from protopfaith.data import ImageSet
+from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, SourceSide
 from protopfaith.explanation.local import Report, as_explainer
@@ -145,20 +146,22 @@ def explain_prototypes(
     seed: int = 0,
     options: dict[str, Any] | None = None,
     autocast: torch.dtype | str | None = None,
-    batch_size: int = 64,
+    survey_batch: int = 64,
     device: torch.device | str | None = None,
+    preprocessing: Preprocessing | None = None,
+    images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
     progress: Report | None = None,
-    **more: Any,
 ) -> Catalog:
     """Every prototype with its source image and attribution, its nearest training patches, duplicates,
     prototypes that no image uses, and classes that rest on background.
 
     What is computed on source images goes to the run's cache, so a second call, and later explanations of
-    single images with the same settings, find it there.
+    single images with the same settings, find it there. Arguments are those of :func:`explain`;
+    ``survey_batch`` is how many training images go through the network at once to find the nearest patches.
     """
-    explainer = as_explainer(model, device=device, **more)
-    network, images = explainer.model, explainer.images
-    if images is None or explainer.preprocessing is None:
+    explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    network, known = explainer.model, explainer.images
+    if known is None or explainer.preprocessing is None:
         raise ProtoPFaithError(
             "A network alone does not know its training images; give a run folder, or images=... and "
             "preprocessing=...."
@@ -169,7 +172,7 @@ def explain_prototypes(
     rehearse(settings, explainer.blank())  # complain before the work, not after
     for prototype in every:
         explainer.find_source(prototype)
-    found = survey(network, images.sets[0], explainer.preprocessing, nearest=nearest, batch_size=batch_size)
+    found = survey(network, known.sets[0], explainer.preprocessing, nearest=nearest, batch_size=survey_batch)
     duplicates = mark_duplicates(network, every, duplicate_tolerance)
     portraits = []
     for prototype in every:
@@ -183,7 +186,7 @@ def explain_prototypes(
         _class(network.class_names, portraits, label) for label in range(len(network.class_names))
     )
     return Catalog(
-        tuple(portraits), classes, found.latent_size, images.sets[0], settings, explainer.weights_hash
+        tuple(portraits), classes, found.latent_size, known.sets[0], settings, explainer.weights_hash
     )
 
 

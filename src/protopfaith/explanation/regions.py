@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from protopfaith.correlation import pearson
 from protopfaith.shapley import Attribution, Players
 
 UNDECIDED = 2.0  # standard errors
@@ -126,11 +127,4 @@ def agreement(first: RegionValues, second: RegionValues) -> Agreement:
     a, b = first.evidence.double(), second.evidence.double()
     sure = ~(first.undecided | second.undecided)
     same = (a[sure].sign() == b[sure].sign()).double().mean() if bool(sure.any()) else torch.tensor(math.nan)
-    return Agreement(correlation(a, b), float(same), int(sure.sum()))
-
-
-def correlation(a: Tensor, b: Tensor) -> float:
-    """Pearson's; NaN where one of them is constant."""
-    a, b = a - a.mean(), b - b.mean()
-    size = a.norm() * b.norm()
-    return float(a @ b / size) if size > 0 else math.nan
+    return Agreement(float(pearson(a, b)), float(same), int(sure.sum()))

@@ -11,6 +11,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeSource
 
 logger = logging.getLogger("protopfaith")
+WITHOUT_SOURCES = "explain without sources (sources=False, or --no-sources)"  # how errors end
 
 
 class SourceImages:
@@ -49,9 +50,9 @@ class SourceImages:
         if there is not None:
             raise ProtoPFaithError(
                 f"The source image {source.image} of prototype {prototype} has changed since training (its "
-                "SHA-256 differs); restore it, or ask for explanations without sources."
+                f"SHA-256 differs); restore it, or {WITHOUT_SOURCES}."
             )
         raise ProtoPFaithError(
             f"The source image {source.image} of prototype {prototype} is not among the images any more; "
-            "restore it, or ask for explanations without sources."
+            f"restore it, or {WITHOUT_SOURCES}."
         )

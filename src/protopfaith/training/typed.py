@@ -164,7 +164,7 @@ def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
 
 def _ill_typed(kind: Any, value: Any, where: str) -> ProtoPFaithError:
     return ProtoPFaithError(
-        f"The recipe's {where!r} must be {_describe(kind)}, not {value!r}{_instead(kind, value)}."
+        f"The recipe's {where!r} must be {describe(kind)}, not {value!r}{_instead(kind, value)}."
     )
 
 
@@ -190,16 +190,17 @@ _WORDS = {
 }
 
 
-def _describe(kind: Any) -> str:
+def describe(kind: Any) -> str:
+    """A type in words, such as "a whole number or null"."""
     origin, entries = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return " or ".join(_describe(entry) for entry in entries)
+        return " or ".join(describe(entry) for entry in entries)
     if origin is Literal:
         return "one of " + ", ".join(map(repr, entries))
     if origin is tuple:
         if entries[-1] is Ellipsis:
-            return f"a list (each entry {_describe(entries[0])})"
-        return f"a list of {len(entries)} (" + ", ".join(_describe(entry) for entry in entries) + ")"
+            return f"a list (each entry {describe(entries[0])})"
+        return f"a list of {len(entries)} (" + ", ".join(describe(entry) for entry in entries) + ")"
     return _WORDS.get(origin or kind, str(kind))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.agreement import agreement
 from protopfaith.evaluation.aopc import aopc, region_sums, removal_curves, removal_ranks
-from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density
+from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density, game_of
 from protopfaith.evaluation.explainers import gradients as gradient_explainers
 from protopfaith.evaluation.explainers.games import from_attribution
 from protopfaith.network import ProtoPNet
@@ -124,6 +125,19 @@ def test_chance_differs_between_prototypes(model, image, options) -> None:
 
 def test_what_is_for_tests_only_is_not_run_by_default() -> None:
     assert set(EXPLAINERS) - set(default_explainers()) == {"reversed"}
+
+
+def test_explainers_that_sample_are_the_estimators_of_their_names(found, model, image, options) -> None:
+    for name, estimator in (("ours", "default"), ("owen", "owen")):
+        game = game_of(model, image, [0, 2], options)
+        values = estimate(game, estimator, budget=options.budget, seed=options.seed).values
+        assert torch.allclose(-found[name].values(options.players), values, rtol=1e-4, atol=1e-6)
+
+
+def test_gradient_shap_adds_no_noise(model, image, options) -> None:
+    """On a constant path (the image is its own baseline) there is nothing to share, unless noise is added."""
+    still = EXPLAINERS["gradient_shap"](model, image, [2], replace(options, baseline=image))
+    assert float(still.maps.abs().max()) == 0
 
 
 def test_a_missing_captum_is_said(model, image, options, monkeypatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor
 
@@ -41,13 +40,28 @@ def from_attribution(attribution: Attribution) -> Explained:
     return Explained(-density(attribution.values, players), True, players.flat, attribution.without_state())
 
 
+ESTIMATES: dict[str, tuple[str, dict[str, str]]] = {
+    "ours": ("default", {}),
+    "owen": ("owen", {}),
+    "dasp": ("dasp", {"sizes": "sizes", "batch_size": "moment_batch"}),
+    "moment_path": ("moment_path", {"nodes": "nodes", "batch_size": "moment_batch"}),
+}
+"""Explainers that are estimators: the estimator, and its own options by the names they have in Options."""
+
+
+def estimated(name: str, game: Game, options: Options) -> Attribution:
+    """What the explainer makes of a game."""
+    method, own = ESTIMATES[name]
+    more = {option: getattr(options, field) for option, field in own.items()}
+    return estimate(game, method, budget=options.budget, seed=options.seed, **more)
+
+
 def _played(
-    method: str, model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, **more: Any
+    name: str, model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
 ) -> Explained:
-    if ESTIMATORS.traits(method).full_precision:
+    if ESTIMATORS.traits(ESTIMATES[name][0]).full_precision:
         options = replace(options, autocast=None)
-    game = game_of(model, image, prototypes, options)
-    found = estimate(game, method, budget=options.budget, seed=options.seed, **more)
+    found = estimated(name, game_of(model, image, prototypes, options), options)
     if bool(found.values.isnan().any()):
         raise KeyboardInterrupt  # an estimator that was interrupted gives what it has; a map needs all of it
     return from_attribution(found)
@@ -56,27 +70,25 @@ def _played(
 @EXPLAINERS.register("ours")
 def ours(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
     """The default estimator: samples the real network."""
-    return _played("default", model, image, prototypes, options)
+    return _played("ours", model, image, prototypes, options)
 
 
 @EXPLAINERS.register("owen")
 def owen(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
-    """Owen sampling in its textbook form, at eight Gauss-Legendre nodes."""
-    return _played("owen", model, image, prototypes, options, nodes=8)
+    """Plain Owen sampling: the estimator of that name, as it comes."""
+    return _played("owen", model, image, prototypes, options)
 
 
 @EXPLAINERS.register("dasp")
 def dasp(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
     """The paper's explainer: moment propagation, two passes per player and coalition size."""
-    plan = {"sizes": options.sizes, "batch_size": options.moment_batch}
-    return _played("dasp", model, image, prototypes, options, **plan)
+    return _played("dasp", model, image, prototypes, options)
 
 
 @EXPLAINERS.register("moment_path")
 def moment_path(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
     """Moment propagation, one backward pass per density."""
-    plan = {"nodes": options.nodes, "batch_size": options.moment_batch}
-    return _played("moment_path", model, image, prototypes, options, **plan)
+    return _played("moment_path", model, image, prototypes, options)
 
 
 @EXPLAINERS.register("reversed")

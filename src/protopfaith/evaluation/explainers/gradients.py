@@ -61,7 +61,11 @@ def integrated_gradients(
 def gradient_shap(
     model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
 ) -> Explained:
-    """Gradients at random points of that path (Lundberg and Lee's expected gradients, with one baseline)."""
+    """Gradients at random points of that path (Lundberg and Lee's expected gradients, with one baseline).
+
+    Without noise on the image, which is also Captum's default: shares are of this image's distance, not of
+    those of noisy copies.
+    """
     attr = _captum()
     method = attr.GradientShap(selected_distances(model, prototypes))
     baseline = _baseline(image, options)
