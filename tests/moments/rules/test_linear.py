@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
+from protopfaith.moments.rules.linear import weighted_sum
 from tests.moments.reference import assert_within_standard_errors, random_gaussian, sample
 
 
@@ -96,6 +97,27 @@ def test_common_factors_pass_through_the_map_itself(name):
     assert torch.allclose(result.factors, expected, atol=1e-5)
     independent = function(x).variance
     assert torch.allclose(result.variance, independent + expected.square().sum(0), rtol=1e-4, atol=1e-5)
+
+
+def _conv2d_by_fft(x, weight, bias=None):
+    """What fast convolutions do: no longer a sum of products, so it can fall below zero."""
+    size = x.shape[-2:]
+    product = torch.einsum("bihw,oihw->bohw", torch.fft.rfft2(x), torch.fft.rfft2(weight, size).conj())
+    found = torch.fft.irfft2(product, size)[..., : size[0] - 2, : size[1] - 2]
+    return found if bias is None else found + bias[:, None, None]
+
+
+def test_fast_convolutions_leave_no_negative_variance():
+    """Variances span many orders of magnitude, as near the ends of a path through coalitions."""
+    generator = torch.Generator().manual_seed(0)
+    weight, mean = torch.randn(4, 3, 3, 3, generator=generator), torch.randn(2, 3, 16, 16, generator=generator)
+    variance = torch.zeros(2, 3, 16, 16)
+    variance[..., :3, :3] = 1e3
+    torch.testing.assert_close(_conv2d_by_fft(mean, weight), F.conv2d(mean, weight), rtol=1e-4, atol=1e-4)
+    assert (_conv2d_by_fft(variance, weight.square()) < 0).any()
+    result = weighted_sum(_conv2d_by_fft, Gaussian(mean, variance), weight)
+    assert (result.variance >= 0).all()
+    assert torch.relu(result).mean.isfinite().all()
 
 
 def test_gradients_reach_weights_and_inputs():

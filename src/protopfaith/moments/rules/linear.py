@@ -22,10 +22,16 @@ def weighted_sum(
     """y = W x + b: mean = W m + b; variance = W^2 v (squares elementwise)."""
     if not isinstance(input, Gaussian) or isinstance(weight, Gaussian):
         raise missing_rule(function)
+
+    def squared(v: Tensor) -> Tensor:
+        found = function(v, weight.square(), None, *args, **kwargs)
+        # Fast convolutions (Winograd, FFT) subtract, too: what adds up to nearly nothing can fall below zero.
+        return found.clamp_min(0) if weight[0, 0].numel() > 1 else found
+
     return input.linear_map(
         lambda m: function(m, weight, bias, *args, **kwargs),
         lambda f: function(f, weight, None, *args, **kwargs),
-        lambda v: function(v, weight.square(), None, *args, **kwargs),
+        squared,
         _reach(function, weight, *args, **kwargs),
         (function, weight, weight._version, bias, args, kwargs),
     )
