@@ -39,6 +39,7 @@ from protopfaith.evaluation.plan import default_window
 from protopfaith.evaluation.prediction import classify_set
 from protopfaith.files import atomic
 from protopfaith.training import Run
+from scattering import scattering
 
 GIB = 1 << 30
 NAMES = {
@@ -115,12 +116,16 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
         model = run.model(options.device)
         test = classify_set(model, run.data().test, run.preprocessing(), 256).balanced_accuracy
         meter.step("one feature a step")
-        single = one_by_one(found, model, run.data(), run.preprocessing(), _memory(options))
+        of_run, memory = (found, model, run.data(), run.preprocessing()), _memory(options)
+        remarks = [one_by_one(*of_run, memory)]
+        meter.step("scattered or together")
+        side = options.players or default_window(run.preprocessing().size)
+        remarks.append(scattering(*of_run, side=side, memory=memory))
     costs = meter.frame()
     with atomic(options.out / "costs.csv") as partial:
         costs.to_csv(partial)
     print(costs.to_string())
-    return f"{markdown(found, run, options, test)}\n\n{single}"
+    return "\n\n".join([markdown(found, run, options, test), *remarks])
 
 
 def markdown(found: Faithfulness, run: Run, options: argparse.Namespace, test: float) -> str:
