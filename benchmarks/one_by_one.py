@@ -22,27 +22,32 @@ def one_by_one(
     The paper removes "one more feature" a step. After T steps that is T pixels of one map and T windows of
     the other. A random order of windows tells what the size of a feature does by itself.
     """
-    steps = found.steps
     pixels = _first_pixels(
-        model, data, preprocessing, prototypes=found.prototypes, steps=steps, memory=memory
+        model, data, preprocessing, prototypes=found.prototypes, steps=found.steps, memory=memory
     )
-    theirs = float(aopc(pixels).mean())
-    theirs_paper = paper_aopc(pixels, found.classes, found.prototypes_per_class)
-    said = (
-        f"With one feature removed a step (T = {steps}), as the paper's equation reads: ProtoPNet's map, one "
-        f"pixel a step ({100 * steps / _pixels(data):.2g}% of the image in the end), has an AOPC of "
-        f"{theirs:.3g} ({theirs_paper:.3g} by the paper's normalizer)"
+    paper = paper_aopc(pixels, found.classes, found.prototypes_per_class)
+    told = _compared(found, pixels, found.steps, _pixels(data))
+    few = _compared(found, pixels, max(found.steps // 10, 1), _pixels(data))
+    return (
+        f"With one feature removed a step, as the paper's equation reads: {told} (ProtoPNet's map has "
+        f"{paper:.3g} by the paper's normalizer). {few}."
     )
-    share = min(steps / found.n_players, 1.0)
-    others = {r.name: r for r in found.results if r.name in {"ours", "random"}}
-    for name, result in others.items():
+
+
+def _compared(found: Faithfulness, pixels: Tensor, steps: int, size: int) -> str:
+    """After so many steps: the AOPC of one pixel a step, and how many times as much one window a step has."""
+    theirs = float(aopc(pixels[:, : steps + 1]).mean())
+    share = min(max(steps / found.n_players, 1 / found.steps), 1.0)  # curves have found.steps steps
+    parts = [
+        f"T = {steps}: ProtoPNet's map, one pixel a step ({100 * steps / size:.2g}% of the image in the "
+        f"end), has an AOPC of {theirs:.3g}"
+    ]
+    for result in (r for r in found.results if r.name in {"ours", "random"}):
         windows = float(aopc(result.curves["own"], share).mean())
-        order = "our order of windows" if name == "ours" else "a random order of windows"
-        said += (
-            f"; {order}, one window a step ({share:.0%} of the image in the end), has {windows:.3g}, "
-            f"{windows / theirs:,.0f} times as much"
-        )
-    return f"{said}."
+        order = "our order of windows" if result.name == "ours" else "a random order of windows"
+        times = f"{windows / theirs:,.0f} times as much"
+        parts.append(f"{order}, one window a step ({share:.0%}), has {windows:.3g}, {times}")
+    return "; ".join(parts)
 
 
 def _first_pixels(

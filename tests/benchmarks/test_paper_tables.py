@@ -65,7 +65,9 @@ def test_single_features_are_shares_of_the_image(out) -> None:
     """Ten steps of 32 x 32 pixels, or of 16 windows."""
     text = (out / "tables.md").read_text(encoding="utf-8")
     assert "one pixel a step (0.98% of the image in the end)" in text
-    assert text.count("one window a step (62% of the image in the end)") == 2  # in our order, in a random one
+    assert text.count("one window a step (62%)") == 2  # in our order, in a random one
+    assert text.count("one window a step (10%)") == 2  # of a single step the curves know no less than a tenth
+    assert "Random orders of windows" in text
 
 
 def test_costs_are_counted(out) -> None:
