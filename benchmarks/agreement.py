@@ -38,7 +38,7 @@ from rich.progress import Progress, TaskID
 from agreement_plan import REFERENCES, Step, fill_in, is_exact, plan, work_table
 from agreement_subjects import Subject, open_subjects
 from agreement_table import Measured, Reference, Row, Rows, compare, mean, plot, read_rows, reliability, table
-from opening import add_network_options, device_name, make_console, plain_rate, synchronize
+from opening import add_network_options, device_name, make_console, plain_rate, timed
 from protopfaith.correlation import pearson
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Attribution, Game, estimate
@@ -169,7 +169,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--prototypes", type=int, default=5, help="outputs per image")
     which = "which: those of the predicted class (default), the nearest, or those that the image changes most"
     add("--choose", default="class", choices=("class", "nearest", "total"), help=which)
-    add("--window", type=int, default=16, help="side of the players' windows in pixels")
+    add("--players", type=int, default=16, help="side of the windows in pixels")
     add("--baseline", default="zero")
     add("--budgets", help="evaluations, with commas between")
     add("--reference", type=int, help="evaluations of the reference, both halves together")
@@ -193,7 +193,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.budgets:
         options.budgets = sorted(int(b) for b in options.budgets.split(","))
     if options.demo:
-        options.window, options.images, options.prototypes = 4, min(options.images, 2), 3
+        options.players, options.images, options.prototypes = 4, min(options.images, 2), 3
         options.reference = min(options.reference or 16_384, 16_384)
         options.budgets = [b for b in options.budgets or [512, 1024, 2048] if b <= 2048]
     return options
@@ -223,13 +223,10 @@ def _measure(subject: Subject, step: Step, bar: Progress, task: TaskID) -> Measu
     def progress(done: int, most: int) -> None:
         bar.update(task, description=f"{name}, {done:,} of {most:,} passes")
 
-    start = perf_counter()
     try:
-        result = step.run(subject, progress)
-        synchronize(game.device)
+        seconds, result = timed(lambda: step.run(subject, progress), game.device)
     except (ProtoPFaithError, ValueError, NotImplementedError, MemoryError) as error:
         return str(error)
-    seconds = perf_counter() - start
     if isinstance(result, Attribution):
         if bool(result.values.isnan().any()):
             raise KeyboardInterrupt  # an interrupted estimator gives what it has

@@ -31,7 +31,7 @@ def open_subjects(options: argparse.Namespace, device: torch.device) -> Iterable
     if not hasattr(function, "prototype_classes") and options.choose == "class":
         options.choose = "total"
     for image in images[: options.images].to(device):
-        players = Players.windows(image.shape[1:], options.window)
+        players = Players.windows(image.shape[1:], options.players)
         chosen = _chosen(function, image, options)
 
         def some(batch: Tensor, chosen: Tensor = chosen) -> Tensor:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
-from collections.abc import Callable
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from opening import in_turns
 from protopfaith.evaluation.aopc import removal_curves, removal_ranks
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
@@ -37,12 +36,6 @@ def plain(model: ProtoPNet, images: Tensor, passes: int, batch: int, autocast: t
         with torch.autocast(images.device.type, dtype=autocast, enabled=autocast is not None):
             found.append(model.distances(repeated[: min(batch, passes - start)]))
     return torch.cat(found).cpu()
-
-
-def seconds(run: Callable[[], Tensor]) -> float:
-    begin = time.perf_counter()
-    run()  # ends on the CPU, so a GPU has finished
-    return time.perf_counter() - begin
 
 
 def main() -> None:
@@ -88,7 +81,7 @@ def main() -> None:
     with console.status("measuring"):
         for run in runs.values():
             run()  # warms up
-        turns = [[seconds(run) for run in runs.values()] for _ in range(options.repeats)]
+        turns = in_turns(list(runs.values()), images.device, options.repeats)
     table = Table(
         title=f"{options.prototypes} prototypes x {options.steps} steps, {options.encoder}, {options.size} x "
         f"{options.size}, batches of {batch}, {options.device}"

@@ -20,29 +20,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import torch
 from torch import Tensor, nn
 
+from opening import timed
+from protopfaith.data import Preprocessing, read_image
 from protopfaith.moments import Gaussian
 from protopfaith.moments.draws import Independent, sketch
 from protopfaith.moments.presence import PlayerImage
-from protopfaith.network import ProtoPNet, load, minimum_over_positions, squared_distances
+from protopfaith.network import ProtoPNet, load, minimum_over_positions, read_metadata, squared_distances
 from protopfaith.shapley import Attribution, Game, Players, estimate
 
 AUTHORS = 312.0  # ms per player: the authors' code on an H200, ResNet50, 1,000 prototypes, 32 sizes
 PROTOTYPES = 5
 
 
-def main() -> None:
-    args = arguments()
+def main(arguments: Sequence[str] | None = None) -> None:
+    args = parse(arguments)
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
-    model, image = network(args).to(device), picture(args).to(device)
+    model, image = network(args).to(device), picture(args, preprocessing(args)).to(device)
     print(f"{torch.__version__}, {torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}")
     print(f"{len(model.prototypes):,} prototypes, image {tuple(image.shape)}")
     if args.only in (None, "dasp"):
@@ -56,7 +58,7 @@ def main() -> None:
             factors(args, randomized(paper), image[:1], "the paper's ResNet, random")
 
 
-def arguments() -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
@@ -67,9 +69,9 @@ def arguments() -> argparse.Namespace:
         "--checkpoint", type=Path, help="a trained network of ours, instead of encoder and weights"
     )
     parser.add_argument("--image", type=Path, help="a picture; without it smooth noise")
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--window", type=int, default=2)
-    parser.add_argument("--players", type=int, default=24, help="players that dasp is timed on")
+    parser.add_argument("--size", type=int, help="of the image: the checkpoint's by default, or 224")
+    parser.add_argument("--players", type=int, default=2, help="side of the windows in pixels")
+    parser.add_argument("--timed", type=int, default=24, help="players that dasp is timed on")
     parser.add_argument("--batch-size", type=int, default=512, help="moment passes at a time")
     parser.add_argument("--nodes", type=int, default=32)
     parser.add_argument("--budget", type=int, default=2048, help="moment passes for the 1%% gap at most")
@@ -79,9 +81,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=["dasp", "path", "factors"])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if args.small:
-        args.encoder, args.size, args.window, args.players, args.batch_size = "small", 64, 8, 2, 32
+        args.encoder, args.size, args.players, args.timed, args.batch_size = "small", 64, 8, 2, 32
         args.nodes, args.budget, args.samples = 8, 64, 64
     return args
 
@@ -104,22 +106,27 @@ def randomized(model: nn.Module) -> nn.Module:
     return model
 
 
-def picture(args: argparse.Namespace) -> Tensor:
-    if args.image:
-        from PIL import Image
-        from torchvision.transforms import functional as TF
+def preprocessing(args: argparse.Namespace) -> Preprocessing:
+    """The checkpoint's own, where it says so; ImageNet's otherwise."""
+    stated = read_metadata(args.checkpoint).get("preprocessing") if args.checkpoint else None
+    found = Preprocessing.from_dict(stated) if stated else Preprocessing((224, 224))
+    return replace(found, size=(args.size, args.size)) if args.size else found
 
-        pixels = TF.to_tensor(Image.open(args.image).convert("RGB").resize((args.size, args.size)))
-        return TF.normalize(pixels, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+
+def picture(args: argparse.Namespace, preprocessing: Preprocessing) -> Tensor:
+    if args.image:
+        return preprocessing(read_image(args.image))
     layers = [
-        nn.functional.interpolate(torch.randn(1, 3, 2**k, 2**k), args.size, mode="bicubic")[0]
+        nn.functional.interpolate(
+            torch.randn(1, preprocessing.channels, 2**k, 2**k), preprocessing.size, mode="bicubic"
+        )[0]
         for k in range(2, 7)
     ]
     return torch.stack(layers).sum(0) / 2
 
 
 def dasp_speed(args: argparse.Namespace, model: ProtoPNet, image: Tensor) -> None:
-    players = Players.windows(image.shape[1:], args.window)
+    players = Players.windows(image.shape[1:], args.players)
     game = Game(model.distances, image, players)
     plain = plain_speed(game, args.batch_size)
     print(f"\ndasp, {len(players):,} players, plain forward passes: {plain:,.0f}/s")
@@ -135,13 +142,13 @@ def dasp_speed(args: argparse.Namespace, model: ProtoPNet, image: Tensor) -> Non
             warm = estimate(game, "dasp", batch_size=args.batch_size, fuse=fuse, stop_after=first)
             seconds, result = timed(
                 lambda warm=warm, fuse=fuse: estimate(
-                    game, "dasp", batch_size=args.batch_size, fuse=fuse, stop_after=args.players, resume=warm
+                    game, "dasp", batch_size=args.batch_size, fuse=fuse, stop_after=args.timed, resume=warm
                 ),
-                cuda,
+                image.device,
             )
         exact = result if exact is None else exact
         passes = (result.evaluations - warm.evaluations) / seconds
-        ms = 1000 * seconds / args.players
+        ms = 1000 * seconds / args.timed
         agreement = correlation(result, exact)
         print(f"{name:>16} {ms:10.1f} {AUTHORS / ms:10.1f} {passes / plain:13.2f} {agreement:12.5f}")
 
@@ -152,7 +159,7 @@ def path_speed(args: argparse.Namespace, model: ProtoPNet, image: Tensor) -> Non
     def distances(x: Tensor) -> Tensor:
         return minimum_over_positions(squared_distances(model.latent(x), chosen))
 
-    game = Game(distances, image, Players.windows(image.shape[1:], args.window))
+    game = Game(distances, image, Players.windows(image.shape[1:], args.players))
     cuda = image.is_cuda
 
     def run(**options: object) -> Attribution:
@@ -161,10 +168,10 @@ def path_speed(args: argparse.Namespace, model: ProtoPNet, image: Tensor) -> Non
     print(f"\nmoment_path, {len(chosen)} prototypes, {game.n_players:,} players")
     for fuse in [False, True] if cuda else [False]:
         run(fuse=fuse)
-        seconds, result = timed(lambda fuse=fuse: run(fuse=fuse), cuda)
+        seconds, result = timed(lambda fuse=fuse: run(fuse=fuse), image.device)
         how = f"{args.nodes} nodes{', fused' if fuse else ''}"
         print(f"{how}: {seconds:.2f} s, gap {result.precision:.1%} of the range of F")
-    seconds, result = timed(lambda: run(precision=0.01, budget=args.budget, fuse=cuda), cuda)
+    seconds, result = timed(lambda: run(precision=0.01, budget=args.budget, fuse=cuda), image.device)
     met = "reached" if result.reached else f"not reached, {result.precision:.1%}"
     nodes, passes = result.options["nodes"], result.evaluations
     print(f"gap of 1%: {met} with {nodes} nodes, {passes} passes, {seconds:.1f} s", flush=True)
@@ -245,18 +252,8 @@ def plain_speed(game: Game, batch: int) -> float:
     images = game.image[None].expand(batch, -1, -1, -1).contiguous(memory_format=torch.channels_last)
     with torch.no_grad():
         game.function(images)
-        seconds, _ = timed(lambda: [game.function(images) for _ in range(2)], images.is_cuda)
+        seconds, _ = timed(lambda: [game.function(images) for _ in range(2)], images.device)
     return 2 * batch / seconds
-
-
-def timed(function: Callable[[], Attribution], cuda: bool) -> tuple[float, Attribution]:
-    if cuda:
-        torch.cuda.synchronize()
-    start = perf_counter()
-    result = function()
-    if cuda:
-        torch.cuda.synchronize()
-    return perf_counter() - start, result
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -78,6 +78,16 @@ def timed(
     result = work()
     synchronize(device)
     return clock() - start, result
+
+
+def in_turns(
+    works: Sequence[Callable[[], object]],
+    device: torch.device,
+    turns: int,
+    clock: Callable[[], float] = perf_counter,
+) -> list[list[float]]:
+    """Seconds of all works, turn by turn: a drift of the machine's speed meets all of them alike."""
+    return [[timed(work, device, clock)[0] for work in works] for _ in range(turns)]
 
 
 def plain_passes(game: Game, count: int) -> Callable[[], None]:

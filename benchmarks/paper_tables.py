@@ -21,40 +21,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
-from torch import Tensor
 
 from case_figures import case_figures
 from fine_dasp import FinePlan, fine_dasp
 from metering import Meter
 from one_by_one import one_by_one
-from opening import device_name
-from paper_numbers import PaperModel, paper_model
+from paper_markdown import markdown
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_autocast
-from protopfaith.evaluation import ExplainerResult, Faithfulness, default_explainers, faithfulness
-from protopfaith.evaluation.aopc import paper_aopc
+from protopfaith.evaluation import default_explainers, faithfulness
 from protopfaith.evaluation.plan import default_window
 from protopfaith.evaluation.prediction import classify_set
+from protopfaith.explanation.settings import usual_budget
 from protopfaith.files import atomic
 from protopfaith.training import Run
 from scattering import scattering
 
 GIB = 1 << 30
-NAMES = {
-    "protopnet": "ProtoPNet's map",
-    "protopnet_crop": "ProtoPNet's crop",
-    "dasp": "DASP (paper)",
-    "moment_path": "moment path",
-    "ours": "**ours**",
-    "owen": "plain Owen sampling",
-    "integrated_gradients": "integrated gradients",
-    "gradient_shap": "GradientShap",
-    "saliency": "saliency",
-    "smoothgrad": "SmoothGrad",
-    "random": "random",
-}
 
 
 class LoadedRun(Run):
@@ -69,7 +53,7 @@ class LoadedRun(Run):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = _options(arguments)
+    options = parse_options(arguments)
     run, begin = LoadedRun(options.run, options.root), time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
     written = options.out / "tables.md"
@@ -128,106 +112,6 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
     return "\n\n".join([markdown(found, run, options, test), *remarks])
 
 
-def markdown(found: Faithfulness, run: Run, options: argparse.Namespace, test: float) -> str:
-    """Everything that docs/results.md needs of one model."""
-    recipe = run.recipe
-    paper = paper_model(recipe.data.name, recipe.model.encoder)
-    n, steps = len(found.prototypes), found.steps
-    denominator = found.classes + found.prototypes_per_class + steps - 1
-    device, dtype = device_name(torch.device(options.device)), options.autocast
-    parts = [
-        f"### {paper.name if paper else run.folder.name}",
-        f"{recipe.model.encoder} on {recipe.data.name}, {device}, "
-        f"{'no autocast' if dtype is None else f'autocast to {dtype}'}, seed {options.seed}, "
-        f"{options.budget:,} evaluations an image for those that sample, {options.sizes} sizes for DASP, "
-        f"{found.players}. n: prototypes, each on its own source image. ±: standard error over prototypes.",
-        explainers_table(found),
-    ]
-    common = found.common
-    if common is not None:
-        parts += [f"All explainers on the {len(common.prototypes)} prototypes that they share:"]
-        parts += [explainers_table(common)]
-    normalizer = f"The paper's normalizer is C + K + T - 1 = {denominator:g} (T = {steps}), n = {n} here."
-    if paper is not None:
-        normalizer += (
-            f" The paper sums over {paper.prototypes} prototypes and does not state its T, so of its AOPC "
-            "only the ratio of two explanations compares with ours."
-        )
-    parts += [
-        normalizer,
-        beside_the_paper(found, paper, run, test),
-        "\n".join(f"- {sentence}" for sentence in found.remarks()[1:]),
-    ]
-    return "\n\n".join(parts)
-
-
-def explainers_table(found: Faithfulness) -> str:
-    """One line for each explainer, the best AOPC first."""
-    header = (
-        "explainer",
-        "n",
-        "AOPC to 20%",
-        "AOPC to 100%",
-        "paper's normalizer",
-        "own units, 20%",
-        "own units, 100%",
-        "Pearson",
-        "Spearman",
-        "completeness gap",
-        "s / image",
-    )
-    lines = [_line(header), "| --- " * len(header) + "|"]
-    for result in sorted(found.results, key=lambda r: found.row(r)["aopc_20"]):
-        row, each = found.row(result), result.per_prototype()
-        lines.append(
-            _line(
-                (
-                    NAMES.get(result.name, result.name),
-                    str(len(result.prototypes)),
-                    f"{row['aopc_20']:.3f} ± {_standard_error(each['aopc_20']):.3f}",
-                    f"{row['aopc_100']:.3f} ± {_standard_error(each['aopc_100']):.3f}",
-                    _number(row["aopc_paper"], ".3f"),
-                    f"{row['aopc_20_own']:.3f}",
-                    f"{row['aopc_100_own']:.3f}",
-                    _number(row.get("pearson"), ".3f"),
-                    _number(row.get("spearman"), ".3f"),
-                    _gap(row["completeness_gap"]),
-                    f"{row['seconds']:.3g}",
-                )
-            )
-        )
-    return "\n".join(lines)
-
-
-def beside_the_paper(found: Faithfulness, paper: PaperModel | None, run: Run, test: float) -> str:
-    """Accuracy and AOPC of ProtoPNet's map against the faithful one, here and there."""
-    validation = 100 * float(run.result["validation_balanced_accuracy"])
-    rows = [
-        ("validation balanced accuracy, %", f"{validation:.1f}", paper.validation if paper else "-"),
-        ("test balanced accuracy, %", f"{100 * test:.1f}", paper.test if paper else "-"),
-    ]
-    shared = found.common or found
-    results = {result.name: result for result in shared.results}
-    if {"protopnet", "dasp", "ours"} <= set(results):
-        sums = {name: _paper_aopc(shared, results[name]) for name in ("protopnet", "dasp", "ours")}
-        n = len(shared.prototypes)
-        theirs = paper.aopc_protopnet if paper else float("nan")
-        faithful = paper.aopc_protopfaith if paper else float("nan")
-        rows += [
-            (f"AOPC of ProtoPNet's map, n = {n}", f"{sums['protopnet']:.4f}", _number(theirs, ".6f")),
-            (f"AOPC of DASP, n = {n}", f"{sums['dasp']:.4f}", _number(faithful, ".6f")),
-            (f"AOPC of ours, n = {n}", f"{sums['ours']:.4f}", "-"),
-            (
-                "DASP / ProtoPNet's map",
-                _number(sums["dasp"] / sums["protopnet"], ".2f"),
-                _number(faithful / theirs, ",.0f"),
-            ),
-            ("ours / ProtoPNet's map", _number(sums["ours"] / sums["protopnet"], ".2f"), "-"),
-        ]
-    lines = [_line(("", "here", "paper")), "| --- | --- | --- |", *map(_line, rows)]
-    return "\n".join(lines)
-
-
 def figures(run: LoadedRun, options: argparse.Namespace) -> str:
     written = case_figures(
         run,
@@ -269,31 +153,11 @@ def _told(meter: Meter) -> Any:
     return step
 
 
-def _paper_aopc(found: Faithfulness, result: ExplainerResult) -> float:
-    return paper_aopc(result.curves["zero"], found.classes, found.prototypes_per_class)
-
-
-def _standard_error(values: Tensor) -> float:
-    return float(values.std(correction=0)) / max(len(values) - 1, 1) ** 0.5
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None or pd.isna(value) else format(value, form)
-
-
-def _gap(value: float) -> str:
-    return "-" if pd.isna(value) else f"{value:.1%}" if value < 100 else f"{value:.0e}"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def _memory(options: argparse.Namespace) -> int | None:
     return int(options.memory * GIB) if options.memory else None
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -308,7 +172,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--owen-prototypes", type=int, default=20, help="the same for plain Owen sampling")
     add("--truth-prototypes", type=int, default=20, help="the same for the true Shapley values")
     add("--explainers", help="names with commas between; all by default")
-    add("--budget", type=int, default=4096, help="evaluations an image, for explainers that sample")
+    add(
+        "--budget",
+        type=int,
+        help="evaluations an image, for those that sample; as explain takes by default",
+    )
     add("--truth-budget", type=int, default=32_768, help="evaluations an image for the true values; 0: none")
     add("--steps", type=int, default=100, help="T")
     add("--players", type=int, help="side of the players' windows; 16, or an eighth of small images")
@@ -326,6 +194,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     on_gpu = options.device != "cpu"
+    options.budget = options.budget or usual_budget(options.device)
     options.autocast = choose_autocast(options.autocast, torch.device(options.device))
     options.memory = options.memory or (24 if on_gpu else None)
     options.moment_batch = options.moment_batch or (128 if on_gpu else None)

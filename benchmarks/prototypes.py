@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
@@ -25,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
+from opening import in_turns
 from protopfaith.network import ProtoPNet, minimum_over_positions
 
 CLASSES = 10
@@ -84,14 +84,6 @@ def predict(model: nn.Module, x: Tensor) -> None:
     model(x)
 
 
-def seconds(run: Callable[[], None], device: torch.device) -> float:
-    start = time.perf_counter()
-    run()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter() - start
-
-
 def peak_bytes(run: Callable[[], None], device: torch.device) -> int:
     """The most memory held at once, beyond what was held before: torch's own account on a GPU; on a CPU the
     sum of allocations minus releases, as the profiler lists them."""
@@ -129,8 +121,8 @@ def measure(count: int, options: argparse.Namespace, x: Tensor) -> list[str]:
 
 
 def interleaved(runs: list[Callable[[], None]], device: torch.device, repeats: int) -> list[float]:
-    """The median time of each, taken in turns: a busy machine hits all alike; the first turn warms up."""
-    turns = [[seconds(run, device) for run in runs] for _ in range(repeats + 1)][1:]
+    """The median time of each, taken in turns; the first turn warms up."""
+    turns = in_turns(runs, device, repeats + 1)[1:]
     return [statistics.median(column) for column in zip(*turns, strict=True)]
 
 

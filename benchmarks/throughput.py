@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from opening import plain_passes, plain_rate, timed
+from opening import in_turns, plain_passes, plain_rate, timed
 from protopfaith.correlation import pearson
-from protopfaith.shapley import DEFAULT_METHOD, Game, Players, estimate
+from protopfaith.shapley import DEFAULT_METHOD, Attribution, Game, Players, estimate
 from small import convolutional
 
 
@@ -87,17 +87,11 @@ def overhead(game: Game, options: argparse.Namespace) -> Table:
     names, budget = options.estimators.split(","), options.evaluations
     spent = {name: estimate(game, name, budget=budget).evaluations for name in names}  # warms up as well
     plain()
-    took: dict[str, list[float]] = {name: [] for name in ("plain", *names)}
-    for _ in range(options.repeats):  # in turn, so that a drift of the machine's speed meets all of them
-        took["plain"].append(timed(plain, game.device, clock)[0])
-        for name in names:
-            work = partial(estimate, game, name, budget=budget)
-            took[name].append(timed(work, game.device, clock)[0])
+    works = [plain, *(partial(estimate, game, name, budget=budget) for name in names)]
+    base, *took = map(median, zip(*in_turns(works, game.device, options.repeats, clock), strict=True))
     table = Table("what", "evaluations", "s", "of plain time", title=f"{game.n_outputs} outputs at once")
-    base = median(took["plain"])
     table.add_row(f"plain forward passes, batches of {game.batch_size}", f"{budget:,}", f"{base:.3f}", "1.00")
-    for name in names:
-        mine = median(took[name])
+    for name, mine in zip(names, took, strict=True):
         table.add_row(name, f"{spent[name]:,}", f"{mine:.3f}", f"{mine / base * budget / spent[name]:.2f}")
     return table
 
@@ -110,14 +104,7 @@ def very_many(game: Game, evaluations: int, estimators: Sequence[str]) -> Table:
     for name in estimators:
         if game.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(game.device)
-        start = perf_counter()
-        halves = [
-            estimate(
-                game, name, budget=evaluations // 2, seed=seed, progress=Milestones(f"{name} {seed}", plain)
-            )
-            for seed in (0, 1)
-        ]
-        took = perf_counter() - start
+        took, halves = timed(partial(two_halves, game, name, evaluations, plain), game.device)
         r = pearson(halves[0].values, halves[1].values).mean()
         spent = sum(half.evaluations for half in halves)
         agree = (f"{halves[0].precision:.2f}", f"{float(r):.3f}", f"{float(2 * r / (1 + r)):.3f}")
@@ -126,6 +113,14 @@ def very_many(game: Game, evaluations: int, estimators: Sequence[str]) -> Table:
         say(", ".join(f"{column} {entry}" for column, entry in zip(columns, row, strict=True)))
         table.add_row(*row)
     return table
+
+
+def two_halves(game: Game, name: str, evaluations: int, plain: float) -> list[Attribution]:
+    budget = evaluations // 2
+    return [
+        estimate(game, name, budget=budget, seed=seed, progress=Milestones(f"{name} {seed}", plain))
+        for seed in (0, 1)
+    ]
 
 
 class Milestones:

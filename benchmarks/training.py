@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +19,13 @@ from lightning.fabric import Fabric
 from rich.console import Console
 from rich.table import Table
 
+from opening import timed
 from protopfaith.data import ImageData, ImageSet, Preprocessing, Record
 from protopfaith.training import Recipe, build_model, train
 from protopfaith.training.objectives import PrototypeObjective
 from protopfaith.training.recipe import recipe_from_dict
+
+STEPS = 5  # between two looks at the clock: it makes a GPU wait
 
 
 def random_images(count: int, classes: int, size: int) -> ImageSet:
@@ -79,19 +81,15 @@ def bare_rate(recipe: Recipe, data: ImageData, seconds: float) -> float:
     images = images.contiguous(memory_format=torch.channels_last)
     labels = torch.randint(len(data.classes), (batch,), device=fabric.device)
 
-    def step() -> None:
-        fabric.backward(objective(images, labels)["loss"])
+    def steps() -> None:
+        for _ in range(STEPS):
+            fabric.backward(objective(images, labels)["loss"])
 
-    for _ in range(5):
-        step()
-    synchronize(fabric.device)
-    started, count = time.perf_counter(), 0
-    while time.perf_counter() - started < seconds:
-        for _ in range(5):
-            step()
-        synchronize(fabric.device)
-        count += 5 * batch
-    return count / (time.perf_counter() - started)
+    steps()  # warms up
+    times: list[float] = []
+    while sum(times) < seconds:
+        times.append(timed(steps, fabric.device)[0])
+    return len(times) * STEPS * batch / sum(times)
 
 
 def loop_rate(recipe: Recipe, data: ImageData) -> float:
@@ -101,11 +99,6 @@ def loop_rate(recipe: Recipe, data: ImageData) -> float:
     joint = table[table.stage == "joint"].iloc[1:]
     batch = recipe.optimization.batch_size
     return len(joint) * (len(data.train) // batch * batch) / joint.seconds.sum()
-
-
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def main() -> None:

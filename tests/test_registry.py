@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 import protopfaith
+from protopfaith.data import DATASETS
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ENCODERS
 from protopfaith.registry import Registry, import_modules
+from protopfaith.shapley import ESTIMATORS
 
 NEW_FILES = {  # each a file and where its registry is
     "network/encoders/new.py": "network.encoders.lookup import ENCODERS",
@@ -75,3 +78,9 @@ def test_names_are_unique_and_unknown_ones_are_said() -> None:
         shapes.register("circle")(float)
     with pytest.raises(ProtoPFaithError, match=r"no shape named 'circl'; did you mean 'circle'\?"):
         shapes["circl"]
+
+
+@pytest.mark.parametrize("registry", [DATASETS, ENCODERS, ESTIMATORS], ids=lambda one: one.kind)
+def test_an_unknown_name_may_be_of_a_module_that_was_not_imported(registry: Registry) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"Known: .*; if it is your own, give --import MODULE"):
+        registry["newcomer"]

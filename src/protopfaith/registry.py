@@ -54,4 +54,11 @@ class Registry(dict[str, T]):
         return add
 
     def __missing__(self, name: str) -> T:
-        raise ProtoPFaithError(f"There is no {self.kind} named {name!r}; {did_you_mean(name, self)}")
+        raise self.unknown(name, self)
+
+    def unknown(self, name: str, known: Iterable[str], others: str = "") -> ProtoPFaithError:
+        """What to raise for a name that is none of the ``known``; ``others`` says where else names are."""
+        return ProtoPFaithError(
+            f"There is no {self.kind} named {name!r}; {others}{did_you_mean(name, known).removesuffix('.')}; "
+            "if it is your own, give --import MODULE before the command (in Python, import it)."
+        )

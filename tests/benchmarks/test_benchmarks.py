@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from protopfaith.data import Preprocessing
+from protopfaith.network import ProtoPNet, save
 from protopfaith.shapley import Game, Players
 from protopfaith.training import Run
 
@@ -100,7 +104,7 @@ def test_agreement_says_what_its_reference_is(
     method: str, said: str, run: Run, tmp_path: Path, printed: Printed
 ) -> None:
     """36 players: too many for an exact one."""
-    some = ["--images", "1", "--prototypes", "1", "--window", "8", "--no-rivals", "--estimators", "owen"]
+    some = ["--images", "1", "--prototypes", "1", "--players", "8", "--no-rivals", "--estimators", "owen"]
     kind = ["--budgets", "256", "--reference", "1024", "--reference-method", method]
     text = printed("agreement", run.folder, *some, *kind, "--csv", tmp_path / "table.csv")
     words = " ".join(text.split())
@@ -132,7 +136,7 @@ def test_agreement_on_any_function_ends_in_time(
         "64,128",
         "--reference",
         "512",
-        "--window",
+        "--players",
         "1",
         "--no-rivals",
     ]
@@ -156,6 +160,46 @@ def test_throughput_compares_with_plain_passes(printed: Printed) -> None:
     rows = {parts[1].strip(): parts for parts in (line.split("│") for line in text.splitlines()) if parts[1:]}
     assert [rows["owen"][2].strip(), float(rows["owen"][4]) > 0] == ["34", True]
     assert any(name.startswith("plain forward passes, batches of ") for name in rows)
+
+
+def test_moments_sees_a_picture_as_the_checkpoint_does(tmp_path: Path) -> None:
+    """One channel, a size and statistics of its own; without a checkpoint it is ImageNet's."""
+    moments = importlib.import_module("moments")
+    own = Preprocessing((24, 32), 1, (0.25,), (0.5,))
+    save(
+        ProtoPNet("small", 2, 1, 8, in_channels=1),
+        tmp_path / "net.safetensors",
+        {"preprocessing": own.to_dict()},
+    )
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    image = Image.fromarray(pixels)
+    image.save(tmp_path / "bird.png")
+
+    def seen(*arguments: str) -> torch.Tensor:
+        args = moments.parse(["--image", str(tmp_path / "bird.png"), *arguments])
+        return moments.picture(args, moments.preprocessing(args))
+
+    checkpoint = ["--checkpoint", str(tmp_path / "net.safetensors")]
+    assert torch.equal(seen(*checkpoint), own(image))
+    assert torch.equal(seen(*checkpoint, "--size", "16"), replace(own, size=(16, 16))(image))
+    assert torch.equal(seen(), Preprocessing((224, 224))(image))
+    args = moments.parse(checkpoint)
+    assert moments.picture(args, moments.preprocessing(args)).shape == (1, 24, 32)
+
+
+def test_moments_on_windows_of_any_size(printed: Printed) -> None:
+    text = printed("moments", "--small", "--only", "path")
+    assert "moment_path, 5 prototypes, 64 players" in text
+    assert "8 nodes: " in text
+
+
+def test_turns_interleave_what_is_timed() -> None:
+    done: list[str] = []
+    works = [lambda name=name: done.append(name) for name in "ab"]
+    ticks = iter(range(100))
+    turns = importlib.import_module("opening").in_turns(works, torch.device("cpu"), 3, lambda: next(ticks))
+    assert "".join(done) == "ababab"
+    assert turns == [[1, 1]] * 3
 
 
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16])

@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from protopfaith.explanation.settings import usual_budget
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 QUICK = [
     *("--prototypes", "3", "--dasp-prototypes", "2", "--truth-prototypes", "2", "--checked", "1"),
@@ -103,8 +105,16 @@ def test_fine_dasp_stops_says_how_far_it_got_and_goes_on(small_run, out, paper_t
     assert "protopnet" in names  # beside the others on the same prototype
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_samples_are_as_many_as_an_explanation_takes(device: str, paper_tables) -> None:
+    given = ["run", "--out", "tables", "--device", device, "--autocast", "off"]
+    assert paper_tables.parse_options(given).budget == usual_budget(device)
+    assert paper_tables.parse_options([*given, "--budget", "100"]).budget == 100
+
+
 def test_the_papers_numbers_are_found_by_data_and_encoder(paper_tables) -> None:
-    find = paper_tables.paper_model
+    from paper_numbers import paper_model as find
+
     assert find("cub", "resnet50_v1").aopc_protopfaith == -2.848353
     assert find("rsna", "resnet").name == "RSNA ResNet"
     assert find("birds", "small") is None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from protopfaith.data import Preprocessing, load_data, prepare
 from protopfaith.data.cache import build_once, cached_images, content_hashes
@@ -45,6 +47,16 @@ def test_sizes_and_channels_have_their_own_cache(root: Path, cache: Path) -> Non
     load_data("folder", root=root, size=20)
     load_data("folder", root=root, size=16, channels=1)
     assert len(list((cache / "images").iterdir())) == 3
+
+
+def test_images_decoded_by_another_version_are_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing, preprocessing = list_folder(root), Preprocessing((16, 16))
+    hashes = content_hashes(listing)
+    with monkeypatch.context() as before:
+        before.setattr("protopfaith.data.cache.DECODING", 1)
+        black = replace(listing, read=lambda _: Image.new("L", (16, 16)))  # as float images once were
+        assert not cached_images(black, hashes, preprocessing).pixels.any()
+    assert cached_images(listing, hashes, preprocessing).pixels.any()
 
 
 def test_an_interrupted_build_leaves_nothing_and_starts_again(root: Path, cache: Path) -> None:

@@ -2,7 +2,8 @@
 
 The folder is ``$PROTOPFAITH_CACHE``, else ``protopfaith`` in the user's cache folder. It holds
 ``hashes/<stamp>.json`` (content hashes, valid while no file changes), ``images/<name>-<size>-<key>/`` (pixels
-and index, keyed by content) and ``splits/`` (who is in which split). All of it may be deleted at any time.
+and index, keyed by content and by the version of the decoding) and ``splits/`` (who is in which split). All
+of it may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -20,13 +21,11 @@ from typing import Any, TypeVar
 import numpy as np
 from rich.progress import track
 
+from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, sha256
-
-# Raise it when the same file would be decoded to other pixels.
-FORMAT = 1
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -123,7 +122,8 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], description: str)
 
 def _key(listing: Listing, hashes: dict[str, str], preprocessing: Preprocessing) -> str:
     lines = sorted(f"{entry.path}\0{hashes[entry.path]}" for entry in listing.entries)
-    return hashlib.sha256("\n".join([str(FORMAT), str(preprocessing.channels), *lines]).encode()).hexdigest()
+    told = [f"decoding {DECODING}", str(preprocessing.channels), *lines]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def _decode_all(listing: Listing, preprocessing: Preprocessing, folder: Path) -> None:

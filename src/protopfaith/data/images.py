@@ -15,6 +15,10 @@ logger = logging.getLogger("protopfaith")
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
+# Part of the key of cached images. Raise it when a file is read as other pixels than before, here, in
+# dicom.py or in Preprocessing.uint8: images decoded the old way are then not used anymore.
+# 2: floating-point and 32-bit images are scaled from their own range (they were black).
+DECODING = 2
 
 _saying = threading.Lock()
 _said: set[str] = set()

@@ -37,7 +37,7 @@ def render_report(explanation: Explanation) -> str:
         name=escape(explanation.name),
         title=escape(explanation.title),
         lead=lead(explanation),
-        scale=color_bar(scale),
+        toolbar=toolbar(scale),
         class_picture=_class_picture(explanation, pictures),
         class_note=_class_note(explanation),
         probabilities=_probabilities(explanation),
@@ -53,12 +53,9 @@ def render_report(explanation: Explanation) -> str:
     return render_page(f"{explanation.title} {explanation.name}", body, pictures.data())
 
 
-def color_bar(scale: float) -> str:
-    return (
-        f'<span class="scale">less similar &minus;{scale:.3g} '
-        f'<i style="background:linear-gradient(90deg,{",".join(STOPS)})"></i> +{scale:.3g} more '
-        "similar</span>"
-    )
+def toolbar(scale: float) -> str:
+    """How maps are shown, and what their colors mean."""
+    return fill("toolbar.html", scale=f"{scale:.3g}", colors=",".join(STOPS))
 
 
 def _class_picture(explanation: Explanation, pictures: Pictures) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from protopfaith.explanation.colors import scale_of
 from protopfaith.explanation.nearest import Patch, patch_box
 from protopfaith.explanation.percent import percent
-from protopfaith.explanation.report.case import SIMILAR, color_bar
+from protopfaith.explanation.report.case import SIMILAR, toolbar
 from protopfaith.explanation.report.page import fill, render_page
 from protopfaith.explanation.report.pictures import Pictures, base_image, box_html
 
@@ -40,7 +40,7 @@ def render_catalog(catalog: Catalog) -> str:
     body = fill(
         "catalog.html",
         lead=_lead(catalog),
-        scale=color_bar(scale),
+        toolbar=toolbar(scale),
         classes_note=NOTE,
         classes=_classes(catalog),
         prototypes="".join(sections),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import timm_encoder, torchvision_encoder, torchvision_names
-from protopfaith.registry import Registry, did_you_mean
+from protopfaith.registry import Registry
 
 Build = Callable[[int, str | None], nn.Module]
 """From (input channels, name of published weights or None) to a module that returns a feature map."""
@@ -36,10 +36,7 @@ class EncoderRegistry(Registry[Build]):
             return partial(timm_encoder, name.removeprefix("timm:"))
         if name in torchvision_names():
             return partial(torchvision_encoder, name)
-        raise ProtoPFaithError(
-            f"There is no encoder named {name!r}; besides those of torchvision and 'timm:NAME', "
-            f"{did_you_mean(name, [*self, *ALIASES])}"
-        )
+        raise self.unknown(name, [*self, *ALIASES], "besides those of torchvision and 'timm:NAME', ")
 
 
 ENCODERS = EncoderRegistry("encoder")
