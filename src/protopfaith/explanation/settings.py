@@ -112,7 +112,8 @@ def with_budget(settings: Settings, device: torch.device | str) -> Settings:
 
 
 def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
-    """Settings with what ``autocast`` means (see :func:`protopfaith.devices.choose_autocast`) on the device."""
+    """Settings with what ``autocast`` means on the device, see
+    :func:`protopfaith.devices.choose_autocast`."""
     return replace(settings, autocast=choose_autocast(autocast, device))
 
 

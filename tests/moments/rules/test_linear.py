@@ -110,7 +110,10 @@ def _conv2d_by_fft(x, weight, bias=None):
 def test_fast_convolutions_leave_no_negative_variance():
     """Variances span many orders of magnitude, as near the ends of a path through coalitions."""
     generator = torch.Generator().manual_seed(0)
-    weight, mean = torch.randn(4, 3, 3, 3, generator=generator), torch.randn(2, 3, 16, 16, generator=generator)
+    weight, mean = (
+        torch.randn(4, 3, 3, 3, generator=generator),
+        torch.randn(2, 3, 16, 16, generator=generator),
+    )
     variance = torch.zeros(2, 3, 16, 16)
     variance[..., :3, :3] = 1e3
     torch.testing.assert_close(_conv2d_by_fft(mean, weight), F.conv2d(mean, weight), rtol=1e-4, atol=1e-4)

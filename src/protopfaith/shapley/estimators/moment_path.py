@@ -142,7 +142,7 @@ class _Path:
 
         def values(numbers: Tensor) -> Tensor:
             draw = Independent(probability[numbers], self.directions)
-            return moment_pass(self.game, self.image.drawn(draw), full=True).double()
+            return moment_pass(self.game, self.image.drawn(draw)).double()
 
         if self._values is None:
             self._values = Batches(fitting_passes(self.game, values))
@@ -189,7 +189,7 @@ class _Path:
         """
         with torch.enable_grad():
             draw = Independent(probability, self.directions)
-            mean = moment_pass(self.game, self.image.drawn(draw), full=True)
+            mean = moment_pass(self.game, self.image.drawn(draw))
             leaves = draw.leaves()
             columns = [
                 draw.derivatives(draw.summed(_gradients(output, leaves), shares)).double()
