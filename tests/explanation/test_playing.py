@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Settings
+from protopfaith.explanation import Explainer, Settings, ShapleyAttribution
 from protopfaith.explanation.playing import distances_and_logit, play, rehearse
 from protopfaith.explanation.settings import with_autocast
 from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, finish
@@ -95,13 +95,38 @@ def test_an_estimator_of_ones_own_with_unknown_errors_works_with_a_precision(tra
         del ESTIMATORS["mine"]
 
 
+@pytest.mark.parametrize("estimator", ["dasp", "moment_path"])
+def test_moment_propagation_is_never_played_under_autocast(estimator: str) -> None:
+    """Whoever makes the settings."""
+    image = torch.rand(1, 4, 4, generator=torch.Generator().manual_seed(0))
+    layer = torch.nn.Linear(16, 1)
+
+    def function(images: torch.Tensor) -> torch.Tensor:
+        return layer(images.flatten(1)).relu()
+
+    plans = [Settings(players=2, estimator=estimator, autocast=kind) for kind in (None, torch.bfloat16)]
+    full, reduced = (play(function, image, plan) for plan in plans)
+    assert torch.equal(full.values, reduced.values)
+    assert torch.equal(full.total, reduced.total)
+    assert full.options == reduced.options  # no rounding to speak of
+    assert plans[0].key() == plans[1].key()
+    assert Settings(autocast=torch.bfloat16).autocast is torch.bfloat16
+    method = ShapleyAttribution(function, 2, estimator=estimator, autocast=torch.bfloat16)
+    method.attribute(image[None])
+    assert torch.equal(method.attributions[0].values, full.values)
+
+
 def test_a_rehearsal_asks_for_nothing_and_finds_what_the_game_would() -> None:
     image = torch.rand(3, 24, 24)
     for estimator in ("default", "owen", "kernel", "permutation", "dasp", "moment_path"):
         rehearse(Settings(players=4, estimator=estimator), image, "blur")
     rehearse(Settings(players="superpixels:10", estimator="exact"), image)
     rehearse(Settings(players=24), image)  # one player
-    for wrong in (Settings(players=1, estimator="exact"), Settings(players=4, budget=20)):
+    for wrong in (
+        Settings(players=1, estimator="exact"),
+        Settings(players=4, budget=20),
+        Settings(players=4, estimator="dasp", options={"sizes": "many"}),
+    ):
         with pytest.raises(ProtoPFaithError) as rehearsed:
             rehearse(wrong, image)
         with pytest.raises(ProtoPFaithError) as played:

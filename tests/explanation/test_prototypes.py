@@ -29,6 +29,18 @@ def test_every_prototype_is_there(explainer: Explainer, catalog: Catalog) -> Non
         assert 0 < one.object_area < 0.6
 
 
+@pytest.mark.parametrize(
+    ("estimator", "options"), [("moment_path", {"nodes": 2}), ("dasp", {"sizes": 2}), ("exact", {})]
+)
+def test_an_unknown_precision_is_written_as_none(
+    explainer: Explainer, estimator: str, options: dict[str, int]
+) -> None:
+    """What moment_path calls its precision is the gap of its rule, not the error of its values."""
+    catalog = explain_prototypes(explainer, players=24, estimator=estimator, options=options, nearest=1)
+    written = [one["precision"] for one in catalog.to_dict()["prototypes"]]
+    assert written == [0.0 if estimator == "exact" else None] * len(catalog.prototypes)
+
+
 def test_nearest_patches_and_uses_are_those_of_the_slow_way(explainer: Explainer) -> None:
     model, preprocessing = explainer.model, explainer.preprocessing
     images = explainer.images.sets[0].subset(range(20))  # type: ignore[union-attr]

@@ -33,6 +33,12 @@ def test_it_shows_itself_in_one_line():
     assert len(shown) < 300
     assert f"{found.evaluations:,} evaluations" in shown
     assert found.players.description in shown
+    assert f"precision {found.precision:.3g}," in shown
+
+
+@pytest.mark.parametrize(("method", "options"), [("dasp", {"sizes": 2}), ("moment_path", {"nodes": 2})])
+def test_a_precision_that_nobody_knows_is_shown_as_unknown(method, options):
+    assert "precision unknown," in repr(estimate(network_game(), method, **options))
 
 
 def test_a_file_that_is_none_is_said(tmp_path):

@@ -137,6 +137,12 @@ def test_few_samples_of_many_players_do_not_look_precise():
         ({"method": "owen", "nodes": 0}, "at least one"),
         ({"method": "permutation", "budget": 10}, "too small"),
         ({"method": "kernel", "budget": 10}, "too small"),
+        (
+            {"method": "dasp", "sizes": "many"},
+            "'sizes' of the estimator 'dasp' is a whole number, not 'many'",
+        ),
+        ({"method": "moment_path", "nodes": 8.5}, "a whole number, not 8.5"),
+        ({"shrinkage": "no"}, "'shrinkage' of the estimator 'adaptive_owen' is true or false, not 'no'"),
         ({"outputs": []}, "from 0 to 2"),
         ({"outputs": [0, 3]}, "from 0 to 2"),
     ],
@@ -144,6 +150,18 @@ def test_few_samples_of_many_players_do_not_look_precise():
 def test_bad_plans_are_refused_in_one_sentence(arguments, complaint):
     with pytest.raises(ProtoPFaithError, match=complaint):
         estimate(network_game(), **arguments)
+
+
+@pytest.mark.parametrize(("method", "n"), [("kernel", 1950), ("permutation", 2100)])
+def test_too_small_a_budget_is_refused_with_one_that_suffices(method, n):
+    game = mask_game(lambda masks: masks.double().sum(1, keepdim=True), n)
+    with pytest.raises(ProtoPFaithError, match="give a budget of at least") as refused:
+        estimate(game, method)
+    enough = int(str(refused.value).rstrip(".").split()[-1])
+    with pytest.raises(ProtoPFaithError, match="too small"):
+        estimate(game, method, budget=enough - 1)
+    if method == "permutation":  # the others' equations take a minute
+        assert torch.allclose(estimate(game, method, budget=enough).values, torch.ones(1, n).double())
 
 
 def test_only_the_same_game_can_be_continued():

@@ -49,6 +49,18 @@ def test_values_are_taken_where_the_kink_is():
     assert len(set(calls)) == len(calls)  # nothing is asked twice
 
 
+def test_only_the_outputs_that_count_are_looked_at():
+    """The second one is smooth: the kink of the first is not followed."""
+    plan = {"tolerance": 1e-4, "most": 1000}
+    both, smooth = (
+        find_panels(_kinked([0.3]), 0.0, math.pi / 2, outputs=outputs, **plan) for outputs in (None, [1])
+    )
+    alone = find_panels(lambda theta: _kinked([0.3])(theta)[:, 1:], 0.0, math.pi / 2, **plan)
+    assert len(smooth) < len(both)
+    assert [(p.start, p.end) for p in smooth] == [(p.start, p.end) for p in alone]
+    assert smooth[0].values.shape == (5, 2)  # the others' values come all the same
+
+
 def test_the_number_of_values_is_bounded():
     calls = []
     find_panels(_kinked([0.3, 0.7, 1.1], calls), 0.0, math.pi / 2, tolerance=1e-12, most=90)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -154,19 +154,13 @@ def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:
     An unknown option is the estimator's to refuse: it knows its own.
     """
     from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
-    from protopfaith.training.typed import Unparsed, convert, describe
+    from protopfaith.shapley.options import typed_options
+    from protopfaith.typed import Unparsed
 
-    name = DEFAULT_METHOD if estimator == "default" else estimator
-    kinds, options = get_type_hints(ESTIMATORS[name]), {}
+    name, options = DEFAULT_METHOD if estimator == "default" else estimator, {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
-        kind = kinds.get(key, Any)
-        try:
-            options[key] = convert(kind, Unparsed(value), key)
-        except ProtoPFaithError:
-            raise ProtoPFaithError(
-                f"The option {key!r} of the estimator {name!r} is {describe(kind)}, not {value!r}."
-            ) from None
-    return options
+        options[key] = Unparsed(value)
+    return typed_options(name, ESTIMATORS[name], options)

@@ -102,7 +102,7 @@ class Catalog:
         return folder / "prototypes.html"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers; unknown shares are None."""
+        """Plain lists and numbers; unknown shares and precisions are None."""
         return {
             "weights_sha256": self.weights_hash,
             "classes": [_plain(asdict(one)) for one in self.classes],
@@ -112,7 +112,7 @@ class Catalog:
                     "source": asdict(one.source),
                     "nearest": [asdict(patch) for patch in one.nearest],
                     "completeness_gap": one.source_side.regions.gap,
-                    "precision": _plain({"p": one.source_side.precision})["p"],
+                    "precision": _precision(one.source_side),
                     "evaluations": one.source_side.evaluations,
                 }
                 for one in self.prototypes
@@ -240,6 +240,12 @@ def _class(names: tuple[str, ...], portraits: list[PrototypePortrait], label: in
         object_area=sum(areas) / len(areas) if areas else math.nan,
         rests_on_background=bool(shares) and share < MOSTLY,
     )
+
+
+def _precision(side: SourceSide) -> float | None:
+    """Relative to the true values; None where the estimator knows no standard errors, whatever it calls its
+    precision."""
+    return side.precision if side.regions.errors_known and math.isfinite(side.precision) else None
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,10 @@ BaselineLike = str | float | Sequence[float] | Tensor
 
 @dataclass(frozen=True)
 class Settings:
-    """How a game is played; two explanations with equal settings are comparable."""
+    """How a game is played; two explanations with equal settings are comparable.
+
+    Estimators that need full precision, such as moment propagation, have no ``autocast``, whatever is given.
+    """
 
     players: PlayersLike = 16
     precision: float | None = None
@@ -55,6 +58,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_plan(self.budget, self.precision)
+        if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
+            object.__setattr__(self, "autocast", None)
         for option in self.options:
             if option in IN_PARTS:
                 raise ProtoPFaithError(
@@ -107,12 +112,9 @@ def with_budget(settings: Settings, device: torch.device | str) -> Settings:
 
 
 def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
-    """Settings with what ``autocast`` means (see :func:`protopfaith.devices.choose_autocast`) on the device.
-
-    Estimators that need full precision, such as moment propagation, always run without.
-    """
-    dtype = choose_autocast(autocast, device)
-    return replace(settings, autocast=None if settings.traits.full_precision else dtype)
+    """Settings with what ``autocast`` means on the device, see
+    :func:`protopfaith.devices.choose_autocast`."""
+    return replace(settings, autocast=choose_autocast(autocast, device))
 
 
 def make_players(spec: PlayersLike, image: Tensor) -> Players:

@@ -155,8 +155,8 @@ class Independent:
 
 def _weighted(weights: Tensor, gradients: Tensor) -> Tensor:
     """sum_b w_rb g_b, with g (B, ...): (r, ...)"""
-    flat = weights.to(gradients.dtype) @ gradients.flatten(1)
-    return flat.unflatten(1, gradients.shape[1:])
+    flat = weights.to(gradients.dtype) @ gradients.reshape(len(gradients), -1)
+    return flat.reshape(len(weights), *gradients.shape[1:])  # one number for each image has no dimension more
 
 
 def sketch(labels: Tensor, count: int, seed: int = 0) -> Tensor:

@@ -52,10 +52,13 @@ class Attribution:
     def __repr__(self) -> str:
         """One line; the tensors would fill screens."""
         outputs = f"{len(self.values)} output{'s' if len(self.values) > 1 else ''}"
+        # An approximation's measure of its own rule (moment_path's gap) is not how far its values are off.
+        known = math.isfinite(self.precision) and bool(self.standard_errors.isfinite().any())
+        precision = f"{self.precision:.3g}" if known else "unknown"
         missed = "" if self.reached else " (short of what was asked)"
         return (
             f"Attribution({self.method}: {outputs}, {self.players.description}, baseline {self.baseline}, "
-            f"{self.evaluations:,} evaluations, precision {self.precision:.3g}{missed}, "
+            f"{self.evaluations:,} evaluations, precision {precision}{missed}, "
             f"largest completeness gap {float(self.completeness_gap.abs().max()):.3g})"
         )
 

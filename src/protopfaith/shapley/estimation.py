@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.registry import did_you_mean
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
 
 DEFAULT_METHOD = "adaptive_owen"
@@ -79,7 +79,8 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     name = DEFAULT_METHOD if method == "default" else method
     estimator = ESTIMATORS[name]
     check_plan(budget, precision)
-    _check_options(name, estimator, options)
+    check_names(name, estimator, options)
+    options = typed_options(name, estimator, options)
     _check_outputs(outputs, game)
     if resume is not None:
         if resume.state is None and resume.method == name and not resume.standard_errors.any():
@@ -148,17 +149,6 @@ def check_plan(budget: int | None, precision: float | None) -> None:
     if precision is not None and not precision > 0:
         raise ProtoPFaithError(
             f"The precision is {precision}; give a relative error above zero, such as 0.1."
-        )
-
-
-def _check_options(name: str, estimator: Callable, options: dict) -> None:
-    parameters = inspect.signature(estimator).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return
-    known = set(parameters) - {"game", "budget", "precision", "seed", "resume", "progress", "outputs"}
-    for option in set(options) - known:
-        raise ProtoPFaithError(
-            f"The estimator {name!r} has no option {option!r}; {did_you_mean(option, known or ['(none)'])}"
         )
 
 

@@ -21,11 +21,10 @@ def player_image(game: Game) -> PlayerImage:
     return PlayerImage(game.image, game.baseline, game.players.labels, nobody)
 
 
-def moment_pass(game: Game, image: PlayerImage, *, full: bool = False) -> Tensor:
-    """The expectation of the game's function over the image's draws, (B, outputs); ``full`` leaves the game's
-    autocast out."""
-    dtype = None if full else game.autocast
-    with torch.autocast(game.device.type, dtype=dtype, enabled=dtype is not None):
+def moment_pass(game: Game, image: PlayerImage) -> Tensor:
+    """The expectation of the game's function over the image's draws, (B, outputs), without the game's
+    autocast, which variances do not survive."""
+    with torch.autocast(game.device.type, enabled=False):
         output = game.function(image)  # type: ignore[arg-type]
     if not isinstance(output, Gaussian):
         raise ProtoPFaithError(

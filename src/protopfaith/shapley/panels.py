@@ -8,7 +8,7 @@ meets the curve at its quarters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +38,24 @@ class Panel:
         return torch.maximum((first - before).abs(), (third - after).abs())
 
 
-def find_panels(curve: Curve, start: float, end: float, *, tolerance: float, most: int) -> list[Panel]:
+def find_panels(
+    curve: Curve,
+    start: float,
+    end: float,
+    *,
+    tolerance: float,
+    most: int,
+    outputs: Sequence[int] | None = None,
+) -> list[Panel]:
     """Panels from ``start`` to ``end``, in order, halved where the curve bends until the root of the sum of
-    their squared bends is at most ``tolerance`` times the range of the curve, for every output, or ``most``
-    values are known."""
+    their squared bends is at most ``tolerance`` times the range of the curve, for every output that counts
+    (``outputs``, all by default), or ``most`` values are known."""
     grid = np.linspace(start, end, 4 * FIRST + 1)
     values = curve(grid)
     panels = [Panel(grid[4 * k], grid[4 * k + 4], values[4 * k : 4 * k + 5]) for k in range(FIRST)]
     known = len(grid)
     while known < most:
-        coarse = _coarse(panels, tolerance)[: max((most - known) // 4, 1)]
+        coarse = _coarse(panels, tolerance, outputs)[: max((most - known) // 4, 1)]
         if not coarse:
             break
         halves = dict(zip(coarse, _halved(curve, [panels[k] for k in coarse]), strict=True))
@@ -56,11 +64,12 @@ def find_panels(curve: Curve, start: float, end: float, *, tolerance: float, mos
     return panels
 
 
-def _coarse(panels: list[Panel], tolerance: float) -> list[int]:
+def _coarse(panels: list[Panel], tolerance: float, outputs: Sequence[int] | None) -> list[int]:
     """Which panels have more than their share of the bend, the worst first; none once all is fine."""
     every = torch.cat([panel.values for panel in panels])
     span = (every.amax(0) - every.amin(0)).clamp_min(torch.finfo(every.dtype).tiny)
     bends = torch.stack([panel.bend for panel in panels]) / span  # (panels, outputs)
+    bends = bends if outputs is None else bends[:, list(outputs)]
     if float(bends.square().sum(0).sqrt().max()) <= tolerance:
         return []
     worst = bends.amax(1)

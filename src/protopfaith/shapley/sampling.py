@@ -70,7 +70,7 @@ def run(
     if budget - ENDS < sampler.least and not rounds:
         raise ProtoPFaithError(
             f"A budget of {budget} evaluations is too small for {method!r} with {game.n_players} "
-            f"players; give at least {sampler.least + ENDS}."
+            f"players; give a budget of at least {sampler.least + ENDS}."
         )
     goal = expected = budget
     if precision is not None:  # what is there is judged first

@@ -15,7 +15,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
 from protopfaith.training.losses import CostWeights
-from protopfaith.training.typed import Unparsed, from_dict, to_dict
+from protopfaith.typed import Unparsed, from_dict, to_dict
 
 AT_LEAST_ZERO = {"at_least": 0}
 AT_LEAST_ONE = {"at_least": 1}

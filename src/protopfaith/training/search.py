@@ -17,7 +17,7 @@ from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
 from protopfaith.training.run import Run, refuse_existing
 from protopfaith.training.train import make_fabric, train
-from protopfaith.training.typed import from_dict
+from protopfaith.typed import from_dict
 
 if TYPE_CHECKING:
     import pandas as pd

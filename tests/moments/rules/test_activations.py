@@ -16,6 +16,8 @@ RECTIFIERS = {
     "hardtanh": (F.hardtanh, lambda y: np.clip(y, -1, 1), [-1, 1]),
     "clamp_min": (lambda x: x.clamp(min=0.5), lambda y: np.maximum(y, 0.5), [0.5]),
     "clamp_max": (lambda x: torch.clamp(x, max=2.0), lambda y: np.minimum(y, 2.0), [2.0]),
+    "clamp_min as a function": (lambda x: torch.clamp_min(x, 0.5), lambda y: np.maximum(y, 0.5), [0.5]),
+    "clamp_max as a method": (lambda x: x.clamp_max(2.0), lambda y: np.minimum(y, 2.0), [2.0]),
     "leaky_relu": (lambda x: F.leaky_relu(x, 0.1), lambda y: np.where(y > 0, y, 0.1 * y), [0]),
 }
 SMOOTH = {
@@ -112,6 +114,23 @@ def test_the_gain_of_common_factors_is_the_covariance(name):
     error = 5 * products.std(0) / np.sqrt(len(e))
     assert bool(((products.mean(0) - result.factors[0]).abs() <= error).all())
     assert bool((result.own_variance >= 0).all())
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda x: x.clamp_min_(0.5), lambda x: x.clamp(min=0.5)),
+        (lambda x: torch.clamp_min_(x, min=0.5), lambda x: x.clamp(min=0.5)),
+        (lambda x: x.clamp_max_(max=0.5), lambda x: x.clamp(max=0.5)),
+        (lambda x: torch.clamp_max_(x, 0.5), lambda x: x.clamp(max=0.5)),
+    ],
+)
+def test_one_bound_in_place_is_clamp_with_one_bound(change, expected):
+    x = Gaussian(torch.tensor([-1.0, 0.4, 2.0]), 0.7)
+    wanted = expected(x)
+    assert change(x) is x
+    assert torch.equal(x.mean, wanted.mean)
+    assert torch.equal(x.variance, wanted.variance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

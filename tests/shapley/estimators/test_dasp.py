@@ -54,6 +54,12 @@ def test_equals_the_literal_method(kind):
     assert result.evaluations == 2 * one.n_players * len(coalition_sizes(one.n_players, 5))
 
 
+def test_autocast_of_the_game_does_not_reach_the_passes():
+    full, reduced = (game(PLAYERS["windows"], autocast=dtype) for dtype in (None, torch.bfloat16))
+    assert not torch.equal(full.grand, reduced.grand)  # autocast does happen elsewhere
+    assert torch.equal(*(estimate(one, "dasp", sizes=3).values for one in (full, reduced)))
+
+
 def test_sizes_run_from_nobody_to_everybody_else():
     assert coalition_sizes(100, 4).tolist() == [0, 33, 66, 99]
     assert coalition_sizes(4, 32).tolist() == [0, 1, 2, 3]

@@ -77,6 +77,25 @@ def test_only_the_chosen_outputs_decide_when_to_stop(digits):
     assert chosen.evaluations < every.evaluations
 
 
+def test_an_output_that_does_not_count_costs_nothing():
+    """One output is smooth along the path, the other has kinks: nobody looks where those are."""
+    image = torch.rand(1, 4, 4, generator=torch.Generator().manual_seed(0)) + 0.5
+
+    def smooth(x):
+        return x.flatten(1).sum(1, keepdim=True).square()
+
+    def both(x):
+        kinks = x.flatten(1).sum(1, keepdim=True) * 1e3
+        return torch.cat([smooth(x), (kinks - 7e3).relu() - (kinks - 9e3).relu()], 1)
+
+    plan = {"nodes": 1, "precision": 1e-3}
+    games = [Game(function, image, Players.windows((4, 4), 1)) for function in (smooth, both)]
+    alone, chosen = (estimate(game, "moment_path", outputs=[0], **plan) for game in games)
+    assert chosen.reached
+    assert chosen.evaluations == alone.evaluations
+    assert estimate(games[1], "moment_path", **plan).evaluations > chosen.evaluations
+
+
 def _range(game):
     """How far F runs, by many plain passes."""
     q = torch.linspace(0, 1, 101)

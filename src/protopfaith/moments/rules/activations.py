@@ -76,6 +76,18 @@ def clamp(function: Callable, input: Gaussian, min: Any = None, max: Any = None)
     )
 
 
+@rule("clamp_min")
+def clamp_min(function: Callable, input: Any, min: Any) -> Gaussian:
+    """y = max(x, low), as maximum with a constant."""
+    return maximum(function, input, min)
+
+
+@rule("clamp_max")
+def clamp_max(function: Callable, input: Any, max: Any) -> Gaussian:
+    """y = min(x, high), as minimum with a constant."""
+    return minimum(function, input, max)
+
+
 @rule("sigmoid", "expit")
 def sigmoid(function: Callable, input: Gaussian) -> Gaussian:
     """E g and Var g by quadrature, to 1e-5 of s and s^2."""

@@ -113,10 +113,9 @@ def average(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> G
     def average(x: Tensor) -> Tensor:
         return torch.mean(x, *args, **kwargs)
 
-    mean, _ = input.moments
-    result = average(mean)
-    count = mean.numel() / max(result.numel(), 1)
-    return input.linear_map(lambda _: result, average, lambda v: average(v) / count)
+    form = torch.empty(input.shape, dtype=input.dtype, device="meta")
+    count = form.numel() / max(average(form).numel(), 1)
+    return input.linear_map(average, average, lambda v: average(v) / count)
 
 
 def _reach(function: Callable, weight: Tensor, *args: Any, **kwargs: Any) -> tuple[int, ...] | None:

@@ -72,7 +72,7 @@ def moment_path(
         ends = path.expectations([0.0, math.pi / 2])
         parts = path.parts([_Part(0.0, math.pi / 2, nodes, *ends)])
         if precision is not None and _error(parts, outputs) > precision and path.passes < budget:
-            parts = path.parts(_panels(path, precision, budget))
+            parts = path.parts(_panels(path, precision, budget, outputs))
             while _error(parts, outputs) > precision and path.passes < budget:
                 parts = _refined(path, parts, precision, outputs)
     values = torch.stack([part.values for part in parts]).sum(0)
@@ -142,7 +142,7 @@ class _Path:
 
         def values(numbers: Tensor) -> Tensor:
             draw = Independent(probability[numbers], self.directions)
-            return moment_pass(self.game, self.image.drawn(draw), full=True).double()
+            return moment_pass(self.game, self.image.drawn(draw)).double()
 
         if self._values is None:
             self._values = Batches(fitting_passes(self.game, values))
@@ -189,7 +189,7 @@ class _Path:
         """
         with torch.enable_grad():
             draw = Independent(probability, self.directions)
-            mean = moment_pass(self.game, self.image.drawn(draw), full=True)
+            mean = moment_pass(self.game, self.image.drawn(draw))
             leaves = draw.leaves()
             columns = [
                 draw.derivatives(draw.summed(_gradients(output, leaves), shares)).double()
@@ -223,10 +223,12 @@ def _error(parts: Sequence[_Part], outputs: Sequence[int] | None) -> float:
     return float(torch.maximum(gaps.sum(0).abs(), gaps.square().sum(0).sqrt()).max())
 
 
-def _panels(path: _Path, precision: float, budget: int) -> list[_Part]:
+def _panels(path: _Path, precision: float, budget: int, outputs: Sequence[int] | None) -> list[_Part]:
     """Parts that are small where F bends, with a few nodes each; their derivatives are still to be taken."""
     most = max((budget - path.passes) // 2, 1)  # the other half is for the derivatives
-    panels = find_panels(path.expectations, 0.0, math.pi / 2, tolerance=BEND * precision, most=most)
+    panels = find_panels(
+        path.expectations, 0.0, math.pi / 2, tolerance=BEND * precision, most=most, outputs=outputs
+    )
     return [_Part(panel.start, panel.end, FEW, panel.values[0], panel.values[-1]) for panel in panels]
 
 

@@ -1,8 +1,8 @@
 """Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
 
-Supported field types: bool, int, float, str, None, ``X | None``, ``Literal``, ``tuple``, ``dict``, other
-dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``; those of a
-tuple hold for each of its numbers.
+Supported field types: bool, int, float, str, Path, None, ``X | None``, ``Literal``, ``tuple``, ``dict``,
+other dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``; those of
+a tuple hold for each of its numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import operator
 import types
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
@@ -110,7 +111,7 @@ def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any or type(value) is kind:
+    if kind is Any or type(value) is kind or (kind is Path and isinstance(value, Path)):
         return value
     if kind is float and not isinstance(value, bool):
         try:  # YAML reads 1e-4 as text (it wants 1.0e-4): people write the former
@@ -187,6 +188,7 @@ _WORDS = {
     str: "text",
     type(None): "null",
     dict: "a mapping",
+    Path: "a path",
 }
 
 

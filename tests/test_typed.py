@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.training.typed import from_dict, to_dict
+from protopfaith.typed import from_dict, to_dict
 
 
 @dataclass(frozen=True)
