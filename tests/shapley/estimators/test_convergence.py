@@ -26,10 +26,12 @@ def test_every_estimator_converges_to_the_exact_values(method, n, seed):
     few, many = (estimate(game, method, budget=b, seed=seed) for b in (120, 8000))
     # Against its own standard error: games whose values happen to be small are hard relative to them.
     deviation = (many.values - truth).square().mean(1).sqrt()
-    assert (deviation < 3 * many.standard_errors.square().mean(1).sqrt() + 1e-6).all()
+    usual = many.standard_errors.square().mean(1).sqrt()
+    assert (deviation < 3 * usual + 1e-6).all()
     assert relative_error(many, truth) <= max(relative_error(few, truth), 1e-6)
     away = (many.values - truth).abs() - 1e-6
-    assert (away <= 5 * many.standard_errors).all()
+    # A player's own error comes from few groups of samples and may be far too small by chance.
+    assert (away <= 5 * many.standard_errors.maximum(usual[:, None])).all()
 
 
 def test_textbook_owen_converges():
