@@ -104,7 +104,7 @@ def tables(run: LoadedRun, options: argparse.Namespace) -> str:
         remarks = [one_by_one(*of_run, memory)]
         meter.step("scattered or together")
         side = options.players or default_window(run.preprocessing().size)
-        remarks.append(scattering(*of_run, side=side, memory=memory))
+        remarks.append(scattering(*of_run, side=side, memory=memory, autocast=options.autocast))
     costs = meter.frame()
     with atomic(options.out / "costs.csv") as partial:
         costs.to_csv(partial)

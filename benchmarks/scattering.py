@@ -26,6 +26,7 @@ def scattering(
     *,
     side: int,
     memory: int | None,
+    autocast: torch.dtype | None,
 ) -> str:
     """A sentence: random orders of windows beside random orders in which neighbors go together.
 
@@ -49,6 +50,7 @@ def scattering(
         baselines,
         steps=found.steps,
         memory=memory,
+        autocast=autocast,
     )
     early = aopc(curves, 0.2).reshape(-1, 2, ORDERS).mean(2)
     scattered, together = early.mean(0).tolist()
