@@ -24,6 +24,7 @@ from protopfaith import __version__
 from protopfaith.cli import main
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
+from protopfaith.evaluation.plan import USUAL
 from protopfaith.explanation.settings import USUAL_BUDGET
 from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS
@@ -225,6 +226,12 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
 def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
     words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
     assert "Default: {cpu:,}, on a GPU {gpu:,};".format(**USUAL_BUDGET) in words
+
+
+def test_help_names_what_judging_usually_takes(place: Path) -> None:
+    words = " ".join(protopfaith(place, "faithfulness", "--help").stdout.replace("│", " ").split())
+    for name, on_cpu in USUAL["cpu"].items():
+        assert f"Default: {on_cpu:,}, on a GPU {USUAL['gpu'][name]:,}." in words
 
 
 @pytest.mark.parametrize(

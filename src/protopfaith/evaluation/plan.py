@@ -20,7 +20,7 @@ REVISIONS = {"owen": 2}
 """Explainers that no longer compute what they did; counted up, theirs alone is computed anew."""
 USUAL = {
     "cpu": {"steps": 50, "budget": 1024, "truth_budget": 4096, "sizes": 4, "checked": 2},
-    "gpu": {"steps": 100, "budget": 8192, "truth_budget": 65536, "sizes": 8, "checked": 8},
+    "gpu": {"steps": 100, "budget": 12_288, "truth_budget": 65536, "sizes": 8, "checked": 8},
 }
 
 
