@@ -1,7 +1,7 @@
 # The two commands of the README. Each installs what it needs into .venv and nothing outside this folder.
 PYTHON ?= python3
 BIN := .venv/bin
-# What is installed: the package as users have it, and beside it what its developers need.
+# What is installed: the package and the explainers that it is compared with, and what its developers need.
 PACKAGE := .venv/.package
 DEV := .venv/.dev
 
@@ -27,7 +27,7 @@ install: $(DEV)
 $(PACKAGE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[compare]'
 	touch $@
 
 $(DEV): $(PACKAGE)
