@@ -57,8 +57,8 @@ class Registry(dict[str, T]):
         raise self.unknown(name, self)
 
     def unknown(self, name: str, known: Iterable[str], others: str = "") -> ProtoPFaithError:
-        """What to raise for a name that is none of the ``known``; ``others`` says where else names are."""
+        """What to raise for a name that is none of the ``known``; ``others`` says where else it is not."""
         return ProtoPFaithError(
-            f"There is no {self.kind} named {name!r}; {others}{did_you_mean(name, known).removesuffix('.')}; "
+            f"There is no {self.kind} named {name!r}{others}; {did_you_mean(name, known).removesuffix('.')}; "
             "if it is your own, give --import MODULE before the command (in Python, import it)."
         )

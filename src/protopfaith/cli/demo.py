@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,12 +39,19 @@ def demo(
     say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
     say("\nNext")
     for line in (
-        f"protopfaith explain {out} {images[0]} --precision 0.05",
-        f"protopfaith prototypes {out} --players {PLAYERS}",
-        f"protopfaith faithfulness {out}",
+        f"explain {out} {images[0]} --players {PLAYERS} --precision 0.05",
+        f"prototypes {out} --players {PLAYERS}",
+        f"faithfulness {out}",
     ):
-        say(f"  {line}")
+        say(f"  {called_as()} {line}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
+
+
+def called_as() -> str:
+    """What to type for this program: its name, or the way it was called where that is not on the path."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        return "python -m protopfaith"
+    return "protopfaith" if shutil.which("protopfaith") else sys.argv[0]
 
 
 def write_test_images(run: Run, count: int) -> list[Path]:

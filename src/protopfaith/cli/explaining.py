@@ -11,7 +11,7 @@ from protopfaith.cli.app import Device, MovedRoot, NamesInHelp, RunFolder, Seed,
 from protopfaith.errors import ProtoPFaithError
 
 Players = Annotated[
-    str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for N of them.")
+    str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for about N.")
 ]
 Precision = Annotated[
     float | None, typer.Option(min=0, help="Stop at this relative standard error, such as 0.05.")
@@ -105,7 +105,8 @@ def explain(
     )
     for report in batch.reports:
         say(str(report))
-    say(f"All cases: {batch.index}")
+    if batch.cases:
+        say(f"All cases: {batch.index}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
 
 

@@ -87,7 +87,9 @@ def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | No
     if drop is None:
         dropped = distinct_prototypes(model, tolerance).duplicates
         if not dropped:
-            raise ProtoPFaithError("No two prototypes of a class are the same; name those to drop by index.")
+            raise ProtoPFaithError(
+                "No two prototypes of a class are the same; name those to drop, as in --prototypes 2,9."
+            )
         return dropped
     last = len(model.prototypes) - 1
     if not drop or not all(0 <= index <= last for index in drop):

@@ -114,3 +114,9 @@ def test_any_module_is_an_encoder():
     model = ProtoPNet(Mapper(), 2, 2, 8, in_channels=2)
     assert model(torch.rand(3, 2, 10, 12)).shape == (3, 2)
     assert model.distance_maps(torch.rand(3, 2, 10, 12)).shape == (3, 4, 8, 10)
+
+
+def test_an_encoder_without_its_two_parameters_is_refused_where_it_is_registered():
+    with pytest.raises(ProtoPFaithError, match=r"'without' cannot be built .* in_channels and weights"):
+        ENCODERS.register("without")(lambda: nn.Conv2d(3, 8, 1))
+    assert "without" not in ENCODERS

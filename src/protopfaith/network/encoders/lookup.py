@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,21 @@ PROBE_SIZES = (64, 128, 224)
 class EncoderRegistry(Registry[Build]):
     """The registered encoders; any other name is looked for in torchvision, and behind ``timm:`` in timm."""
 
+    def register(self, name: str) -> Callable[[Build], Build]:
+        add = super().register(name)
+
+        def add_callable(build: Build) -> Build:
+            try:
+                inspect.signature(build).bind(3, None)
+            except TypeError as error:
+                raise ProtoPFaithError(
+                    f"The encoder {name!r} cannot be built ({error}); give it the two parameters "
+                    "in_channels and weights."
+                ) from error
+            return add(build)
+
+        return add_callable
+
     def __missing__(self, name: str) -> Build:
         if name in ALIASES:
             return self[ALIASES[name]]
@@ -36,7 +52,8 @@ class EncoderRegistry(Registry[Build]):
             return partial(timm_encoder, name.removeprefix("timm:"))
         if name in torchvision_names():
             return partial(torchvision_encoder, name)
-        raise self.unknown(name, [*self, *ALIASES], "besides those of torchvision and 'timm:NAME', ")
+        elsewhere = ", neither here nor in torchvision (timm's are 'timm:NAME')"
+        raise self.unknown(name, [*self, *ALIASES], elsewhere)
 
 
 ENCODERS = EncoderRegistry("encoder")
