@@ -182,15 +182,19 @@ class Faithfulness:
                 "prototypes that all have in common."
             )
         if self.truth is not None:
+            reliability, ranks = _mean(self.truth.reliability), _mean(self.truth.rank_reliability)
             said.append(
                 "Pearson, Spearman and error are against the true Shapley values of "
                 f"{len(self.truth_prototypes)} prototypes ({self.truth.evaluations:,} evaluations an image), "
-                f"whose own reliability is {_mean(self.truth.reliability):.3f}; the "
-                f"rank correlation between its halves is {_mean(self.truth.rank_reliability):.3f}, as the "
-                "order of players that hardly matter is noise."
+                f"whose own reliability is {reliability:.3f}, so that Pearson's correlation ends at about "
+                f"{max(reliability, 0) ** 0.5:.3f}; the rank correlation between its halves is {ranks:.3f}, "
+                "as the order of players that hardly matter is noise."
             )
         if not math.isnan(self.object_share):
             said.append(f"The object covers {self.object_share:.0%} of the pixels.")
+        said.append(
+            "Linearity is expected to fail under log similarity: it is why networks here use distances."
+        )
         said.append(health_sentence(self.health))
         said += [f"{name} was left out: {why}" for name, why in self.skipped.items()]
         return said
