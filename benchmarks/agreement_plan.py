@@ -1,4 +1,4 @@
-"""What ``agreement.py`` does on every image, and how much that is."""
+"""What `agreement.py` does on every image, and how much that is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REFERENCES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """One estimator at one budget; ``run(subject, progress)``."""
+    """One estimator at one budget; `run(subject, progress)`."""
 
     name: str
     budget: int

@@ -1,4 +1,4 @@
-"""What ``agreement.py`` explains: images, and a function of them as a game."""
+"""What `agreement.py` explains: images, and a function of them as a game."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``agreement.py``: made from a result and the reference, written as they come, shown as a table."""
+"""Rows of `agreement.py`: made from a result and the reference, written as they come, shown as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from protopfaith.evaluation.agreement import agreement
 
 @dataclass(frozen=True)
 class Reference:
-    """Values ``(outputs, n)``, their standard errors, and the reliability of every output."""
+    """Values `(outputs, n)`, their standard errors, and the reliability of every output."""
 
     values: Tensor
     standard_errors: Tensor
@@ -137,7 +137,7 @@ def reliability(rows: list[Row]) -> tuple[float, float]:
 
 
 def table(rows: list[Row]) -> Table:
-    """Means over images and outputs; ``corrected`` is the correlation over the root of the reliability."""
+    """Means over images and outputs; `corrected` is the correlation over the root of the reliability."""
     columns = ("estimator", "evaluations", "maps", "correlation", "lowest", "corrected", "rank")
     found = Table(*columns, "relative error", "95% covers", "s/image", "of plain speed")
     last = None

@@ -29,7 +29,7 @@ CLASSES = 10
 
 @torch.no_grad()
 def plain(model: ProtoPNet, images: Tensor, passes: int, batch: int, autocast: torch.dtype | None) -> Tensor:
-    """``passes`` images through the network, ``batch`` at a time."""
+    """`passes` images through the network, `batch` at a time."""
     repeated = images[torch.arange(batch, device=images.device) % len(images)]
     found = []
     for start in range(0, passes, batch):

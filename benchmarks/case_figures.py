@@ -20,7 +20,7 @@ RESOLUTIONS = (150, 125, 100, 80, 65)  # dots per inch, until it is small enough
 def case_figures(
     run: Run, data: ImageData, folder: Path, count: int, *, device: str, seed: int = 0, **options: Any
 ) -> list[Path]:
-    """``count`` figures as PNG; ``options`` are those of :func:`protopfaith.explanation.explain`."""
+    """`count` figures as PNG; `options` are those of `protopfaith.explanation.explain`."""
     explainer = Explainer(run, images=data, device=device)
     folder.mkdir(parents=True, exist_ok=True)
     written = []

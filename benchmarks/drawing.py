@@ -1,4 +1,4 @@
-"""How long the birds take to draw and to load from the cache: ``python benchmarks/drawing.py``."""
+"""How long the birds take to draw and to load from the cache: `python benchmarks/drawing.py`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Meter:
         self.since = time.perf_counter()
 
     def step(self, what: str) -> None:
-        """What came before has ended; ``what`` begins."""
+        """What came before has ended; `what` begins."""
         now = time.perf_counter()
         self.seconds[self.current] += now - self.since
         name, _, detail = what.partition(": ")
@@ -39,7 +39,7 @@ class Meter:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Every network counts, also copies: all images pass through ``latent``."""
+        """Every network counts, also copies: all images pass through `latent`."""
         original = ProtoPNet.latent
 
         def latent(model: ProtoPNet, x: Any) -> Any:

@@ -30,7 +30,7 @@ def make_console() -> Console:
 
 @dataclass(frozen=True)
 class Opened:
-    """A network in evaluation mode with its images; ``run`` is None for a checkpoint."""
+    """A network in evaluation mode with its images; `run` is None for a checkpoint."""
 
     model: ProtoPNet
     preprocessing: Preprocessing
@@ -60,7 +60,7 @@ def open_network(options: argparse.Namespace) -> Opened:
 
 
 def spread(count: int, length: int) -> list[int]:
-    """So many numbers below ``length``, evenly spaced: images of many classes, always the same ones."""
+    """So many numbers below `length`, evenly spaced: images of many classes, always the same ones."""
     return torch.linspace(0, length - 1, min(count, length)).long().tolist()
 
 

@@ -1,4 +1,4 @@
-"""The paper's tables in Markdown, from what :func:`protopfaith.evaluation.faithfulness` found."""
+"""The paper's tables in Markdown, from what `protopfaith.evaluation.faithfulness` found."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@
 Prints Markdown, writes it to tables.md beside CSV, curves, page and figures, and tells what each step cost
 (costs.csv). Results are kept: the same command again, or with more prototypes, only adds. DASP, plain Owen
 sampling and the true values are judged on the first 20 prototypes drawn; a second table holds all
-explainers on those. ``--fine`` is the paper's own setting (2 x 2 windows, 32 sizes) on one image: it stops
-after ``--limit-seconds``, says how far it got, and goes on when called again.
+explainers on those. `--fine` is the paper's own setting (2 x 2 windows, 32 sizes) on one image: it stops
+after `--limit-seconds`, says how far it got, and goes on when called again.
 """
 
 from __future__ import annotations

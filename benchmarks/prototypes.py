@@ -105,7 +105,7 @@ def peak_bytes(run: Callable[[], None], device: torch.device) -> int:
 
 
 def measure(count: int, options: argparse.Namespace, x: Tensor) -> list[str]:
-    """One line of the table: the network with ``count`` prototypes beside the two yardsticks."""
+    """One line of the table: the network with `count` prototypes beside the two yardsticks."""
     torch.manual_seed(0)
     model = ProtoPNet(options.encoder, CLASSES, count // CLASSES, options.channels)
     networks = [network.to(x.device) for network in (Latent(model), Convolution(model), model)]

@@ -1,4 +1,4 @@
-"""Other libraries' attributions as rows of ``agreement.py``: values of players, one output at a time."""
+"""Other libraries' attributions as rows of `agreement.py`: values of players, one output at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protopfaith.shapley import Game
 
 @dataclass(frozen=True)
 class Rival:
-    """``run(game, budget, seed)`` gives values ``(outputs, n)``; each output costs the budget."""
+    """`run(game, budget, seed)` gives values `(outputs, n)`; each output costs the budget."""
 
     name: str
     run: Callable[[Game, int, int], Tensor]
@@ -39,7 +39,7 @@ def _single(game: Game, output: int) -> Callable[[Tensor], Tensor]:
 
 
 def _per_player(game: Game, pixels: Tensor) -> Tensor:
-    """Sums a pixel attribution ``C x H x W`` over every player."""
+    """Sums a pixel attribution `C x H x W` over every player."""
     labels = game.players.labels.expand(pixels.shape).reshape(-1)
     return torch.zeros(game.n_players, device=pixels.device).index_add_(0, labels, pixels.reshape(-1).float())
 

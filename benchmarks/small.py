@@ -11,7 +11,7 @@ SIZE, STEPS = 32, 120
 
 
 def trained_network(say: Callable[[str], None], outputs: int | None = None) -> tuple[nn.Module, Tensor]:
-    """The network in eval mode and some test images, ``N x 3 x 32 x 32``."""
+    """The network in eval mode and some test images, `N x 3 x 32 x 32`."""
     from protopfaith.data import load_data
 
     data = load_data("birds", size=SIZE)

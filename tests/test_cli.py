@@ -70,7 +70,7 @@ class Done:
 
 
 def protopfaith(place: Path, *arguments: str) -> Done:
-    """The program in ``place``, inside this process: importing torch anew for every call takes seconds."""
+    """The program in `place`, inside this process: importing torch anew for every call takes seconds."""
     out, err = io.StringIO(), io.StringIO()
     before = Path.cwd()
     code: int | str | None = 0

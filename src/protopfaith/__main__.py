@@ -1,4 +1,4 @@
-"""``python -m protopfaith``."""
+"""`python -m protopfaith`."""
 
 from protopfaith.cli import main
 

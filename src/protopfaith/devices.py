@@ -8,7 +8,7 @@ from protopfaith.errors import ProtoPFaithError
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """``auto`` (a GPU where there is one), or anything that ``torch.device`` takes and this machine has."""
+    """`auto` (a GPU where there is one), or anything that `torch.device` takes and this machine has."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -22,8 +22,8 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> torch.dtype | None:
-    """The type for ``torch.autocast``: ``auto`` (bfloat16 on a GPU that computes in it, none elsewhere),
-    ``off`` or None (the network as it is), ``bfloat16``, ``float16``, or a dtype.
+    """The type for `torch.autocast`: `auto` (bfloat16 on a GPU that computes in it, none elsewhere),
+    `off` or None (the network as it is), `bfloat16`, `float16`, or a dtype.
 
     >>> choose_autocast("auto", torch.device("cpu")) is None, choose_autocast("bfloat16", torch.device("cpu"))
     (True, torch.bfloat16)

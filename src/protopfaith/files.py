@@ -14,10 +14,10 @@ from protopfaith.errors import ProtoPFaithError
 
 @contextmanager
 def atomic(path: Path | str) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` (a file, or a folder that is not there yet) and renames it
+    """Yields a temporary path beside `path` (a file, or a folder that is not there yet) and renames it
     when all went well.
 
-    Whatever happens inside, ``path`` holds either what it held before or the new content, whole.
+    Whatever happens inside, `path` holds either what it held before or the new content, whole.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")

@@ -73,7 +73,7 @@ def _by_backend(convolutions: bool) -> list[Switch]:
 
 
 def _legacy(convolutions: bool) -> list[Switch]:
-    """Matrix products of all backends have one setting; it knows more than their ``allow_tf32``."""
+    """Matrix products of all backends have one setting; it knows more than their `allow_tf32`."""
     found = [Switch(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest")]
     return [*found, _attribute(torch.backends.cudnn, "allow_tf32", False)] if convolutions else found
 

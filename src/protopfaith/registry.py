@@ -16,7 +16,7 @@ T = TypeVar("T")
 def import_modules(package: str, path: Iterable[str]) -> None:
     """Imports all modules of a package, for what they register: a new file is all that an extension takes.
 
-    To be called in the package's ``__init__``, as ``import_modules(__name__, __path__)``.
+    To be called in the package's `__init__`, as `import_modules(__name__, __path__)`.
     """
     for module in iter_modules(path):
         import_module(f"{package}.{module.name}")
@@ -57,7 +57,7 @@ class Registry(dict[str, T]):
         raise self.unknown(name, self)
 
     def unknown(self, name: str, known: Iterable[str], others: str = "") -> ProtoPFaithError:
-        """What to raise for a name that is none of the ``known``; ``others`` says where else it is not."""
+        """What to raise for a name that is none of the `known`; `others` says where else it is not."""
         return ProtoPFaithError(
             f"There is no {self.kind} named {name!r}{others}; {did_you_mean(name, known).removesuffix('.')}; "
             "if it is your own, give --import MODULE before the command (in Python, import it)."

@@ -1,7 +1,7 @@
 """Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
 
-Supported field types: bool, int, float, str, Path, None, ``X | None``, ``Literal``, ``tuple``, ``dict``,
-other dataclasses. A field may carry bounds: ``metadata={"at_least": 0, "above": 0, "at_most": 1}``; those of
+Supported field types: bool, int, float, str, Path, None, `X | None`, `Literal`, `tuple`, `dict`,
+other dataclasses. A field may carry bounds: `metadata={"at_least": 0, "above": 0, "at_most": 1}`; those of
 a tuple hold for each of its numbers.
 """
 
@@ -43,7 +43,7 @@ class Unparsed:
 
 
 def from_dict(kind: type[T], values: Any, where: str = "") -> T:
-    """An instance of the dataclass ``kind``; ``where`` is the dotted key that leads to it.
+    """An instance of the dataclass `kind`; `where` is the dotted key that leads to it.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Point:
@@ -79,7 +79,7 @@ def to_dict(value: Any) -> Any:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as the type ``kind``, or an error that names the key and what it expects."""
+    """`value` as the type `kind`, or an error that names the key and what it expects."""
     if isinstance(value, Unparsed):
         return _convert_unparsed(kind, value, where)
     if dataclasses.is_dataclass(kind):

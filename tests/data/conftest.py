@@ -34,7 +34,7 @@ def picture() -> Callable[..., Image.Image]:
 
 @pytest.fixture
 def save(picture: Callable[..., Image.Image]) -> Callable[..., Path]:
-    """Writes picture ``number`` to a path and creates its folders."""
+    """Writes picture `number` to a path and creates its folders."""
 
     def write(path: Path, number: int, size: tuple[int, int] = (20, 14)) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ SYNTAXES = {
 
 
 def write_dicom(path: Path, pixels: np.ndarray, syntax: str = "plain", **header: Any) -> Path:
-    """``pixels``: uint8 or uint16, H x W. ``header`` sets any DICOM attribute by keyword."""
+    """`pixels`: uint8 or uint16, H x W. `header` sets any DICOM attribute by keyword."""
     path.parent.mkdir(parents=True, exist_ok=True)
     meta = FileMetaDataset()
     meta.MediaStorageSOPClassUID = SecondaryCaptureImageStorage

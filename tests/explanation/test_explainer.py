@@ -69,7 +69,7 @@ def changed(images: ImageSet, **record: str) -> ImageSet:
 
 
 def with_source(explainer: Explainer, images: ImageSet, shown: ImageSet) -> Explainer:
-    """An explainer whose prototype 0 comes from image 5 of ``images``, and that finds ``shown``."""
+    """An explainer whose prototype 0 comes from image 5 of `images`, and that finds `shown`."""
     made = Explainer(explainer.model, preprocessing=explainer.preprocessing, images=shown)
     source = replace(explainer.source(0), image=images.paths[5], sha256=images.sha256(5))
     made.source = lambda prototype: source  # type: ignore[method-assign]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
@@ -45,6 +46,14 @@ def test_a_figure_says_what_it_shows(explanation: Explanation, tmp_path: Path) -
 def test_without_sources_and_with_two_classes(explanation: Explanation) -> None:
     alone = tuple(replace(one, source_side=None) for one in explanation.evidence)
     assert figure(replace(explanation, evidence=alone, versus=0)) is not None
+
+
+def test_no_room_is_left_for_sources_that_are_not_shown(explanation: Explanation) -> None:
+    evidence = tuple(replace(one, source_side=None) for one in explanation.evidence)
+    alone = replace(explanation, evidence=evidence)
+    with_sources, without = figure(explanation, columns=4), figure(alone, columns=4)
+    assert without.get_figwidth() < with_sources.get_figwidth()
+    assert not any(ax.get_title() == "source" for ax in without.findobj(Axes))
 
 
 def test_unknown_formats(explanation: Explanation, tmp_path: Path) -> None:

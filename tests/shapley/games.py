@@ -11,7 +11,7 @@ from protopfaith.shapley import Game, Players
 
 
 def mask_game(function, n: int, **options) -> Game:
-    """A game of ``n`` players whose value is ``function(masks)``: the image is a row of ones, a pixel
+    """A game of `n` players whose value is `function(masks)`: the image is a row of ones, a pixel
     each.
     """
     return Game(
@@ -23,7 +23,7 @@ def mask_game(function, n: int, **options) -> Game:
 
 
 def table_game(table: Tensor, **options) -> Game:
-    """A game given by its values ``(2^n, outputs)``; player i is binary digit i of the row."""
+    """A game given by its values `(2^n, outputs)`; player i is binary digit i of the row."""
     n = (len(table) - 1).bit_length()
     digits = 2 ** torch.arange(n)
     return mask_game(lambda masks: table[(masks * digits).sum(1)], n, **options)

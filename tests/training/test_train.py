@@ -190,7 +190,7 @@ KILLED = {
 
 
 def wait_for(process, metrics: Path, stage: str, before: int) -> None:
-    """Waits until a new row of ``stage`` is there."""
+    """Waits until a new row of `stage` is there."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         assert process.is_alive()

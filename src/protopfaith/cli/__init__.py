@@ -1,6 +1,6 @@
 """The command line: one thin command per verb, no logic of its own.
 
-Each module adds its commands to ``app`` when it is imported.
+Each module adds its commands to `app` when it is imported.
 """
 
 from protopfaith.cli import data, demo, explaining, judging, training

@@ -1,8 +1,8 @@
 """A local cache: every image decoded once, kept as uint8 at training size, and mapped into memory later.
 
-The folder is ``$PROTOPFAITH_CACHE``, else ``protopfaith`` in the user's cache folder. It holds
-``hashes/<stamp>.json`` (content hashes, valid while no file changes), ``images/<name>-<size>-<key>/`` (pixels
-and index, keyed by content and by the version of the decoding) and ``splits/`` (who is in which split). All
+The folder is `$PROTOPFAITH_CACHE`, else `protopfaith` in the user's cache folder. It holds
+`hashes/<stamp>.json` (content hashes, valid while no file changes), `images/<name>-<size>-<key>/` (pixels
+and index, keyed by content and by the version of the decoding) and `splits/` (who is in which split). All
 of it may be deleted at any time.
 """
 
@@ -33,8 +33,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class CachedImages:
-    """``pixels[i]`` (uint8, C x H x W, mapped from disk) is ``paths[i]``, whose file has ``sizes[i]`` pixels
-    (height, width); ``unreadable`` says what is wrong with the files that are not among them."""
+    """`pixels[i]` (uint8, C x H x W, mapped from disk) is `paths[i]`, whose file has `sizes[i]` pixels
+    (height, width); `unreadable` says what is wrong with the files that are not among them."""
 
     folder: Path
     pixels: np.ndarray
@@ -52,7 +52,7 @@ def cache_folder() -> Path:
 
 
 def remember(kind: str, key: str, compute: Callable[[], Any]) -> Any:
-    """``compute()`` as JSON, from the cache when it was computed before for the same key."""
+    """`compute()` as JSON, from the cache when it was computed before for the same key."""
     path = cache_folder() / kind / f"{key}.json"
     if path.is_file():
         return json.loads(path.read_text())
@@ -100,7 +100,7 @@ def cached_images(listing: Listing, hashes: dict[str, str], preprocessing: Prepr
 
 
 def build_once(folder: Path, build: Callable[[Path], None]) -> None:
-    """Makes sure that ``folder`` is there: ``build`` fills it, whole or not at all."""
+    """Makes sure that `folder` is there: `build` fills it, whole or not at all."""
     if folder.is_dir():
         return
     try:
@@ -114,7 +114,7 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> None:
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T], description: str) -> Iterator[R]:
-    """``map`` with a progress bar, on all cores: decoding and hashing release Python's lock."""
+    """`map` with a progress bar, on all cores: decoding and hashing release Python's lock."""
     items = list(items)
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
         yield from track(pool.map(function, items), description, total=len(items), transient=True)

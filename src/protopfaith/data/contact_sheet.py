@@ -17,10 +17,10 @@ def contact_sheet(
     boxes: bool = False,
     seed: int | None = None,
 ) -> Image.Image:
-    """A sheet with one class per row, as many classes as rows allow, each named; ``boxes`` draws the
+    """A sheet with one class per row, as many classes as rows allow, each named; `boxes` draws the
     annotation.
 
-    ``seed`` picks classes and images at random; None takes the first of each.
+    `seed` picks classes and images at random; None takes the first of each.
     """
     order = list(range(len(images)))
     if seed is not None:

@@ -29,7 +29,7 @@ def load_cub(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unrea
 
 
 def list_cub(root: Path) -> Listing:
-    """Reads the official tables; ``root`` is the folder CUB_200_2011 or the one it was unpacked in."""
+    """Reads the official tables; `root` is the folder CUB_200_2011 or the one it was unpacked in."""
     root = _find(root)
     paths = {image: f"images/{path}" for image, path in _table(root, "images.txt").items()}
     classes = {number: _readable(name) for number, name in _table(root, "classes.txt").items()}
@@ -101,7 +101,7 @@ def _table_for(paths: dict[str, str], root: Path, name: str) -> dict[str, str]:
 
 
 def _readable(name: str) -> str:
-    """``001.Black_footed_Albatross`` is ``Black footed Albatross``."""
+    """`001.Black_footed_Albatross` is `Black footed Albatross`."""
     return name.partition(".")[2].replace("_", " ") or name
 
 

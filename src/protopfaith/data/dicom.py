@@ -29,7 +29,7 @@ def read_dicom(path: Path) -> Image.Image:
 
 
 def patient(path: Path) -> dict[str, Any]:
-    """Who is on the picture: ``id``, ``age`` in years and ``sex``, each None when the header does not say."""
+    """Who is on the picture: `id`, `age` in years and `sex`, each None when the header does not say."""
     dataset = _read(path, header_only=True)
     return {
         "id": str(dataset.get("PatientID") or "") or None,

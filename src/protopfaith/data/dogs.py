@@ -32,7 +32,7 @@ def load_dogs(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unre
 
 
 def list_dogs(root: Path) -> Listing:
-    """Reads the official lists; ``root`` holds Images/, Annotation/ and the lists (there or in lists/)."""
+    """Reads the official lists; `root` holds Images/, Annotation/ and the lists (there or in lists/)."""
     lists = root / "lists" if (root / "lists").is_dir() else root
     missing = [name for name in LISTS.values() if not (lists / name).is_file()]
     missing += [] if (root / "Images").is_dir() else ["Images/"]
@@ -56,7 +56,7 @@ def list_dogs(root: Path) -> Listing:
 
 
 def _file_list(path: Path) -> list[str]:
-    """``file_list`` is a column of cells that hold one string each."""
+    """`file_list` is a column of cells that hold one string each."""
     from scipy.io import loadmat
 
     try:
@@ -70,7 +70,7 @@ def _file_list(path: Path) -> list[str]:
 
 
 def _breed(path: str) -> str:
-    """``n02085620-Chihuahua/...`` is ``Chihuahua``."""
+    """`n02085620-Chihuahua/...` is `Chihuahua`."""
     return path.partition("/")[0].partition("-")[2].replace("_", " ")
 
 

@@ -33,11 +33,11 @@ def say_once(message: str) -> None:
 
 
 def read_image(path: Path | str) -> Image.Image:
-    """The image at ``path`` as ``RGB`` or ``L`` with 8 bits a channel, decoded completely.
+    """The image at `path` as `RGB` or `L` with 8 bits a channel, decoded completely.
 
     Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, numbers of an unknown scale
     (floating-point, 32 bits) from their own range in the image, a palette becomes its colors, and each kind
-    of conversion is logged once. The camera's orientation is applied. DICOM files (``.dcm``) are read through
+    of conversion is logged once. The camera's orientation is applied. DICOM files (`.dcm`) are read through
     their window.
     """
     path = Path(path)
@@ -60,7 +60,7 @@ def read_image(path: Path | str) -> Image.Image:
 
 
 def to_rgb_or_gray(image: Image.Image) -> Image.Image:
-    """Converts any Pillow mode to ``RGB`` or ``L``.
+    """Converts any Pillow mode to `RGB` or `L`.
 
     >>> to_rgb_or_gray(Image.new("LA", (4, 4))).mode
     'L'
@@ -79,7 +79,7 @@ def to_rgb_or_gray(image: Image.Image) -> Image.Image:
 
 
 def with_channels(image: Image.Image, channels: int) -> Image.Image:
-    """An ``RGB`` or ``L`` image with 3 or 1 channels."""
+    """An `RGB` or `L` image with 3 or 1 channels."""
     mode = {1: "L", 3: "RGB"}[channels]
     if image.mode == mode:
         return image

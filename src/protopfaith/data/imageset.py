@@ -38,10 +38,10 @@ class _Mapped:
 
 
 class ImageSet(Dataset[tuple[torch.Tensor, int]]):
-    """``records[i]`` describes the image ``pixels[rows[i]]`` (uint8, C x H x W, training size).
+    """`records[i]` describes the image `pixels[rows[i]]` (uint8, C x H x W, training size).
 
-    ``pixels`` may be mapped from a file, and several sets may share it. ``part_maps[rows[i]]`` (H x W, if
-    any) holds 0 for the background and k for the k-th of ``part_names``.
+    `pixels` may be mapped from a file, and several sets may share it. `part_maps[rows[i]]` (H x W, if
+    any) holds 0 for the background and k for the k-th of `part_names`.
     """
 
     def __init__(
@@ -151,8 +151,8 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 class ImageData:
     """Training, validation and test images that share classes and preprocessing.
 
-    ``validation`` is empty when everything is trained on (``fold="none"``). ``notes`` are sentences about
-    what was decided while loading (skipped images, how splits were made), for people. ``unreadable`` are
+    `validation` is empty when everything is trained on (`fold="none"`). `notes` are sentences about
+    what was decided while loading (skipped images, how splits were made), for people. `unreadable` are
     the paths of files that were skipped.
     """
 

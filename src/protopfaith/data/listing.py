@@ -16,8 +16,8 @@ from protopfaith.errors import ProtoPFaithError
 
 @dataclass(frozen=True)
 class Entry:
-    """One image file. ``path`` is relative to the root, with forward slashes; boxes and points are in pixels
-    of the file; ``split`` is the official one, if there is any."""
+    """One image file. `path` is relative to the root, with forward slashes; boxes and points are in pixels
+    of the file; `split` is the official one, if there is any."""
 
     path: str
     label: str
@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of a data set. ``notes`` are sentences about what was found or decided, for people."""
+    """The files of a data set. `notes` are sentences about what was found or decided, for people."""
 
     name: str
     root: Path
@@ -47,7 +47,7 @@ class Listing:
 
 
 def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
-    """All image files below ``folder``, sorted; hidden files are not looked at."""
+    """All image files below `folder`, sorted; hidden files are not looked at."""
     wanted = frozenset(suffixes)
     found = (path for path in folder.rglob("*") if path.suffix.lower() in wanted and path.is_file())
     return sorted(

@@ -14,7 +14,7 @@ from protopfaith.data.sources import Size, load_data
 
 @dataclass(frozen=True)
 class Preparation:
-    """What was found; ``str()`` of it is the report for people. (``data.notes`` were logged already.)"""
+    """What was found; `str()` of it is the report for people. (`data.notes` were logged already.)"""
 
     name: str
     data: ImageData
@@ -38,7 +38,7 @@ class Preparation:
 
 def prepare(name: str, root: Path | str | None = None, size: Size = None, **options: Any) -> Preparation:
     """Checks that every file of the data set is there and readable and builds the cache that training maps
-    into memory. What is missing is one :class:`ProtoPFaithError` that says where to get it."""
+    into memory. What is missing is one `ProtoPFaithError` that says where to get it."""
     start = perf_counter()
     data = load_data(name, root=root, size=size, **options)
     return Preparation(name, data, perf_counter() - start)

@@ -20,8 +20,8 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Resize (bilinear, antialiased, aspect not kept, as in the paper), scale to 0..1, subtract ``mean``,
-    divide by ``std``.
+    """Resize (bilinear, antialiased, aspect not kept, as in the paper), scale to 0..1, subtract `mean`,
+    divide by `std`.
 
     >>> preprocessing = Preprocessing((96, 96), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
     >>> preprocessing(Image.new("RGB", (200, 100), "white")).shape
@@ -62,12 +62,12 @@ class Preprocessing:
         return self.normalize(self.uint8(image))
 
     def normalize(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(pixels / 255 - mean) / std for uint8 of shape (..., C, H, W), on the device of ``pixels``."""
+        """(pixels / 255 - mean) / std for uint8 of shape (..., C, H, W), on the device of `pixels`."""
         mean, std = self._statistics(pixels.device)
         return (pixels.to(torch.float32) / 255 - mean) / std
 
     def denormalize(self, images: torch.Tensor) -> torch.Tensor:
-        """The inverse of :meth:`normalize`: floats in 0..1, clipped, for showing."""
+        """The inverse of `normalize`: floats in 0..1, clipped, for showing."""
         mean, std = self._statistics(images.device)
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 

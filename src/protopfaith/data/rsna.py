@@ -164,7 +164,7 @@ def _patients(listing: Listing) -> dict[str, Patient]:
 
 
 def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
-    """Columns ``file`` and ``label``; ``patient``, ``age`` and ``sex`` are used when they are there."""
+    """Columns `file` and `label`; `patient`, `age` and `sex` are used when they are there."""
     from protopfaith.data.dicom import age_in_years
 
     table = _csv(root / "labels.csv", ("file", "label"))

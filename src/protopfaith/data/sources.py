@@ -32,10 +32,10 @@ def load_data(
     skip_unreadable: bool = False,
     **options: Any,
 ) -> ImageData:
-    """Loads a data set by name: ``birds`` (embedded), ``folder``, ``cub``, ``dogs`` or ``rsna``.
+    """Loads a data set by name: `birds` (embedded), `folder`, `cub`, `dogs` or `rsna`.
 
-    ``root`` is where the data lies, ``size`` the training size (a number or (height, width)), ``seed`` fixes
-    the splits. ``fold`` 0 to 4 names the fold to validate on, ``"none"`` trains on everything, and None means
+    `root` is where the data lies, `size` the training size (a number or (height, width)), `seed` fixes
+    the splits. `fold` 0 to 4 names the fold to validate on, `"none"` trains on everything, and None means
     the data set's own validation set, or fold 0 where it has none.
     """
     loader = DATASETS[name]

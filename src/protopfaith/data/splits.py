@@ -14,7 +14,7 @@ FOLDS = 5
 def deal(
     names: Sequence[str], strata: Sequence[Hashable], groups: Sequence[str], shares: int, seed: int
 ) -> list[int]:
-    """Deals the images into ``shares`` equal shares and returns each one's share.
+    """Deals the images into `shares` equal shares and returns each one's share.
 
     Each stratum is spread evenly, and images of one group (a patient, or copies of one picture) stay
     together; a group counts for the stratum of its first image.
@@ -44,7 +44,7 @@ def _shuffled(name: str, seed: int) -> str:
 
 
 def parse_fold(fold: int | str | None) -> int | str | None:
-    """A fold number, ``"none"`` or None, from what a person typed."""
+    """A fold number, `"none"` or None, from what a person typed."""
     if fold is None or fold == "none":
         return fold
     if str(fold) in {str(k) for k in range(FOLDS)}:

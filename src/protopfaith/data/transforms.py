@@ -1,7 +1,7 @@
 """Random affine transforms, flips and colors: image by image on the CPU, or a whole batch on any device.
 
-Both draw from the same distribution, that of torchvision's ``RandomAffine``, ``RandomHorizontalFlip`` and
-``ColorJitter`` (brightness, then contrast, then saturation): angle, horizontal shear, scale, translation (in
+Both draw from the same distribution, that of torchvision's `RandomAffine`, `RandomHorizontalFlip` and
+`ColorJitter` (brightness, then contrast, then saturation): angle, horizontal shear, scale, translation (in
 whole pixels) and color factors are uniform and independent for each image.
 """
 
@@ -24,11 +24,11 @@ PAD_MODES = {"border": "edge", "reflection": "symmetric"}
 class Augmentation:
     """What may happen to a training image; the default is nothing.
 
-    ``rotation`` and ``shear`` are the largest angles in degrees, ``translation`` is the largest shift as a
-    fraction of the image, ``scale`` the range of factors, ``flip`` the probability of a mirror image,
-    ``padding`` what fills the corners. Brightness, contrast and saturation change by factors between
-    1 - ``color`` and 1 + ``color``. ``size`` (height, width) is that of the images trained on; smaller ones
-    are faster, and where ``scale`` enlarges what they show, it keeps the size at which objects appear.
+    `rotation` and `shear` are the largest angles in degrees, `translation` is the largest shift as a
+    fraction of the image, `scale` the range of factors, `flip` the probability of a mirror image,
+    `padding` what fills the corners. Brightness, contrast and saturation change by factors between
+    1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
+    are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear.
     """
 
     rotation: float = field(default=0.0, metadata={"at_least": 0})
@@ -42,10 +42,10 @@ class Augmentation:
 
 
 def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:
-    """The augmentation as a torchvision transform for single images of ``size`` (height, width).
+    """The augmentation as a torchvision transform for single images of `size` (height, width).
 
-    With ``padding="zeros"`` it also moves ``tv_tensors.BoundingBoxes``; for the rest, and for points, there
-    are :func:`warp_boxes` and :func:`warp_points`. Random numbers come from torch's global generator.
+    With `padding="zeros"` it also moves `tv_tensors.BoundingBoxes`; for the rest, and for points, there
+    are `warp_boxes` and `warp_points`. Random numbers come from torch's global generator.
     """
     height, width = size
     padded = augmentation.padding in PAD_MODES
@@ -86,7 +86,7 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
 def random_matrices(
     augmentation: Augmentation, count: int, size: tuple[int, int], generator: torch.Generator
 ) -> Tensor:
-    """``count`` x 2 x 3: where the point (x, y), in pixels from the upper left corner, goes.
+    """`count` x 2 x 3: where the point (x, y), in pixels from the upper left corner, goes.
 
     With R the rotation, K the shear and s the scale: q = F(s R K (p - c) + t) + c, c the image's center, t
     the translation, F the flip.
@@ -118,7 +118,7 @@ def random_matrices(
 
 def jitter(images: Tensor, color: float, generator: torch.Generator) -> Tensor:
     """Images (N x C x H x W, 0 to 255) with brightness, contrast and saturation of each changed by factors
-    between 1 - ``color`` and 1 + ``color``."""
+    between 1 - `color` and 1 + `color`."""
 
     def blend(other: Tensor | float) -> Tensor:
         factor = torch.rand(len(images), 1, 1, 1, generator=generator, device=generator.device)
@@ -144,8 +144,8 @@ def warp(
     mode: str = "bilinear",
     size: tuple[int, int] | None = None,
 ) -> Tensor:
-    """Moves the content of each image (N x C x H x W) by its matrix; ``mode="nearest"`` suits masks. The
-    result is sampled at ``size``, that of the images by default."""
+    """Moves the content of each image (N x C x H x W) by its matrix; `mode="nearest"` suits masks. The
+    result is sampled at `size`, that of the images by default."""
     height, width = images.shape[-2:]
     half = torch.tensor([width / 2, height / 2], device=matrices.device)
     inverse = torch.linalg.inv_ex(matrices[:, :, :2]).inverse  # inv itself would wait for the GPU

@@ -53,10 +53,10 @@ class TruthAgreement:
 
 
 def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
-    """Exact for few players, else two runs of plain Owen sampling (``owen``) with half of the budget each.
+    """Exact for few players, else two runs of plain Owen sampling (`owen`) with half of the budget each.
 
     Not the default estimator, which shrinks its values: the truth must be unbiased. It shares no draws with
-    what is judged by it, also where that is ``owen`` itself.
+    what is judged by it, also where that is `owen` itself.
     """
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
@@ -66,7 +66,7 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
 
 
 def agreement(values: Tensor, truth: Tensor) -> TruthAgreement:
-    """Of ``values`` with ``truth``, both (outputs, n).
+    """Of `values` with `truth`, both (outputs, n).
 
     >>> agreement(torch.tensor([[0.0, 3.0, 9.0]]), torch.tensor([[0.0, 3.0, 4.0]])).relative_error.tolist()
     [1.0]

@@ -1,10 +1,10 @@
 r"""AOPC: how fast the distance to a prototype rises when what an explainer calls important is removed.
 
-For prototype j on its own source image :math:`I`, whose share t/T of most important pixels is removed:
+For prototype j on its own source image $I$, whose share t/T of most important pixels is removed:
 
 .. math:: \mathrm{AOPC} = \frac{1}{n T} \sum_j \sum_{t=1}^T s_j(I^{(0)}) - s_j(I^{(t)}).
 
-Negative, and large in size, is good. The paper divides the sum by C + K + T - 1 instead: :func:`paper_aopc`.
+Negative, and large in size, is good. The paper divides the sum by C + K + T - 1 instead: `paper_aopc`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def removal_ranks(
 ) -> Tensor:
     """The place of every pixel in the order of removal, 0 for the first: (H, W) from a map (H, W).
 
-    With ``regions`` whole regions go, those with the largest mean importance first; without, single pixels.
-    Equal importance is no preference: ``generator`` draws the order then. Inside a region it is row by row.
+    With `regions` whole regions go, those with the largest mean importance first; without, single pixels.
+    Equal importance is no preference: `generator` draws the order then. Inside a region it is row by row.
 
     >>> removal_ranks(torch.tensor([[0.0, 3.0], [1.0, 2.0]])).tolist()
     [[3, 0], [2, 1]]
@@ -79,14 +79,14 @@ def removal_curves(
     memory: int | None = None,
     autocast: torch.dtype | None = None,
 ) -> Tensor:
-    """One output of ``function`` per image along its removal: (n, T + 1), step 0 being the image untouched.
+    """One output of `function` per image along its removal: (n, T + 1), step 0 being the image untouched.
 
-    All curves run together, in batches that fit into ``memory``.
+    All curves run together, in batches that fit into `memory`.
 
     Args:
         function: images (B, C, H, W) to numbers (B, P)
         images: (n, C, H, W), on the device where everything runs
-        ranks: the order of removal, (n, H, W), see :func:`removal_ranks`
+        ranks: the order of removal, (n, H, W), see `removal_ranks`
         outputs: which output belongs to each image, (n,)
         baselines: what stands where pixels are gone, (n, C, H, W)
         insertion: start from the baseline and put the image's pixels back, most important first
@@ -115,9 +115,9 @@ def removal_curves(
 
 
 def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:
-    """Mean of s(0) - s(t) over steps t >= 1 that remove at most the share ``up_to``: (n, T + 1) to (n,).
+    """Mean of s(0) - s(t) over steps t >= 1 that remove at most the share `up_to`: (n, T + 1) to (n,).
 
-    Insertion curves fall instead of rising: :func:`insertion_score` is negative for good explanations, too.
+    Insertion curves fall instead of rising: `insertion_score` is negative for good explanations, too.
     """
     return (curves[:, :1] - curves[:, 1 : _last_step(curves, up_to) + 1]).mean(1)
 
@@ -128,7 +128,7 @@ def insertion_score(curves: Tensor, up_to: float = 1.0) -> Tensor:
 
 
 def paper_aopc(curves: Tensor, classes: int, prototypes_per_class: float) -> float:
-    r"""The paper's normalizer: :math:`\frac{1}{C + K + T - 1} \sum_j \sum_t s_j(0) - s_j(t)`.
+    r"""The paper's normalizer: $\frac{1}{C + K + T - 1} \sum_j \sum_t s_j(0) - s_j(t)$.
 
     It grows with the number of curves n and hardly falls with T: numbers compare only at equal n, C, K and T.
     """

@@ -105,7 +105,7 @@ AXIOMS: Registry[Measure] = Registry("axiom")
 
 
 def on_grid(options: Options, image: Tensor) -> Options:
-    """The same options with :data:`GRID` by :data:`GRID` windows as players, which need fewer evaluations."""
+    """The same options with `GRID` by `GRID` windows as players, which need fewer evaluations."""
     height, width = image.shape[-2:]
     size = (math.ceil(height / GRID), math.ceil(width / GRID))
     return replace(
@@ -127,8 +127,8 @@ def check_axioms(
 ) -> list[AxiomCheck]:
     """All axioms (or some) for one explainer on one image (C x H x W) and two prototypes.
 
-    The players must be windows; few, as :func:`on_grid` gives, keep sampling precise. ``own`` is the
-    explanation of the first prototype and ``twin`` the network as :func:`rewritten` gives it, where they are
+    The players must be windows; few, as `on_grid` gives, keep sampling precise. `own` is the
+    explanation of the first prototype and `twin` the network as `rewritten` gives it, where they are
     known already.
     """
     case = Case(explainer, model, image, prototypes, options, own, twin)

@@ -38,7 +38,7 @@ Step = Callable[[str], None]  # called with what begins now
 class Bench:
     """Explainers are put on it one after the other.
 
-    ``chosen`` are the prototypes in the order in which they were drawn: those with a limit get the first.
+    `chosen` are the prototypes in the order in which they were drawn: those with a limit get the first.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Bench:
         return list(self.subjects) if limit is None else with_prototypes(self.subjects, self.chosen[:limit])
 
     def steps_of(self, name: str) -> int:
-        """How often ``step`` is called for an explainer, or the truth."""
+        """How often `step` is called for an explainer, or the truth."""
         images = len(self.subjects_of(name))
         return images if name == TRUTH else images + 1 + min(self.plan.checked, images)
 
     def truth(self) -> Truth:
-        """The true Shapley values of prototypes on their images, in the order of :meth:`subjects_of`."""
+        """The true Shapley values of prototypes on their images, in the order of `subjects_of`."""
         settings = {**self.plan.of_explainer(TRUTH), "budget": self.plan.truth_budget}
 
         def compute(subject: Subject) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ class Checks:
         return self._fitting
 
     def of(self, name: str, subjects: Sequence[Subject], step: Callable[[str], None]) -> Checked:
-        """Of one explainer on images; ``step`` is told before each."""
+        """Of one explainer on images; `step` is told before each."""
         records = []
         for subject in subjects:
             step(f"{name}: axioms and sanity checks")

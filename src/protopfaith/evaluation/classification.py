@@ -77,7 +77,7 @@ class Classification:
         }
 
     def table(self) -> Table:
-        """One line for each class and one for all, for ``rich.print``."""
+        """One line for each class and one for all, for `rich.print`."""
         table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f}")
         table.add_column("class")
         headings = ["images", "sensitivity", "specificity", "AUROC"]
@@ -96,7 +96,7 @@ class Classification:
 
 
 def classification(logits: Tensor, labels: Tensor, classes: int | Sequence[str]) -> Classification:
-    """Judges ``logits`` (N, C) against ``labels`` (N).
+    """Judges `logits` (N, C) against `labels` (N).
 
     >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     >>> classification(logits, torch.tensor([0, 1, 1]), ["cat", "dog"]).balanced_accuracy

@@ -60,11 +60,11 @@ def faithfulness(
 
     Args:
         run: a training run, or its folder
-        out_folder: for page, figures, CSV and results; ``faithfulness`` in the run's folder by default
+        out_folder: for page, figures, CSV and results; `faithfulness` in the run's folder by default
         prototypes: how many, drawn at random among distinct ones; their indices; None for all
-        explainers: names of :data:`EXPLAINERS`; all but those that test the metrics by default
+        explainers: names of `EXPLAINERS`; all but those that test the metrics by default
         limits: prototypes at most, the first ones drawn, for what costs too much on all of them, such as
-            ``{"dasp": 20, "truth": 20}``. Tables then also compare all explainers on those they share
+            `{"dasp": 20, "truth": 20}`. Tables then also compare all explainers on those they share
         steps: T, the steps of a removal curve, at least 5; 50, or 100 on a GPU
         players: the side of the windows that are players, in pixels; 16, or an eighth of small images
         budget: evaluations of the network an image, for explainers that sample; 1,024, or 12,288 on a GPU
@@ -75,8 +75,8 @@ def faithfulness(
         memory: bytes that a batch may take
         moment_batch: images in a moment pass (DASP, moment path); as many as memory allows by default, which
             is measured for every image
-        autocast: a dtype such as ``torch.bfloat16``, or a name that
-            :func:`protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
+        autocast: a dtype such as `torch.bfloat16`, or a name that
+            `protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
             gradients and axioms stay in full precision
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
     """
@@ -140,7 +140,7 @@ def _found(
     sample: list[Tensor],
     **more: Any,
 ) -> Faithfulness:
-    """Results with what the bench knows; ``more``: folder, skipped, settings."""
+    """Results with what the bench knows; `more`: folder, skipped, settings."""
     model, players = bench.model, bench.plan.options.players
     return Faithfulness(
         prototypes=tuple(bench.prototypes),

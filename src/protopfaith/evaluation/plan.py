@@ -64,8 +64,8 @@ def make_plan(
     quantus: bool = False,
     **options: Any,
 ) -> Plan:
-    """For images of a size (H, W); what is None is as usual on the device, ``options`` are further ones of
-    :class:`Options`."""
+    """For images of a size (H, W); what is None is as usual on the device, `options` are further ones of
+    `Options`."""
     usual = USUAL["cpu" if torch.device(device).type == "cpu" else "gpu"]
 
     def number(name: str, given: int | None) -> int:

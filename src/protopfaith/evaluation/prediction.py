@@ -44,7 +44,7 @@ class Prediction:
 def classify_set(
     model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
 ) -> Classification:
-    """How well ``model`` classifies a set with labels, and how many distinct prototypes each class has."""
+    """How well `model` classifies a set with labels, and how many distinct prototypes each class has."""
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
@@ -53,7 +53,7 @@ def classify_set(
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
-    """``name``.json and the confusion matrix as ``name``-confusion.png."""
+    """`name`.json and the confusion matrix as `name`-confusion.png."""
     with atomic(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(result.to_dict(), indent=2))
     with atomic(folder / f"{name}-confusion.png") as partial:

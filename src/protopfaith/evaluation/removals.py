@@ -18,7 +18,7 @@ from protopfaith.shapley import make_baseline
 
 
 class Removals:
-    """The images (n, C, H, W) of ``prototypes``, one each, and what stands for their removed pixels."""
+    """The images (n, C, H, W) of `prototypes`, one each, and what stands for their removed pixels."""
 
     def __init__(self, model: ProtoPNet, images: Tensor, prototypes: Sequence[int], plan: Plan):
         self.model, self.images, self.prototypes, self.plan = model, images, list(prototypes), plan

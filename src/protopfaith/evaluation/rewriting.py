@@ -17,7 +17,7 @@ logger = logging.getLogger("protopfaith")
 
 
 class Masked:
-    """Reads the pixels of ``mask`` (H x W) alone; the others are ``fill`` (C x H x W), whatever they hold."""
+    """Reads the pixels of `mask` (H x W) alone; the others are `fill` (C x H x W), whatever they hold."""
 
     def __init__(self, model: Explainable, mask: Tensor, fill: Tensor):
         self.model, self.network = model, network_of(model)
@@ -34,7 +34,7 @@ class Masked:
 class Exchanged:
     """Mean over an image and the same with two regions exchanged, so that neither region matters more.
 
-    ``first`` and ``second`` are the regions' pixels (indices into the flattened image), as many in each.
+    `first` and `second` are the regions' pixels (indices into the flattened image), as many in each.
     """
 
     def __init__(self, model: Explainable, first: Tensor, second: Tensor, size: tuple[int, int]):
@@ -53,7 +53,7 @@ class Exchanged:
 
 
 class Combined:
-    """Linear combinations of distances, or of their similarities: ``weights`` is (outputs, P).
+    """Linear combinations of distances, or of their similarities: `weights` is (outputs, P).
 
     Distance maps are combined by the same weights, as ProtoPNet's maps are for a class.
     """

@@ -43,7 +43,7 @@ def randomization(
     """Rank correlation between the explanation and that of the network with shuffled weights, (outputs,).
 
     Near zero is right: an explanation that stays when the weights are gone does not explain them (Adebayo et
-    al., 2018). ``own`` is the explanation and ``other`` the shuffled network, where they are known already.
+    al., 2018). `own` is the explanation and `other` the shuffled network, where they are known already.
     """
     own = own or explainer(model, image, prototypes, options)
     without = explainer(other or shuffled(model, seed), image, prototypes, options)
@@ -63,7 +63,7 @@ def stability(
 ) -> Tensor:
     """Rank correlation between explanations of the image and of the image with noise; near one is right.
 
-    ``noise`` is the standard deviation as a share of the image's own. (outputs,)
+    `noise` is the standard deviation as a share of the image's own. (outputs,)
     """
     generator = torch.Generator().manual_seed(seed)
     added = torch.randn(image.shape, generator=generator).to(image) * noise * image.std()
@@ -100,7 +100,7 @@ def prototype_health(
 ) -> PrototypeHealth:
     """Duplicates, and variation over normalized images (batches B x C x H x W on the network's device).
 
-    ``tolerance`` is that of :func:`protopfaith.network.distinct_prototypes`.
+    `tolerance` is that of `protopfaith.network.distinct_prototypes`.
     """
     distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
     distinct = distinct_prototypes(model, tolerance)

@@ -17,9 +17,9 @@ Record = dict[str, np.ndarray]
 
 
 class Store:
-    """A folder of ``.npz`` files, each with the settings that it was computed with.
+    """A folder of `.npz` files, each with the settings that it was computed with.
 
-    ``common`` are settings that decide everything in the folder, such as the network's fingerprint.
+    `common` are settings that decide everything in the folder, such as the network's fingerprint.
     """
 
     def __init__(self, folder: Path | str, common: Mapping[str, Any]):
@@ -28,7 +28,7 @@ class Store:
     def once(
         self, name: str, settings: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
     ) -> Record:
-        """What ``compute`` gives, or gave: read from the file if it was written with the same settings."""
+        """What `compute` gives, or gave: read from the file if it was written with the same settings."""
         path, key = self.folder / f"{name}.npz", self.key(settings)
         known = _read(path, key)
         if known is not None:

@@ -25,7 +25,7 @@ EARLY = 0.2  # the share of the image whose removal tells most
 
 @dataclass(frozen=True, eq=False)
 class ExplainerResult:
-    """One explainer on its prototypes. ``curves``: kind of removal to (n, T + 1); the rest is (n,)."""
+    """One explainer on its prototypes. `curves`: kind of removal to (n, T + 1); the rest is (n,)."""
 
     name: str
     prototypes: tuple[int, ...]
@@ -81,7 +81,7 @@ class ExplainerResult:
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
-    """How faithful explainers are on one run; ``folder`` holds page, figures and CSV."""
+    """How faithful explainers are on one run; `folder` holds page, figures and CSV."""
 
     folder: Path
     prototypes: tuple[int, ...]

@@ -89,7 +89,7 @@ def metric_cells(
 
 
 def mark(metric: Metric, row: dict[str, float], rows: Sequence[dict[str, float]]) -> Cell:
-    """The text of a cell, and whether it is the best of ``rows``."""
+    """The text of a cell, and whether it is the best of `rows`."""
     value = row.get(metric.name, math.nan)
     if math.isnan(value):
         return "-", False

@@ -30,7 +30,7 @@ def assemble(
     second: SecondBaseline | None,
     coarse: bool,
 ) -> Explanation:
-    """The explanation of ``case`` whose game gave ``result``."""
+    """The explanation of `case` whose game gave `result`."""
     model, n = explainer.model, len(explainer.model.prototypes)
     row = class_row(model, case.target, case.versus).cpu().double()
     picture = case.picture

@@ -17,6 +17,7 @@ from protopfaith.explanation.contribution import check_different, find_class
 from protopfaith.explanation.explainer import Explainer
 from protopfaith.explanation.figures import check_format, figure
 from protopfaith.explanation.local import as_explainer, explain_with
+from protopfaith.explanation.percent import percent
 from protopfaith.explanation.playing import rehearse
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.report.index import write_index
@@ -67,13 +68,13 @@ def explain_files(
     autocast: torch.dtype | str | None = None,
     **options: Any,
 ) -> Batch:
-    """Explains image files and writes a report, data and figures for each into ``folder``.
+    """Explains image files and writes a report, data and figures for each into `folder`.
 
-    ``options`` are those of :func:`explain`. A case's folder is named after its image, its content, the
+    `options` are those of `explain`. A case's folder is named after its image, its content, the
     network's weights and the settings, and appears when it is complete: calling again does only what is
     missing. What is wrong for all images, such as an unknown estimator, is one error before any work. An
-    image that fails does not stop the others; the result lists it. ``on_case`` gets each finished folder
-    and its explanation (None for one that was there already). With ``coarse`` a report on 7 x 7 windows
+    image that fails does not stop the others; the result lists it. `on_case` gets each finished folder
+    and its explanation (None for one that was there already). With `coarse` a report on 7 x 7 windows
     lies beside the case's folder until the case is finished. The page lists the cases of earlier calls, too.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
@@ -153,6 +154,11 @@ def _explain_file(
     with atomic(case) as partial:
         write_case(explanation, partial, figures)
     early.unlink(missing_ok=True)
+    asked = explanation.precision_asked
+    if asked is not None and not explanation.reached:
+        logger.warning(
+            "%s: the precision of %s was not reached; allow more evaluations.", path, percent(asked)
+        )
     return explanation
 
 

@@ -19,10 +19,10 @@ Target = int | Tensor | Sequence[int] | None
 
 
 class ShapleyAttribution:
-    """``attribute(inputs, baselines=..., target=...)``, as Captum's attribution classes have it.
+    """`attribute(inputs, baselines=..., target=...)`, as Captum's attribution classes have it.
 
-    ``forward_func`` maps a batch of images to ``(B, outputs)`` or ``(B,)``: a network that returns logits, or
-    ``model.distances`` to explain prototypes (``target`` then is the prototype). The result has the shape
+    `forward_func` maps a batch of images to `(B, outputs)` or `(B,)`: a network that returns logits, or
+    `model.distances` to explain prototypes (`target` then is the prototype). The result has the shape
     of the inputs; a region's value is spread evenly over its pixels and channels, so that the values of an
     image sum to f(image) - f(baseline), as Captum's convergence delta expects.
 
@@ -54,12 +54,12 @@ class ShapleyAttribution:
         additional_forward_args: Any = None,
         return_convergence_delta: bool = False,
     ) -> Any:
-        """Values of the shape of ``inputs`` (B, C, H, W), and with ``return_convergence_delta`` also their
+        """Values of the shape of `inputs` (B, C, H, W), and with `return_convergence_delta` also their
         deltas (B,).
 
-        ``baselines``: None or a number, a name such as "blur", one image, or one per input. ``target``:
+        `baselines`: None or a number, a name such as "blur", one image, or one per input. `target`:
         the output to explain, one number or one per input. What is needed to judge the values (standard
-        errors, gaps) is kept in ``self.attributions``, one for each input.
+        errors, gaps) is kept in `self.attributions`, one for each input.
         """
         if inputs.dim() != 4:
             raise ProtoPFaithError(
@@ -89,8 +89,8 @@ class ShapleyAttribution:
 def quantus_explainer(
     model: Callable[[Tensor], Tensor], inputs: Any, targets: Any, device: Any = None, **options: Any
 ) -> np.ndarray:
-    """Ours as ``explain_func`` of Quantus: ``explain_func_kwargs`` are the options of
-    :class:`ShapleyAttribution`."""
+    """Ours as `explain_func` of Quantus: `explain_func_kwargs` are the options of
+    `ShapleyAttribution`."""
     images = torch.as_tensor(inputs, dtype=torch.float32, device=device)
     wanted = torch.as_tensor(targets).long().reshape(-1)
     options = {

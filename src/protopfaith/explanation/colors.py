@@ -38,7 +38,7 @@ def sequential() -> Colormap:
 
 
 def scale_of(maps: Iterable[RegionValues]) -> float:
-    """The largest evidence, regardless of sign: both ends of a color bar that all of ``maps`` share."""
+    """The largest evidence, regardless of sign: both ends of a color bar that all of `maps` share."""
     return max((float(one.flat.evidence.abs().max()) for one in maps), default=0.0) or 1.0
 
 
@@ -66,7 +66,7 @@ def rgb(pixels: Tensor) -> np.ndarray:
 
 
 def png(array: np.ndarray, factor: int = 1) -> bytes:
-    """An array in 0..1 (gray, RGB or RGBA) as a PNG file, enlarged ``factor`` times without smoothing."""
+    """An array in 0..1 (gray, RGB or RGBA) as a PNG file, enlarged `factor` times without smoothing."""
     image = Image.fromarray((np.clip(array, 0, 1) * 255).round().astype(np.uint8))
     if factor > 1:
         image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
@@ -80,7 +80,7 @@ def data_uri(content: bytes, kind: str = "image/png") -> str:
 
 
 def hatching(labels: np.ndarray, marked: np.ndarray, factor: int) -> np.ndarray:
-    """Thin diagonal lines over the marked regions, RGBA, ``factor`` times as large as ``labels``."""
+    """Thin diagonal lines over the marked regions, RGBA, `factor` times as large as `labels`."""
     inside = np.kron(marked[labels], np.ones((factor, factor), dtype=bool))
     rows, columns = np.indices(inside.shape)
     step = max(6, 3 * factor)

@@ -16,14 +16,14 @@ from protopfaith.registry import did_you_mean
 class Decomposition:
     r"""A decision as a sum, in float64.
 
-    For one class c the total is log P(c) = :math:`\sum_k \Psi_k` + rest, where
+    For one class c the total is log P(c) = $\sum_k \Psi_k$ + rest, where
 
-    - :math:`\Psi_k = a_{ck}\,\sigma_k - \log(R) / K` for each of the K prototypes of c, with the similarity
-      :math:`\sigma = -s` (or the log similarity) and R the sum over classes of exp(logit);
+    - $\Psi_k = a_{ck}\,\sigma_k - \log(R) / K$ for each of the K prototypes of c, with the similarity
+      $\sigma = -s$ (or the log similarity) and R the sum over classes of exp(logit);
     - the rest is what F adds from the prototypes of the other classes.
 
-    For two classes the total is log P(c) - log P(d); R cancels, so :math:`\Psi_k = (a_{ck} - a_{dk})
-    \sigma_k` for the prototypes of both.
+    For two classes the total is log P(c) - log P(d); R cancels, so $\Psi_k = (a_{ck} - a_{dk})
+    \sigma_k$ for the prototypes of both.
     """
 
     target: int
@@ -53,11 +53,11 @@ def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tenso
 
 
 def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
-    r"""The paper's :math:`\Psi_k = -a_{ck} s_k - \log(R) / K` of the target's K prototypes: (K,), float64.
+    r"""The paper's $\Psi_k = -a_{ck} s_k - \log(R) / K$ of the target's K prototypes: (K,), float64.
 
-    ``distances`` is (P,). R sums :math:`\exp \sum_k -a_{\hat c k} s_k` over all classes, each with **its
+    `distances` is (P,). R sums $\exp \sum_k -a_{\hat c k} s_k$ over all classes, each with **its
     own** prototypes alone, as the paper has it. So the scores add up to a log probability of their own,
-    not to the network's, whose F also reads the prototypes of other classes: see :func:`decompose` for that.
+    not to the network's, whose F also reads the prototypes of other classes: see `decompose` for that.
     """
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
@@ -69,9 +69,9 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
 def decompose(
     model: ProtoPNet, distances: Tensor, target: int | None = None, versus: int | None = None
 ) -> Decomposition:
-    """The sum of which log P(target), or the difference to ``versus``, is made.
+    """The sum of which log P(target), or the difference to `versus`, is made.
 
-    ``distances`` is (P,), as the network computed them. Without a target it is the predicted class.
+    `distances` is (P,), as the network computed them. Without a target it is the predicted class.
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> distances = torch.arange(1.0, 7.0)

@@ -42,9 +42,9 @@ class SourceSide:
 class Explainer:
     """Holds what several explanations of one network share.
 
-    ``model`` is a run, its folder, or a network. A network alone needs ``preprocessing`` for images that
-    are not normalized tensors, and ``images`` (the training images) to show where prototypes come from; a
-    run knows both, and ``root`` says where its images lie now if they moved as a whole. What is computed
+    `model` is a run, its folder, or a network. A network alone needs `preprocessing` for images that
+    are not normalized tensors, and `images` (the training images) to show where prototypes come from; a
+    run knows both, and `root` says where its images lie now if they moved as a whole. What is computed
     on source images is kept in memory and, for a run, in its folder.
     """
 
@@ -140,7 +140,7 @@ class Explainer:
         return {p: self._kept[key, p] for p in prototypes}
 
     def has_sources(self, prototypes: Sequence[int], settings: Settings) -> bool:
-        """Whether :meth:`explain_sources` would find everything in its cache."""
+        """Whether `explain_sources` would find everything in its cache."""
         _, key = self._for_sources(settings)
         return all((key, p) in self._kept or self._cache(key, p) is not None for p in prototypes)
 

@@ -52,11 +52,11 @@ def figure(
     columns: int = 4,
     dpi: int = 300,
 ) -> Figure:
-    """Draws the explanation: the class's map, then the best ``most`` prototypes, duplicates grayed.
+    """Draws the explanation: the class's map, then the best `most` prototypes, duplicates grayed.
 
     Each block has ProtoPNet's own map (top), the images (middle) and our map (bottom), on the test image
     (left) and on the prototype's source image (right). All our maps share one color scale, centered at
-    zero. With a ``path`` it is also written there, as PNG at print size or as PDF or SVG.
+    zero. With a `path` it is also written there, as PNG at print size or as PDF or SVG.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -65,7 +65,8 @@ def figure(
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        width = columns * (2 * INCHES + 0.25) + 0.25
+        sides = 1 + any(one.source_side is not None for one in shown)
+        width = columns * (sides * INCHES + 0.25) + 0.25
         legend, block = 0.8, 3 * INCHES + 0.62
         drawing = Figure(figsize=(max(width, 6.4), HEADER + rows * block + legend))
         parts: Any = drawing.subfigures(3, 1, height_ratios=[HEADER, rows * block, legend])
@@ -74,7 +75,7 @@ def figure(
         cells = np.atleast_2d(parts[1].subfigures(rows, columns, squeeze=False, wspace=0.04))
         for place, evidence in enumerate(shown):
             cell = cells[divmod(place, columns)]
-            _draw_block(cell, explanation, evidence, place, scales)
+            _draw_block(cell, explanation, evidence, place, scales, sides=sides)
         _draw_legend(parts[2], explanation, scales)
         if path is not None:
             write(drawing, path, dpi)
@@ -148,22 +149,27 @@ def _words(explanation: Explanation) -> str:
 
 
 def _draw_block(
-    cell: SubFigure, explanation: Explanation, evidence: PrototypeEvidence, place: int, scales: _Scales
+    cell: SubFigure,
+    explanation: Explanation,
+    evidence: PrototypeEvidence,
+    place: int,
+    scales: _Scales,
+    *,
+    sides: int,
 ) -> None:
-    axes = cell.subplots(3, 2)
+    axes = cell.subplots(3, sides, squeeze=False)
     cell.subplots_adjust(left=0.09, right=0.97, top=0.875, bottom=0.01, wspace=0.05, hspace=0.05)
     faded = evidence.duplicate_of is not None
     _draw_column(axes[:, 0], explanation.pixels, evidence, evidence.test, scales)
     side = evidence.source_side
-    if side is None:
-        for ax in axes[:, 1]:
-            ax.axis("off")
-    else:
+    if side is not None:
         _draw_column(axes[:, 1], side.pixels, side, side.regions, scales)
+        axes[0, 1].set_title("source", fontsize=7, pad=2)
+    for ax in axes[:, 1:].flat if side is None else ():
+        ax.axis("off")
     for ax, name in zip(axes[:, 0], ("ProtoPNet", "image", "ours"), strict=True):
         ax.set_ylabel(name, fontsize=7, labelpad=2)
     axes[0, 0].set_title("test", fontsize=7, pad=2)
-    axes[0, 1].set_title("source", fontsize=7, pad=2)
     title = rf"{place + 1}.  $\Psi_k$ = {evidence.paper_score:+.2f}"
     if explanation.versus is not None:
         title += f"  ({evidence.class_name})"

@@ -73,19 +73,19 @@ def explain(
     """Explains the decision of a network on one image.
 
     Args:
-        model: a run, its folder, a network, or an :class:`Explainer` (keeps everything loaded between
-            images, and has ``device``, ``preprocessing`` and ``images`` already).
+        model: a run, its folder, a network, or an `Explainer` (keeps everything loaded between
+            images, and has `device`, `preprocessing` and `images` already).
         image: a path, a Pillow image, a uint8 tensor of any size, or a normalized float tensor.
-        players: the side of square windows in pixels, ``"superpixels:60"``, or a label image (H x W, int64).
+        players: the side of square windows in pixels, `"superpixels:60"`, or a label image (H x W, int64).
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
         budget: evaluations of the network at most; where neither is given 4,096, on a GPU 12,288.
-        estimator: a name of :data:`protopfaith.shapley.ESTIMATORS`; ``options`` are its own.
+        estimator: a name of `protopfaith.shapley.ESTIMATORS`; `options` are its own.
         target: the class to explain, by name or number; the predicted one by default.
         versus: another class: "why the target and not this one?".
-        baseline: what stands where a region is absent; ``second_baseline`` repeats the game with another one.
-        autocast: runs the games (not the decision itself) in a type such as ``torch.bfloat16``, several times
+        baseline: what stands where a region is absent; `second_baseline` repeats the game with another one.
+        autocast: runs the games (not the decision itself) in a type such as `torch.bfloat16`, several times
             as fast on a GPU; "auto" does so where the GPU is able to. The explanation says so and by how much
-            that changed the totals. Moment propagation (``dasp``, ``moment_path``) never does.
+            that changed the totals. Moment propagation (`dasp`, `moment_path`) never does.
         sources: also explain every prototype on its source image.
         duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).
         on_coarse: gets a quick answer on 7 x 7 windows first.
@@ -119,7 +119,7 @@ def explain_with(
     on_coarse: Callable[[Explanation], None] | None = None,
     **options: Any,
 ) -> Explanation:
-    """The last of :func:`explanation_steps`, whose ``options`` these are; ``on_coarse`` gets the first."""
+    """The last of `explanation_steps`, whose `options` these are; `on_coarse` gets the first."""
     steps = explanation_steps(explainer, image, settings, coarse=on_coarse is not None, **options)
     if on_coarse is not None:
         on_coarse(next(steps))
@@ -127,7 +127,7 @@ def explain_with(
 
 
 def as_explainer(model: ProtoPNet | Run | Path | str | Explainer, **options: Any) -> Explainer:
-    """The explainer itself, which has its device and images already, or one made with ``options``."""
+    """The explainer itself, which has its device and images already, or one made with `options`."""
     if not isinstance(model, Explainer):
         return Explainer(model, **options)
     given = [f"{name}=..." for name, value in options.items() if value is not None]
@@ -153,7 +153,7 @@ def explanation_steps(
     coarse: bool = True,
     progress: Report | None = None,
 ) -> Iterator[Explanation]:
-    """A quick answer on 7 x 7 windows (if ``coarse``), then the one that was asked for."""
+    """A quick answer on 7 x 7 windows (if `coarse`), then the one that was asked for."""
     start = time.perf_counter()
     model = explainer.model
     settings = with_budget(settings, explainer.device)

@@ -43,7 +43,7 @@ def survey(
     nearest: int = 5,
     batch_size: int = 64,
 ) -> Survey:
-    """Streams over the images; holds no more than the ``nearest`` patches of every prototype.
+    """Streams over the images; holds no more than the `nearest` patches of every prototype.
 
     An image *uses* the prototype that contributes most to the class predicted for it. A prototype's own
     source image does not count: there its distance is zero by construction. Equal prototypes share their

@@ -54,7 +54,7 @@ def _trust(explanation: Explanation) -> str:
 class ShownAttribution:
     """An attribution that shows itself in a notebook: one map per output, on a scale of its own.
 
-    ``sign=-1`` where the outputs are distances, so that warm colors mean similarity.
+    `sign=-1` where the outputs are distances, so that warm colors mean similarity.
     """
 
     def __init__(self, attribution: Attribution, *, sign: int = 1, names: list[str] | None = None):

@@ -20,8 +20,8 @@ ImageLike = str | Path | Image.Image | Tensor
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """``input`` is what the network reads (C x H x W, normalized), ``pixels`` the same for the eye (uint8),
-    ``original`` the image before it was resized."""
+    """`input` is what the network reads (C x H x W, normalized), `pixels` the same for the eye (uint8),
+    `original` the image before it was resized."""
 
     name: str
     input: Tensor

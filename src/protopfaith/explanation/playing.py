@@ -25,7 +25,7 @@ def distances_and_logit(
     model: ProtoPNet, prototypes: Sequence[int] | None = None, row: Tensor | None = None
 ) -> Callable[[Tensor], Tensor]:
     """The function of images that a game is played on: distances (of some prototypes), then the weighted
-    sum of the similarities of all of them, with the weights ``row`` (P,)."""
+    sum of the similarities of all of them, with the weights `row` (P,)."""
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
 
     def function(images: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def play(
     progress: Progress | None = None,
     check: bool = True,
 ) -> Attribution:
-    """Shapley values of all outputs; the precision is that of the outputs ``driving`` alone (all by
+    """Shapley values of all outputs; the precision is that of the outputs `driving` alone (all by
     default)."""
     settings = with_budget(settings, image.device)
     # With a precision alone a first guess, before anything is known of the errors.
@@ -124,7 +124,7 @@ def rehearse(settings: Settings, image: Tensor, second_baseline: BaselineLike | 
 
 
 def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:
-    """An attribution of ``count`` outputs, of which those at ``places`` are known and the others NaN."""
+    """An attribution of `count` outputs, of which those at `places` are known and the others NaN."""
     index = torch.tensor(list(places))
 
     def spread(rows: Tensor) -> Tensor:

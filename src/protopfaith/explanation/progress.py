@@ -8,7 +8,7 @@ from protopfaith.explanation.local import Report
 
 
 class Bar:
-    """A rich progress bar if ``shown``: evaluations done of those expected, and the time they will take.
+    """A rich progress bar if `shown`: evaluations done of those expected, and the time they will take.
 
     The number expected is corrected while the precision is approached, so the time left is an honest guess.
     """
@@ -36,7 +36,7 @@ class Bar:
             self._bar.stop()
 
     def report(self, name: str) -> Report | None:
-        """What :func:`protopfaith.explanation.explain` takes as ``progress``."""
+        """What `protopfaith.explanation.explain` takes as `progress`."""
         return None if self._bar is None else self._follow(name)
 
     def _follow(self, name: str) -> Callable[[str, int, int], None]:

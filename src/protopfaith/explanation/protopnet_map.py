@@ -31,7 +31,7 @@ def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
 
 
 def upscale(maps: Tensor, size: Sequence[int], interpolation: str = "cubic") -> Tensor:
-    """Maps (P, h, w) at the image's size (P, H, W): ``bilinear`` or ``cubic``, as Chen et al. do."""
+    """Maps (P, h, w) at the image's size (P, H, W): `bilinear` or `cubic`, as Chen et al. do."""
     if interpolation not in INTERPOLATIONS:
         raise ProtoPFaithError(f"There is no interpolation {interpolation!r}; choose bilinear or cubic.")
     mode = INTERPOLATIONS[interpolation]

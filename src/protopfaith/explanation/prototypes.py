@@ -83,7 +83,7 @@ class Catalog:
         return [one.name for one in self.classes if one.rests_on_background]
 
     def save(self, folder: Path | str) -> Path:
-        """Writes ``prototypes.html``, ``prototypes.json`` and ``prototypes.npz``; returns the page's path."""
+        """Writes `prototypes.html`, `prototypes.json` and `prototypes.npz`; returns the page's path."""
         from protopfaith.explanation.report.catalog import render_catalog
 
         folder = Path(folder)
@@ -156,8 +156,8 @@ def explain_prototypes(
     prototypes that no image uses, and classes that rest on background.
 
     What is computed on source images goes to the run's cache, so a second call, and later explanations of
-    single images with the same settings, find it there. Arguments are those of :func:`explain`;
-    ``survey_batch`` is how many training images go through the network at once to find the nearest patches.
+    single images with the same settings, find it there. Arguments are those of `explain`;
+    `survey_batch` is how many training images go through the network at once to find the nearest patches.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     network, known = explainer.model, explainer.images

@@ -18,9 +18,9 @@ UNDECIDED = 2.0  # standard errors
 
 @dataclass(frozen=True, eq=False)
 class RegionValues:
-    """One output of a game: the players' shares in ``total``, with standard errors.
+    """One output of a game: the players' shares in `total`, with standard errors.
 
-    ``sign`` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a
+    `sign` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a
     logit.
     """
 
@@ -63,7 +63,7 @@ class RegionValues:
 
     def map(self, size: Sequence[int] | None = None) -> Tensor:
         """The evidence on its pixels, (H, W), summed over channels where these are players of their own;
-        ``size`` (height, width) for the original image's geometry."""
+        `size` (height, width) for the original image's geometry."""
         labels = self.flat.players.labels
         if size is not None and tuple(size) != tuple(labels.shape):
             # Nearest pixels: a region's value is one number, and stays it in every geometry.
@@ -74,7 +74,7 @@ class RegionValues:
         return self.flat.evidence[labels]
 
     def share_inside(self, mask: Tensor) -> float:
-        """The share of the map's positive evidence that lies on ``mask`` (bool, H x W); NaN without any.
+        """The share of the map's positive evidence that lies on `mask` (bool, H x W); NaN without any.
 
         A region's value is spread evenly over its pixels.
         """
@@ -83,7 +83,7 @@ class RegionValues:
 
 
 def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
-    """The share of the positive part of maps (..., H, W) that lies on ``mask`` (bool, H x W): (...).
+    """The share of the positive part of maps (..., H, W) that lies on `mask` (bool, H x W): (...).
 
     NaN where a map has no positive part. Chance is the mask's share of the pixels.
     """
@@ -92,7 +92,7 @@ def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
 
 
 def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:
-    """Where players meet regions of ``players.flat``: the region, the player, and the share of the player's
+    """Where players meet regions of `players.flat`: the region, the player, and the share of the player's
     pixels that lies there, (m,) each."""
     n = len(players)
     regions = players.flat.labels.expand_as(players.labels)

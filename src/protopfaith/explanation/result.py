@@ -90,13 +90,13 @@ class Explanation:
         return (regions or self.class_map).map(self.original_size)
 
     def save(self, stem: Path | str) -> tuple[Path, Path]:
-        """Writes ``stem.json`` and ``stem.npz``."""
+        """Writes `stem.json` and `stem.npz`."""
         from protopfaith.explanation.saving import save
 
         return save(self, stem)
 
     def figure(self, **options: Any) -> Any:
-        """The paper's figure; see :func:`protopfaith.explanation.figures.figure`."""
+        """The paper's figure; see `protopfaith.explanation.figures.figure`."""
         from protopfaith.explanation.figures import figure
 
         return figure(self, **options)

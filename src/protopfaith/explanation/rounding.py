@@ -22,7 +22,7 @@ def with_exact_totals(
 
     What rounding changed is redistributed as any gap is, in proportion to the values' variances: values then
     add up to the network's own numbers. It counts in the completeness gap, and the options hold how large it
-    is, relative to the total, for the worst of the outputs ``driving``.
+    is, relative to the total, for the worst of the outputs `driving`.
     """
     whole, nothing = function(torch.stack([game.image, game.baseline])).double().cpu()
     total = whole - nothing

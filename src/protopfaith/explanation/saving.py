@@ -39,9 +39,9 @@ KINDS = {
 
 
 def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
-    """Writes ``stem.json`` and ``stem.npz``.
+    """Writes `stem.json` and `stem.npz`.
 
-    The JSON has the explanation's fields by name; an array stands there as ``{"array": name}``, which is
+    The JSON has the explanation's fields by name; an array stands there as `{"array": name}`, which is
     its name in the NPZ file. Numbers that JSON does not have (NaN, infinity) stand there as texts.
     """
     arrays: dict[str, np.ndarray] = {}
@@ -56,7 +56,7 @@ def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
 
 
 def load(path: Path | str) -> Explanation:
-    """The explanation whose JSON file is ``path``; executes no code."""
+    """The explanation whose JSON file is `path`; executes no code."""
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def load(path: Path | str) -> Explanation:
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int, str]) -> Any:
-    """``seen`` knows the arrays by identity: maps that share their players store them once."""
+    """`seen` knows the arrays by identity: maps that share their players store them once."""
     if isinstance(value, Tensor):
         if id(value) not in seen:
             seen[id(value)] = name

@@ -42,7 +42,7 @@ BaselineLike = str | float | Sequence[float] | Tensor
 class Settings:
     """How a game is played; two explanations with equal settings are comparable.
 
-    Estimators that need full precision, such as moment propagation, have no ``autocast``, whatever is given.
+    Estimators that need full precision, such as moment propagation, have no `autocast`, whatever is given.
     """
 
     players: PlayersLike = 16
@@ -96,7 +96,7 @@ class Settings:
 
 
 def usual_budget(device: torch.device | str) -> int:
-    """What :data:`USUAL_BUDGET` has for a device: any but the CPU counts as a GPU.
+    """What `USUAL_BUDGET` has for a device: any but the CPU counts as a GPU.
 
     >>> usual_budget("cuda:1") == USUAL_BUDGET["gpu"], usual_budget("cpu") == USUAL_BUDGET["cpu"]
     (True, True)
@@ -112,13 +112,13 @@ def with_budget(settings: Settings, device: torch.device | str) -> Settings:
 
 
 def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
-    """Settings with what ``autocast`` means on the device, see
-    :func:`protopfaith.devices.choose_autocast`."""
+    """Settings with what `autocast` means on the device, see
+    `protopfaith.devices.choose_autocast`."""
     return replace(settings, autocast=choose_autocast(autocast, device))
 
 
 def make_players(spec: PlayersLike, image: Tensor) -> Players:
-    """Players of an image (C x H x W): windows of that many pixels, ``"superpixels:60"``, or a label
+    """Players of an image (C x H x W): windows of that many pixels, `"superpixels:60"`, or a label
     image."""
     if isinstance(spec, Players):
         return spec

@@ -28,6 +28,6 @@ def cost(result: Result) -> str:
 
 
 def relative_error(standard_errors: Tensor, precision: float) -> str:
-    """The relative error of a result, ``precision``; unknown where the estimator knows no standard errors,
+    """The relative error of a result, `precision`; unknown where the estimator knows no standard errors,
     whatever it calls its precision."""
     return percent(precision) if bool(torch.isfinite(standard_errors).all()) else "unknown"

@@ -1,16 +1,16 @@
 r"""Closed forms for a Gaussian variable clipped to [low, high]: ReLU1, ReLU6, hardtanh, clamp.
 
 The paper's appendix A.1 has them as differences of large numbers. Here the clipped variable is measured
-from the bound nearer to its mean, :math:`r = |c(Y) - \text{near}| / \sigma`, with :math:`\beta` how far the
-mean lies beyond that bound and :math:`\gamma = \beta + w` how far it lies from the other one, in standard
-deviations. Then, with the :func:`tails` at :math:`|\beta|` and :math:`\gamma`,
+from the bound nearer to its mean, $r = |c(Y) - \text{near}| / \sigma$, with $\beta$ how far the
+mean lies beyond that bound and $\gamma = \beta + w$ how far it lies from the other one, in standard
+deviations. Then, with the `tails` at $|\beta|$ and $\gamma$,
 
-- outside (:math:`\beta \ge 0`): :math:`E r = h(\beta) - h(\gamma)` and :math:`E r^2 = k(\beta) - k(\gamma)
-  - 2 w h(\gamma)`, :math:`k(x) = E\max(Z - x, 0)^2`;
-- inside: :math:`Var = 1 - 2 (Q_\beta + Q_\gamma) + k_\beta + k_\gamma - (h_\beta - h_\gamma)^2`, and 1 far
+- outside ($\beta \ge 0$): $E r = h(\beta) - h(\gamma)$ and $E r^2 = k(\beta) - k(\gamma)
+  - 2 w h(\gamma)$, $k(x) = E\max(Z - x, 0)^2$;
+- inside: $Var = 1 - 2 (Q_\beta + Q_\gamma) + k_\beta + k_\gamma - (h_\beta - h_\gamma)^2$, and 1 far
   inside;
-- bounds closer than half a deviation, where these would cancel: :math:`E r = \int_0^w Q(\beta + t) dt` and
-  :math:`E r^2 = \int_0^w 2 t Q(\beta + t) dt` by four Gauss-Legendre nodes (relative error below 1e-5).
+- bounds closer than half a deviation, where these would cancel: $E r = \int_0^w Q(\beta + t) dt$ and
+  $E r^2 = \int_0^w 2 t Q(\beta + t) dt$ by four Gauss-Legendre nodes (relative error below 1e-5).
 """
 
 from __future__ import annotations

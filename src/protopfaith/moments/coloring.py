@@ -11,9 +11,9 @@ from torch import Tensor
 
 
 def color_players(labels: Tensor, reach: Sequence[int] | None) -> Tensor:
-    """A color 0, 1, ... for every player, ``(n,)``, from the label image ``(C or 1, *spatial)``.
+    """A color 0, 1, ... for every player, `(n,)`, from the label image `(C or 1, *spatial)`.
 
-    ``reach`` is the receptive field's extent along each spatial dimension; None, where it is not known,
+    `reach` is the receptive field's extent along each spatial dimension; None, where it is not known,
     gives every player a color of its own. Windows on a grid are colored periodically, other shapes
     greedily.
     """
@@ -25,7 +25,7 @@ def color_players(labels: Tensor, reach: Sequence[int] | None) -> Tensor:
 
 
 def spread_apart(labels: Tensor, count: int) -> Tensor:
-    """``count`` groups of players (no more than there are players), (n,), whose members lie far from one
+    """`count` groups of players (no more than there are players), (n,), whose members lie far from one
     another, from labels (H, W) or (C, H, W)."""
     labels = labels.reshape(-1, *labels.shape[-2:])
     count = min(count, int(labels.max()) + 1)
@@ -79,7 +79,7 @@ def _grid(labels: Tensor) -> tuple[Tensor, Tensor] | None:
 
 
 def _period(bands: Tensor, reach: int) -> int:
-    """How many bands apart two bands must be for no window of ``reach`` to touch both."""
+    """How many bands apart two bands must be for no window of `reach` to touch both."""
     first = np.unique(bands.cpu().numpy(), return_index=True)[1]
     last = np.append(first[1:], len(bands)) - 1
     for period in range(1, len(first)):
@@ -101,7 +101,7 @@ def _color_greedily(labels: Tensor, reach: Sequence[int], n: int) -> Tensor:
 
 
 def _neighbors(labels: Tensor, reach: Sequence[int], n: int) -> Tensor:
-    """Pairs of players that some window of ``reach`` touches, as sorted numbers ``larger * n + smaller``."""
+    """Pairs of players that some window of `reach` touches, as sorted numbers `larger * n + smaller`."""
     sizes = labels.shape[1:]
     steps = [range(-min(r, s) + 1, min(r, s)) for r, s in zip(reach, sizes, strict=True)]
     found = []

@@ -22,9 +22,9 @@ _NAMESPACES = (torch, torch.Tensor, torch.nn.functional, torch.special)
 def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     """Registers a rule for torch functions, or for all forms of a name.
 
-    A name stands for the function in ``torch``, ``torch.nn.functional`` and ``torch.special``, the method,
+    A name stands for the function in `torch`, `torch.nn.functional` and `torch.special`, the method,
     and the in-place forms. The rule receives the torch function that was called, then its arguments, of
-    which at least one is a :class:`Gaussian`, and returns a Gaussian; in-place forms take care of
+    which at least one is a `Gaussian`, and returns a Gaussian; in-place forms take care of
     themselves.
 
     >>> from protopfaith.moments import Gaussian
@@ -48,7 +48,7 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
 
 
 def forms(name: str) -> Iterator[Callable]:
-    """All torch functions and methods that ``name`` stands for."""
+    """All torch functions and methods that `name` stands for."""
     names = [name] if name.startswith("__") else [name, f"{name}_"]
     found = [getattr(space, n) for space in _NAMESPACES for n in names if callable(getattr(space, n, None))]
     if not found:
@@ -57,7 +57,7 @@ def forms(name: str) -> Iterator[Callable]:
 
 
 def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:
-    """Calls the rule of ``function``; an in-place form also changes its first argument."""
+    """Calls the rule of `function`; an in-place form also changes its first argument."""
     kwargs = dict(kwargs or {})
     found = RULES.get(function)
     if found is None:
@@ -93,7 +93,7 @@ def _is_in_place(function: Callable) -> bool:
 
 
 def name_of(function: Callable) -> str:
-    """As a user would write it: ``torch.nn.functional.softmax``."""
+    """As a user would write it: `torch.nn.functional.softmax`."""
     return torch.overrides.resolve_name(function) or getattr(function, "__qualname__", repr(function))
 
 
@@ -111,7 +111,7 @@ def missing_rule(function: Callable, argument: str | None = None) -> ProtoPFaith
 
 
 def calling_module() -> str:
-    """The path of the module whose code is running, such as ``layer3.0.act``, found on the call stack."""
+    """The path of the module whose code is running, such as `layer3.0.act`, found on the call stack."""
     modules: list[nn.Module] = []
     frame = sys._getframe(1)
     while frame is not None:

@@ -1,9 +1,9 @@
 r"""Ways to draw who is present: coalitions of one size without replacement, or everybody independently.
 
 Both give mean and variance of a first-layer unit in closed form from the sums over players of its
-contributions c and c^2. With K directions in player space they also give common factors :math:`F_{ku} =
-\sigma \sum_i d_{ki} c_{ui}`, from which the covariance of two units, :math:`\sigma^2 \sum_i c_{ui} c_{wi}`,
-is known: see :func:`sketch`.
+contributions c and c^2. With K directions in player space they also give common factors $F_{ku} =
+\sigma \sum_i d_{ki} c_{ui}$, from which the covariance of two units, $\sigma^2 \sum_i c_{ui} c_{wi}$,
+is known: see `sketch`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from protopfaith.moments.presence import Contributions
 
 @dataclass
 class FixedSize:
-    r"""Coalitions of ``sizes`` (B,) out of the n = N - 1 players other than ``players`` (B,), drawn without
-    replacement; that player itself is present where ``inside`` (B,).
+    r"""Coalitions of `sizes` (B,) out of the n = N - 1 players other than `players` (B,), drawn without
+    replacement; that player itself is present where `inside` (B,).
 
-    With sums over the others, mean = :math:`\frac{d}{n} \sum c` and variance = :math:`\frac{d (n - d)}{n -
-    1} \left(\frac{1}{n} \sum c^2 - (\frac{1}{n} \sum c)^2\right)`. No count of pixels or units is divided
-    by, so a player may cover a whole receptive field. ``pixels``: as if every pixel and channel were a
+    With sums over the others, mean = $\frac{d}{n} \sum c$ and variance = $\frac{d (n - d)}{n -
+    1} \left(\frac{1}{n} \sum c^2 - (\frac{1}{n} \sum c)^2\right)$. No count of pixels or units is divided
+    by, so a player may cover a whole receptive field. `pixels`: as if every pixel and channel were a
     player of its own in the first layer (what the authors' code in effect does).
     """
 
@@ -90,12 +90,12 @@ class Tap(NamedTuple):
 
 @dataclass
 class Independent:
-    r"""Every player present with ``probability`` q (B,), independently: mean = q sum(c), variance = q (1 -
+    r"""Every player present with `probability` q (B,), independently: mean = q sum(c), variance = q (1 -
     q) sum(c^2).
 
-    What the first layers made of it is kept in ``taps``, so that derivatives with respect to the presence
+    What the first layers made of it is kept in `taps`, so that derivatives with respect to the presence
     of each player
-    follow from derivatives with respect to mean, variance and factors: see :meth:`derivatives`.
+    follow from derivatives with respect to mean, variance and factors: see `derivatives`.
     """
 
     probability: Tensor
@@ -122,11 +122,11 @@ class Independent:
         return result
 
     def leaves(self) -> list[Tensor]:
-        """The tensors to differentiate by, in the order that :meth:`derivatives` takes."""
+        """The tensors to differentiate by, in the order that `derivatives` takes."""
         return [leaf for tap in self.taps for leaf in tap[1:] if isinstance(leaf, Tensor)]
 
     def summed(self, gradients: Sequence[Tensor], weights: Tensor) -> list[Tensor]:
-        """Gradients by the :meth:`leaves`, summed over the batch with ``weights`` (r, B) and with what each
+        """Gradients by the `leaves`, summed over the batch with `weights` (r, B) and with what each
         probability makes of them: (r, units) for every leaf."""
         sums, rest = [], iter(gradients)
         q = self.probability.to(weights)
@@ -139,8 +139,8 @@ class Independent:
         return sums
 
     def derivatives(self, summed: Sequence[Tensor]) -> Tensor:
-        r"""Derivatives by the presence of every player, (r, n), from :meth:`summed` gradients:
-        :math:`\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\, \partial/\partial v_u`."""
+        r"""Derivatives by the presence of every player, (r, n), from `summed` gradients:
+        $\sum_u c_{ui}\, \partial/\partial\mu_u + (1 - 2q) \sum_u c_{ui}^2\, \partial/\partial v_u$."""
         total: Tensor | float = 0.0
         rest = iter(summed)
         for tap in self.taps:
@@ -160,7 +160,7 @@ def _weighted(weights: Tensor, gradients: Tensor) -> Tensor:
 
 
 def sketch(labels: Tensor, count: int, seed: int = 0) -> Tensor:
-    r"""``count`` directions in player space, (K, n), along which common factors follow the players.
+    r"""`count` directions in player space, (K, n), along which common factors follow the players.
 
     Every player belongs to one direction, with a random sign: players of one direction lie as far apart as
     possible, so units that share a player share its factor, and only units that see several players of one

@@ -23,7 +23,7 @@ _backend: ContextVar[str | None] = ContextVar("backend", default=None)
 
 @contextmanager
 def fused(enabled: bool = True, backend: str = "inductor") -> Iterator[None]:
-    """Compiles the formulas inside this context with ``torch.compile``, one kernel each.
+    """Compiles the formulas inside this context with `torch.compile`, one kernel each.
 
     The first call of each takes some seconds; after that, a GPU runs it several times faster.
     """
@@ -35,7 +35,7 @@ def fused(enabled: bool = True, backend: str = "inductor") -> Iterator[None]:
 
 
 class _Closed(torch.autograd.Function):
-    """``moments(*tensors, *numbers)`` forward; ``slopes(...)``, the matrix of derivatives row by row,
+    """`moments(*tensors, *numbers)` forward; `slopes(...)`, the matrix of derivatives row by row,
     backward."""
 
     @staticmethod
@@ -59,7 +59,7 @@ class _Closed(torch.autograd.Function):
 
 
 def closed_form(moments: Formula, slopes: Formula, *tensors: Tensor, numbers: tuple = ()) -> Any:
-    """Mean and variance by ``moments``, differentiable by ``slopes``, in at least float32."""
+    """Mean and variance by `moments`, differentiable by `slopes`, in at least float32."""
     dtype = tensors[0].dtype
     if dtype in (torch.float16, torch.bfloat16):
         results = _Closed.apply(moments, slopes, numbers, *(tensor.float() for tensor in tensors))
@@ -70,7 +70,7 @@ def closed_form(moments: Formula, slopes: Formula, *tensors: Tensor, numbers: tu
 
 
 def evaluate(formula: Formula, tensors: tuple[Tensor, ...], numbers: tuple = ()) -> tuple[Tensor, ...]:
-    """The formula itself, or its compiled form inside :func:`fused`."""
+    """The formula itself, or its compiled form inside `fused`."""
     backend = _backend.get()
     if backend is None:
         return formula(*tensors, *numbers)

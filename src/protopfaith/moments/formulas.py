@@ -1,7 +1,7 @@
 r"""Closed forms for one-sided, two-sided and pairwise maxima of Gaussian variables, and their slopes.
 
-All take and return tensors of one shape. With :math:`\sigma^2` = ``variance``, ``x`` is a distance from the
-kink in standard deviations, never negative, and :math:`Q, h, \varphi` are the :func:`tails` there. Written
+All take and return tensors of one shape. With $\sigma^2$ = `variance`, `x` is a distance from the
+kink in standard deviations, never negative, and $Q, h, \varphi$ are the `tails` there. Written
 this way zero variance gives the plain function exactly, nothing cancels, and no variance can be negative.
 """
 

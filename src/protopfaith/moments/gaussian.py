@@ -33,9 +33,9 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 class Mean(Tensor):
-    """The mean of a :class:`Gaussian`: a tensor which, when called, averages the random variables themselves.
+    """The mean of a `Gaussian`: a tensor which, when called, averages the random variables themselves.
 
-    Networks write ``x.mean([2, 3])``; readers of a result write ``x.mean``. This serves both.
+    Networks write `x.mean([2, 3])`; readers of a result write `x.mean`. This serves both.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -52,15 +52,15 @@ class Gaussian:
     r"""Random variables with a mean and a variance each, of any shape.
 
     Torch functions, modules and methods take it in a tensor's place and return a Gaussian, by the rule that
-    :data:`RULES` holds for them; a function without a rule raises an error that says how to add one.
+    `RULES` holds for them; a function without a rule raises an error that says how to add one.
 
-    Variables count as independent, unless ``factors`` (K, \*shape) say how they depend on K common,
+    Variables count as independent, unless `factors` (K, \*shape) say how they depend on K common,
     independent
-    standard normal variables: then the covariance of two of them is :math:`\sum_k F_{ku} F_{kw}`, and
-    ``variance`` is still the whole variance of each (so at least :math:`\sum_k F_{ku}^2`).
+    standard normal variables: then the covariance of two of them is $\sum_k F_{ku} F_{kw}$, and
+    `variance` is still the whole variance of each (so at least $\sum_k F_{ku}^2$).
 
-    Variables made from one another are not known to belong together: ``x + x`` is 2 x, but ``y + x`` with
-    ``y`` a copy of ``x`` adds as independent variables do. The exception is what common factors account
+    Variables made from one another are not known to belong together: `x + x` is 2 x, but `y + x` with
+    `y` a copy of `x` adds as independent variables do. The exception is what common factors account
     for.
 
     >>> x = Gaussian(torch.zeros(1, 3, 8, 8), 1.0)
@@ -121,11 +121,11 @@ class Gaussian:
         reach: Sequence[int] | None = None,
         key: tuple | None = None,
     ) -> Gaussian:
-        """What a linear map makes of it: ``affine`` on the mean, ``squared`` (weights) on the independent
-        variance, and ``linear`` (the map without its constant) on the factors.
+        """What a linear map makes of it: `affine` on the mean, `squared` (weights) on the independent
+        variance, and `linear` (the map without its constant) on the factors.
 
-        ``reach``, where known: how many variables along each of the last dimensions one output sees.
-        ``key``, where there is one, tells this map from others. Both serve inputs that know more than mean
+        `reach`, where known: how many variables along each of the last dimensions one output sees.
+        `key`, where there is one, tells this map from others. Both serve inputs that know more than mean
         and variance.
         """
         if self._factors is None:
@@ -142,7 +142,7 @@ class Gaussian:
     ) -> Gaussian:
         """A linear map that does not mix variables, so that what is known about each stays known.
 
-        ``move``: where each goes, if not to its own place.
+        `move`: where each goes, if not to its own place.
         """
         factors = None if self._factors is None else vmap(linear)(self._factors)
         return Gaussian(affine(self._mean), squared(self._variance), factors)
@@ -160,7 +160,7 @@ class Gaussian:
         )
 
     def each(self, function: Callable[[Tensor], Any]) -> Any:
-        """``function``, which moves numbers without changing them, on mean, variance and factors alike."""
+        """`function`, which moves numbers without changing them, on mean, variance and factors alike."""
         parts = [function(self._mean), function(self._variance)]
         if self._factors is not None:
             parts.append(_stacked([function(factor) for factor in self._factors]))
@@ -285,7 +285,7 @@ def _expanded(x: Gaussian, shape: torch.Size) -> Gaussian:
 
 def constant(value: Any, like: Gaussian) -> Gaussian:
     """A number or tensor as random variables of zero variance; random variables stay, but get zero factors
-    where ``like`` has factors and they have none."""
+    where `like` has factors and they have none."""
     if isinstance(value, Gaussian):
         if like.factors is None or value.factors is not None:
             return value

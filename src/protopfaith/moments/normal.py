@@ -1,10 +1,10 @@
 r"""Tails of the standard normal distribution that keep their digits in float32.
 
-With :math:`\varphi` the density, :math:`I_{-1} = \varphi` and :math:`I_n(x) = \int_x^\infty
-I_{n-1}(t)\,dt`, so that :math:`I_0(x) = Q(x) = P(Z > x)`, :math:`I_1(x) = E\max(Z - x, 0)` and :math:`2
-I_2(x) = E\max(Z - x, 0)^2`. The textbook forms :math:`I_1 = \varphi - xQ` and :math:`2 I_2 = (1 + x^2) Q -
-x\varphi` cancel in the tail. The ratios :math:`R_n = I_n / I_{n-1}` obey :math:`R_n = 1 / (x + (n+1)
-R_{n+1})`, in which every term is positive: from :math:`R_2` all others follow without losing a digit.
+With $\varphi$ the density, $I_{-1} = \varphi$ and $I_n(x) = \int_x^\infty
+I_{n-1}(t)\,dt$, so that $I_0(x) = Q(x) = P(Z > x)$, $I_1(x) = E\max(Z - x, 0)$ and $2
+I_2(x) = E\max(Z - x, 0)^2$. The textbook forms $I_1 = \varphi - xQ$ and $2 I_2 = (1 + x^2) Q -
+x\varphi$ cancel in the tail. The ratios $R_n = I_n / I_{n-1}$ obey $R_n = 1 / (x + (n+1)
+R_{n+1})$, in which every term is positive: from $R_2$ all others follow without losing a digit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DENSITY_AT_ZERO = 1 / math.sqrt(2 * math.pi)
 
 
 class Tails(NamedTuple):
-    r"""What rules need at :math:`x \ge 0`."""
+    r"""What rules need at $x \ge 0$."""
 
     density: Tensor
     """phi(x)"""
@@ -39,7 +39,7 @@ class Tails(NamedTuple):
 
 
 def tails(x: Tensor) -> Tails:
-    """Density and tail integrals at ``x`` in [0, FAR], each to a few units in the last place (float64:
+    """Density and tail integrals at `x` in [0, FAR], each to a few units in the last place (float64:
     1e-9)."""
     second = _second_ratio(x)
     first = 1 / (x + 2 * second)
@@ -71,7 +71,7 @@ def deviations(distance: Tensor, deviation: Tensor) -> Tensor:
 
 
 def signed_deviations(distance: Tensor, variance: Tensor) -> Tensor:
-    """As :func:`deviations`, for formulas that autograd follows: nothing infinite takes part in them."""
+    """As `deviations`, for formulas that autograd follows: nothing infinite takes part in them."""
     deviation = safe_deviation(variance)
     far = distance.abs() >= FAR * deviation
     ratio = torch.where(far, 0.0, distance) / torch.where(far, 1.0, deviation)

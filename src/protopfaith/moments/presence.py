@@ -1,7 +1,7 @@
 r"""An image whose players are present at random: what goes into a network in an image's place.
 
-A player is one on/off variable, shared by all its pixels and channels. With :math:`c_{ui}` player i's
-contribution to unit u of the first linear layer, :math:`\sum_i c_{ui}` and :math:`\sum_i c_{ui}^2` are all
+A player is one on/off variable, shared by all its pixels and channels. With $c_{ui}$ player i's
+contribution to unit u of the first linear layer, $\sum_i c_{ui}$ and $\sum_i c_{ui}^2$ are all
 that mean and variance of that layer need, and the second takes a few masked passes: one for each color,
 where no two players of one color share a receptive field.
 """
@@ -27,8 +27,8 @@ CHUNK = 64  # masked images that go through the first layer at a time
 class Contributions:
     """What every player contributes to every unit of a linear layer.
 
-    ``linear`` is the layer without its bias, ``start`` (1, units) its value for the baseline, ``change``
-    (1, C, H, W) the image minus the baseline, ``labels`` (1, C or 1, H, W) the player of each pixel.
+    `linear` is the layer without its bias, `start` (1, units) its value for the baseline, `change`
+    (1, C, H, W) the image minus the baseline, `labels` (1, C or 1, H, W) the player of each pixel.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Contributions:
 
     @torch.no_grad()
     def pixel_squares_of(self, players: Tensor) -> Tensor:
-        """As :attr:`pixel_squares`, for each of the given players alone, (m, units)."""
+        """As `pixel_squares`, for each of the given players alone, (m, units)."""
         return self.squared(self._only(players).square())
 
     def entries_of(self, players: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class Contributions:
 
     @cached_property
     def _colors(self) -> Tensor:
-        """The color of every pixel, in the shape of ``labels``."""
+        """The color of every pixel, in the shape of `labels`."""
         return color_players(self.labels[0], self.reach)[self.labels]
 
     def _masked(self) -> Any:
@@ -136,7 +136,7 @@ class Draw(Protocol):
 class PlayerImage(Gaussian):
     """An image in which players are present at random, for a batch of draws.
 
-    Its first linear layer (convolution, linear, pooling) yields an ordinary :class:`Gaussian`; operations
+    Its first linear layer (convolution, linear, pooling) yields an ordinary `Gaussian`; operations
     that keep pixels apart (padding, scaling, batch norm, reshaping) leave it what it is. Whatever else
     comes first sees every pixel as a variable of its own.
 
@@ -256,7 +256,7 @@ class PlayerImage(Gaussian):
     def _remembered(
         self, affine: Map, linear: Map, squared: Map, reach: Sequence[int] | None, key: tuple | None
     ) -> Contributions:
-        """The contributions to a layer; those to the same layer (``key``) of the same image are worked out
+        """The contributions to a layer; those to the same layer (`key`) of the same image are worked out
         once."""
         for known, contributions in self._memory:
             if (

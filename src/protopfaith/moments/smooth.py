@@ -4,7 +4,7 @@ every sigma.
 Up to sigma = 1, g looks like a polynomial to the distribution: Gauss-Hermite nodes at mean + sigma z.
 Beyond, the distribution looks like a polynomial to what separates g from its asymptote g0 (a step, a ReLU),
 whose moments are closed forms: Gauss-Legendre nodes over the bump b = g - g0, which vanishes beyond
-``reach``: E g = E g0 + E b, Var g = Var g0 + 2 Cov(g0, b) + Var b.
+`reach`: E g = E g0 + E b, Var g = Var g0 + 2 Cov(g0, b) + Var b.
 """
 
 from __future__ import annotations

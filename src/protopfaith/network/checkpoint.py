@@ -22,9 +22,9 @@ HEADER = "protopfaith"
 
 
 def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
-    """Writes ``model`` to one .safetensors file, whole or not at all.
+    """Writes `model` to one .safetensors file, whole or not at all.
 
-    ``metadata`` is anything that JSON holds (the preprocessing, say); :func:`load` gives it back.
+    `metadata` is anything that JSON holds (the preprocessing, say); `load` gives it back.
     """
     header = {
         "format": FORMAT,
@@ -51,9 +51,9 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
 def load(
     path: Path | str, *, encoder: nn.Module | None = None, device: torch.device | str = "cpu"
 ) -> tuple[ProtoPNet, dict[str, Any]]:
-    """The network in ``path``, in eval mode, and the metadata it was saved with.
+    """The network in `path`, in eval mode, and the metadata it was saved with.
 
-    A network whose encoder was the user's own module needs that module again, as ``encoder``.
+    A network whose encoder was the user's own module needs that module again, as `encoder`.
     """
     header, tensors = _read(path)
     config = dict(header["architecture"])
@@ -72,7 +72,7 @@ def load(
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:
-    """The metadata in ``path`` alone: no tensor is read and no network is built."""
+    """The metadata in `path` alone: no tensor is read and no network is built."""
     return _read(path, with_tensors=False)[0]["metadata"]
 
 

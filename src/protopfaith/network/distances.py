@@ -11,16 +11,16 @@ from protopfaith.precision import full_precision
 
 
 def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
-    r"""The map of squared distances of every prototype: :math:`\|z_{bhw} - p_j\|^2`.
+    r"""The map of squared distances of every prototype: $\|z_{bhw} - p_j\|^2$.
 
-    ``z`` is (B, L, h, w), ``prototypes`` (P, L); the result is (B, P, h, w) and never negative. It is
-    expanded into :math:`|z|^2 - 2 p z + |p|^2`, whose middle term is a 1x1 convolution, so no
+    `z` is (B, L, h, w), `prototypes` (P, L); the result is (B, P, h, w) and never negative. It is
+    expanded into $|z|^2 - 2 p z + |p|^2$, whose middle term is a 1x1 convolution, so no
     B x P x L x h x w tensor arises. Distances do not change when both sides are shifted: shifting by the mean
     prototype first keeps the three terms small, hence the rounding error of their sum (some 1e-7 of them;
     below 1e-6 * L at distance zero for latent values in [0, 1]). Computed in float32 (float64 stays float64),
     outside autocast and TF32; what rounding still leaves below zero is clamped, with gradient zero there.
 
-    Dispatches ``__torch_function__``, so a type other than Tensor can bring a rule of its own.
+    Dispatches `__torch_function__`, so a type other than Tensor can bring a rule of its own.
 
     >>> squared_distances(torch.zeros(1, 3, 2, 2), torch.ones(5, 3)).shape
     torch.Size([1, 5, 2, 2])
@@ -40,9 +40,9 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
 
 
 def minimum_over_positions(maps: Tensor) -> Tensor:
-    r"""The distance of each prototype to the image, :math:`s_j = \min_{hw} d_{jhw}`: (B, P, h, w) to (B, P).
+    r"""The distance of each prototype to the image, $s_j = \min_{hw} d_{jhw}$: (B, P, h, w) to (B, P).
 
-    Dispatches ``__torch_function__``. Not-a-number anywhere in a map gives not-a-number, so it stays visible.
+    Dispatches `__torch_function__`. Not-a-number anywhere in a map gives not-a-number, so it stays visible.
     The gradient goes to one position, also where several have the same distance.
     """
     if has_torch_function_unary(maps):

@@ -34,9 +34,9 @@ class PrototypeSource:
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
-    ``encoder``: a name (see :func:`protopfaith.network.build_encoder`) or a module returning a feature map.
-    ``classes``: their number or names. ``prototypes_per_class``: one number, or one for each class.
-    ``weights``: for the encoder: None, "imagenet", or the path of a state dict.
+    `encoder`: a name (see `protopfaith.network.build_encoder`) or a module returning a feature map.
+    `classes`: their number or names. `prototypes_per_class`: one number, or one for each class.
+    `weights`: for the encoder: None, "imagenet", or the path of a state dict.
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> x = torch.zeros(4, 3, 96, 96)
@@ -96,7 +96,7 @@ class ProtoPNet(nn.Module):
         return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """F on the similarities that belong to ``distances`` (B, P): (B, C); with ``rows`` (n, P) in the
+        """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the
         place of F's weights: (B, n).
 
         In full precision, whatever the caller's: a logit is a small difference of large sums, and distances

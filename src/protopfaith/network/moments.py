@@ -17,9 +17,9 @@ from protopfaith.precision import full_precision
 def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gaussian:
     r"""y = m - p, summed over channels: mean = sum(v) + sum(y^2); variance = 2 sum(v^2) + 4 sum(v y^2).
 
-    Both expand into 1x1 convolutions, :math:`\sum v y^2 = \sum v m^2 - 2 \sum v m p + \sum v p^2`, so no B
+    Both expand into 1x1 convolutions, $\sum v y^2 = \sum v m^2 - 2 \sum v m p + \sum v p^2$, so no B
     x P x L x h x w tensor arises; shifting by the mean prototype keeps the three terms small. Common
-    factors F pass by the gain 2 y, and add to the variance :math:`2 tr(\Sigma^2) + 4 y^T \Sigma y` what
+    factors F pass by the gain 2 y, and add to the variance $2 tr(\Sigma^2) + 4 y^T \Sigma y$ what
     lies off the diagonal.
     """
     mean, variance = z.moments

@@ -44,8 +44,8 @@ def equality_tolerance(channels: int) -> float:
 
 
 def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
-    """Groups of equal prototypes: of one class and at a squared distance of at most ``tolerance`` from the
-    first of the group (None: :func:`equality_tolerance`; zero: identical vectors)."""
+    """Groups of equal prototypes: of one class and at a squared distance of at most `tolerance` from the
+    first of the group (None: `equality_tolerance`; zero: identical vectors)."""
     tolerance = equality_tolerance(model.prototypes.shape[1]) if tolerance is None else tolerance
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
@@ -70,7 +70,7 @@ def prototype_spread(model: ProtoPNet) -> tuple[float, float]:
 def duplicate_groups(
     prototypes: Tensor, classes: Tensor, tolerance: float = 0.0
 ) -> tuple[tuple[int, ...], ...]:
-    """The groups of :func:`distinct_prototypes`, from vectors (P, L) and their classes (P).
+    """The groups of `distinct_prototypes`, from vectors (P, L) and their classes (P).
 
     >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
     ((0, 2), (1,), (3,))
@@ -88,7 +88,7 @@ def duplicate_groups(
 
 
 def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
-    """A copy of ``model`` with the prototypes ``keep`` alone (P booleans, or indices), in their old order.
+    """A copy of `model` with the prototypes `keep` alone (P booleans, or indices), in their old order.
 
     F loses the columns of the others; its remaining weights stay as they are.
     """

@@ -25,12 +25,12 @@ FORMAT = 1
 class Attribution:
     """Shapley values of every player for every output, with their standard errors.
 
-    All tensors are float64 on the CPU. ``standard_errors`` are zero for exact values and NaN where an
+    All tensors are float64 on the CPU. `standard_errors` are zero for exact values and NaN where an
     estimator cannot know its error (a deterministic approximation, or a single sample).
-    ``completeness_gap`` is the sum of the values minus ``total``, taken before the residual was
-    redistributed; afterwards ``values`` sum to ``total`` if the estimator redistributes. ``precision`` is
-    the one reached: see :func:`relative_error`. ``reached`` is False when a precision was asked for and
-    the budget did not suffice. ``state`` lets :func:`protopfaith.shapley.estimate` go on with more
+    `completeness_gap` is the sum of the values minus `total`, taken before the residual was
+    redistributed; afterwards `values` sum to `total` if the estimator redistributes. `precision` is
+    the one reached: see `relative_error`. `reached` is False when a precision was asked for and
+    the budget did not suffice. `state` lets `protopfaith.shapley.estimate` go on with more
     evaluations.
     """
 
@@ -63,12 +63,12 @@ class Attribution:
         )
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """Lower and upper ends of the confidence intervals, each ``(outputs, n)``."""
+        """Lower and upper ends of the confidence intervals, each `(outputs, n)`."""
         half = student_quantile(0.5 + level / 2, self.degrees_of_freedom) * self.standard_errors
         return self.values - half, self.values + half
 
     def maps(self) -> Tensor:
-        """Values painted onto their pixels: ``(outputs, H, W)``, or ``(outputs, C, H, W)`` with channels
+        """Values painted onto their pixels: `(outputs, H, W)`, or `(outputs, C, H, W)` with channels
         apart.
         """
         return self.players.to_map(self.values)
@@ -77,7 +77,7 @@ class Attribution:
         return replace(self, state=None)
 
     def save(self, path: Path | str) -> None:
-        """Writes one ``.npz`` file: arrays, and everything else as JSON in its entry ``metadata``."""
+        """Writes one `.npz` file: arrays, and everything else as JSON in its entry `metadata`."""
         arrays = {name: getattr(self, name).numpy() for name in _ARRAYS}
         arrays["labels"] = self.players.labels.cpu().numpy()
         for name, tensor in (self.state or {}).items():
@@ -90,7 +90,7 @@ class Attribution:
 
     @staticmethod
     def load(path: Path | str) -> Attribution:
-        """Reads what :meth:`save` wrote; executes no code."""
+        """Reads what `save` wrote; executes no code."""
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -134,7 +134,7 @@ _SCALARS = (
 def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None) -> float:
     """Root mean square standard error over root mean square value, for the worst output.
 
-    ``values`` and ``standard_errors`` are ``(outputs, n)``; ``outputs`` are those that count (all). An output
+    `values` and `standard_errors` are `(outputs, n)`; `outputs` are those that count (all). An output
     without any effect and without error counts as 0; unknown errors (NaN) give infinity.
     """
     if outputs is not None:
@@ -146,11 +146,11 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
 
 
 def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Makes values sum to ``total``, moving each in proportion to its variance.
+    r"""Makes values sum to `total`, moving each in proportion to its variance.
 
     For independent errors this is the best linear correction:
-    :math:`\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2`, which leaves the
-    variance :math:`\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)`. Returns values and variances.
+    $\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2$, which leaves the
+    variance $\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)$. Returns values and variances.
     """
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))

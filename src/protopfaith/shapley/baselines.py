@@ -1,6 +1,6 @@
 """Baselines: what stands in an image where a player is absent.
 
-A baseline is a function from the image ``C x H x W`` (and options) to an image of the same shape,
+A baseline is a function from the image `C x H x W` (and options) to an image of the same shape,
 registered by name.
 """
 
@@ -38,7 +38,7 @@ def color(image: Tensor, value: float | Sequence[float] | Tensor = 0.0) -> Tenso
 
 @BASELINES.register("mean")
 def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -> Tensor:
-    """The data set's mean: ``value`` is the mean image, or its mean color, in normalized units."""
+    """The data set's mean: `value` is the mean image, or its mean color, in normalized units."""
     if value is None:
         raise ProtoPFaithError(
             "The baseline 'mean' needs the data set's mean; give its color as in mean:0.1,0.2,0.3 (a game "
@@ -50,7 +50,7 @@ def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -
 
 @BASELINES.register("blur")
 def blur(image: Tensor, sigma: float | None = None) -> Tensor:
-    """The image itself, blurred by a Gaussian of ``sigma`` pixels (a tenth of the shorter side by
+    """The image itself, blurred by a Gaussian of `sigma` pixels (a tenth of the shorter side by
     default).
     """
     from torchvision.transforms.v2.functional import gaussian_blur
@@ -81,8 +81,8 @@ def make_baseline(
 ) -> tuple[Tensor, str]:
     """The baseline image and a description of it.
 
-    ``spec`` is a name of :data:`BASELINES`, a name with its one argument (``"blur:8"``,
-    ``"color:0,0.5,1"``), a color (a number or one per channel), or an image ``C x H x W``.
+    `spec` is a name of `BASELINES`, a name with its one argument (`"blur:8"`,
+    `"color:0,0.5,1"`), a color (a number or one per channel), or an image `C x H x W`.
     """
     if isinstance(spec, str):
         name, _, argument = spec.partition(":")

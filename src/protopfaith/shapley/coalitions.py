@@ -12,7 +12,7 @@ KEY_BITS = 31
 
 
 def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
-    """Chances of the sizes 1 ... n-1 that the samples' shares ``variance`` of all variance call for (Neyman).
+    """Chances of the sizes 1 ... n-1 that the samples' shares `variance` of all variance call for (Neyman).
 
     Within bins of sizes, narrower towards the ends, chance goes as the root of the variance per size.
     """
@@ -30,7 +30,7 @@ def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
 
 
 def stratified_sizes(chance: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """``count`` sizes of 1 ... n-1 by ``chance``, stratified, ``(count,)``."""
+    """`count` sizes of 1 ... n-1 by `chance`, stratified, `(count,)`."""
     device = generator.device
     jitter = torch.rand(count, dtype=torch.float64, generator=generator, device=device)
     place = (torch.arange(count, device=device) + jitter) / count
@@ -39,7 +39,7 @@ def stratified_sizes(chance: Tensor, count: int, generator: torch.Generator) -> 
 
 
 def masks_of_sizes(sizes: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Masks ``(m, n)`` with ``sizes`` players each, uniform among those."""
+    """Masks `(m, n)` with `sizes` players each, uniform among those."""
     if n > MOST_SORTED and sizes.device.type != "cpu":
         return masks_by_threshold(sizes, n, generator)
     keys = torch.rand(len(sizes), n, generator=generator, device=sizes.device)

@@ -23,7 +23,7 @@ SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or half pre
 
 
 def marks(game: Game) -> dict[str, Tensor]:
-    """What a state keeps to recognize its game by; see :func:`check_game`."""
+    """What a state keeps to recognize its game by; see `check_game`."""
     return {
         MARK + "image": _cells(game.image),
         MARK + "baseline": _cells(game.baseline),
@@ -48,7 +48,7 @@ def check_method(resume: Attribution, method: str) -> None:
 
 
 def check_options(resume: Attribution, estimator: Callable, options: dict) -> None:
-    """Complains about options other than those that the state was made with, but for those in ``FREE``."""
+    """Complains about options other than those that the state was made with, but for those in `FREE`."""
     parameters = inspect.signature(estimator).parameters
     for name, value in options.items():
         default = parameters[name].default if name in parameters else None

@@ -19,7 +19,7 @@ def membership_weights(x: Tensor) -> Tensor:
 
 
 def hat_functions(p: Tensor) -> Tensor:
-    """Piecewise linear functions of density ``(m, KNOTS)``, with knots closer to the ends: at sin^2."""
+    """Piecewise linear functions of density `(m, KNOTS)`, with knots closer to the ends: at sin^2."""
     knots = torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=p.dtype, device=p.device)).square()
     right = torch.searchsorted(knots, p.clamp(0, 1)).clamp(1, KNOTS - 1)
     share = (p - knots[right - 1]) / (knots[right] - knots[right - 1])
@@ -38,7 +38,7 @@ def anchored_mean(game: Game) -> dict[str, Tensor]:
 
 
 def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:
-    """Values minus their mean at density ``p`` as all samples but the own one know it; updates ``kept``.
+    """Values minus their mean at density `p` as all samples but the own one know it; updates `kept`.
 
     Leaving the own sample out keeps the contribution unbiased: what is subtracted knows nothing of its mask.
     """

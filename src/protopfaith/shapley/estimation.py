@@ -1,4 +1,4 @@
-"""One way in: ``estimate(game, method, budget, precision)``, whatever the estimator."""
+"""One way in: `estimate(game, method, budget, precision)`, whatever the estimator."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 class Estimator(Protocol):
     """What an estimator is: a function of a game and a plan.
 
-    Sampling estimators spend at most ``budget`` evaluations in all (those of ``resume`` included) and stop
-    early once ``precision`` is reached. Those that do so take ``outputs``, too: the outputs whose precision
-    counts (None: all). Deterministic ones (moment propagation) read ``game.function``, ``game.image``,
-    ``game.players`` and ``game.baseline`` and may ignore budget, precision, seed and resume. The state of
-    ``resume`` is the estimator's own copy, on the game's device.
+    Sampling estimators spend at most `budget` evaluations in all (those of `resume` included) and stop
+    early once `precision` is reached. Those that do so take `outputs`, too: the outputs whose precision
+    counts (None: all). Deterministic ones (moment propagation) read `game.function`, `game.image`,
+    `game.players` and `game.baseline` and may ignore budget, precision, seed and resume. The state of
+    `resume` is the estimator's own copy, on the game's device.
     """
 
     def __call__(
@@ -59,17 +59,17 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     outputs: Sequence[int] | None = None,
     **options: object,
 ) -> Attribution:
-    """Shapley values of ``game`` for all of its outputs.
+    """Shapley values of `game` for all of its outputs.
 
     Args:
-        method: a name of :data:`ESTIMATORS`; "default" is the best sampling estimator.
-        budget: evaluations of the function at most, those of ``resume`` included.
+        method: a name of `ESTIMATORS`; "default" is the best sampling estimator.
+        budget: evaluations of the function at most, those of `resume` included.
         precision: stop once the root mean square standard error over the root mean square value is this
-            small for every output; the result's ``reached`` says whether it was. Without a budget, at most
+            small for every output; the result's `reached` says whether it was. Without a budget, at most
             262,144 evaluations.
         seed: the same seed gives the same result on the same kind of device.
-        resume: a result to go on from, with its own seed and options; ``budget`` then counts its evaluations,
-            too. It must be one of the same game (:func:`check_game` says what that means), and stays as it
+        resume: a result to go on from, with its own seed and options; `budget` then counts its evaluations,
+            too. It must be one of the same game (`check_game` says what that means), and stays as it
             is.
         progress: True for a progress bar, or a function of (evaluations done, evaluations expected).
         outputs: numbers of the outputs whose precision counts, all by default. The others' values come with
@@ -119,8 +119,8 @@ def finish(
 ) -> Attribution:
     """The attribution of an estimator's result: fills in all that the game knows.
 
-    ``gap`` is the completeness gap before redistribution; by default that of ``values``. ``outputs`` are
-    those whose precision counts. The ``state`` also gets what its game is recognized by.
+    `gap` is the completeness gap before redistribution; by default that of `values`. `outputs` are
+    those whose precision counts. The `state` also gets what its game is recognized by.
     """
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
@@ -163,7 +163,7 @@ def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
 
 
 class _Bar:
-    """A rich progress bar for ``True``, the given function otherwise."""
+    """A rich progress bar for `True`, the given function otherwise."""
 
     def __init__(self, progress: Progress | bool | None):
         self.given = progress

@@ -28,19 +28,19 @@ class Game:
     functions.
 
     Args:
-        function: maps images ``(B, C, H, W)`` to numbers ``(B, outputs)`` (or ``(B,)``), on the image's
+        function: maps images `(B, C, H, W)` to numbers `(B, outputs)` (or `(B,)`), on the image's
             device. It must
-            be deterministic: call ``model.eval()`` first.
-        image: ``(C, H, W)``, as the function expects it; its device is where everything runs.
-        players: the regions, see :class:`Players`.
-        baseline: what stands where a player is absent, see :func:`make_baseline`.
+            be deterministic: call `model.eval()` first.
+        image: `(C, H, W)`, as the function expects it; its device is where everything runs.
+        players: the regions, see `Players`.
+        baseline: what stands where a player is absent, see `make_baseline`.
         baseline_options: options of a named baseline.
-        batch_size: images per call of ``function``; without it as many as ``memory`` allows.
+        batch_size: images per call of `function`; without it as many as `memory` allows.
         memory: bytes that one batch may take (usually 4 GiB on a GPU, 128 MiB on a CPU). When memory runs out
             all the same, the batch is halved and evaluation goes on.
-        autocast: a dtype such as ``torch.bfloat16`` runs the function under ``torch.autocast``.
+        autocast: a dtype such as `torch.bfloat16` runs the function under `torch.autocast`.
 
-    ``game(coalitions)`` maps a boolean ``(m, n)`` to values ``(m, outputs)`` on the image's device.
+    `game(coalitions)` maps a boolean `(m, n)` to values `(m, outputs)` on the image's device.
 
     >>> image = torch.arange(4.0).reshape(1, 2, 2)
     >>> game = Game(lambda x: x.flatten(1).sum(1), image, Players.windows((2, 2), 1))
@@ -89,7 +89,7 @@ class Game:
 
     @property
     def total(self) -> Tensor:
-        """What the players share, ``(outputs,)`` in float64: value of all minus value of none."""
+        """What the players share, `(outputs,)` in float64: value of all minus value of none."""
         return self.grand.double() - self.empty.double()
 
     @property
@@ -108,7 +108,7 @@ class Game:
         return values
 
     def masked(self, coalitions: Tensor) -> Tensor:
-        """The images ``(m, C, H, W)`` of coalitions ``(m, n)``."""
+        """The images `(m, C, H, W)` of coalitions `(m, n)`."""
         return torch.where(self.players.masks(coalitions), self._images, self._baselines)
 
     def _evaluate(self, images: Tensor) -> Tensor:
@@ -175,9 +175,9 @@ def _check_bounds(batch_size: int | None, memory: int | None) -> None:
 
 
 def sizes_of(ends: Tensor) -> Tensor:
-    """How large each output is, ``(outputs,)``: what rounding is measured by. Never zero, see :data:`SMALL`.
+    """How large each output is, `(outputs,)`: what rounding is measured by. Never zero, see `SMALL`.
 
-    ``ends`` are the values of all players and of none, ``(2, outputs)``.
+    `ends` are the values of all players and of none, `(2, outputs)`.
     """
     return ends.abs().amax(0).clamp_min(SMALL * max(1.0, float(ends.abs().max())))
 

@@ -24,7 +24,7 @@ LARGEST_BATCH = 1024  # beyond this no device gets faster
 
 
 class Batches:
-    """Calls a function on ``size`` items at a time; on fewer from then on, once memory has run out.
+    """Calls a function on `size` items at a time; on fewer from then on, once memory has run out.
 
     >>> [len(some) for some, _ in Batches(2)(torch.square, torch.arange(5))]
     [2, 2, 1]
@@ -36,7 +36,7 @@ class Batches:
     def __call__(
         self, function: Callable[[Tensor], Tensor], items: Tensor
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of items ``(m, ...)``, each with ``function`` of it."""
+        """Batches of items `(m, ...)`, each with `function` of it."""
         start = 0
         while start < len(items):
             some = items[start : start + self.size]
@@ -55,9 +55,9 @@ def fitting(
     memory: int | None = None,
     autocast: torch.dtype | None = None,
 ) -> int:
-    """How many items like ``item`` (1, ...) ``function`` can take at a time.
+    """How many items like `item` (1, ...) `function` can take at a time.
 
-    Within ``memory`` bytes, or by default within what is usual on the device (at least one item then).
+    Within `memory` bytes, or by default within what is usual on the device (at least one item then).
     """
     need = []
     for count in (1, 3):
@@ -78,7 +78,7 @@ def fitting(
 
 
 def unless_out_of_memory(function: Callable[[Tensor], Result], batch: Tensor) -> Result | None:
-    """``function(batch)``, or None where memory ran out on a batch that can be made smaller."""
+    """`function(batch)`, or None where memory ran out on a batch that can be made smaller."""
     try:
         return function(batch)
     except (RuntimeError, MemoryError) as error:
@@ -111,7 +111,7 @@ def release_memory(device: torch.device) -> None:
 
 
 def peak_bytes(function: Callable[[Tensor], Tensor], batch: Tensor) -> int:
-    """Most bytes that ``function(batch)`` holds at one time, ``batch`` itself included."""
+    """Most bytes that `function(batch)` holds at one time, `batch` itself included."""
     if batch.device.type == "cuda":
         torch.cuda.synchronize(batch.device)
         torch.cuda.reset_peak_memory_stats(batch.device)

@@ -16,7 +16,7 @@ from protopfaith.shapley.memory import fitting, unless_out_of_memory
 
 
 def player_image(game: Game) -> PlayerImage:
-    """The game's image with its players as on/off variables; ``drawn`` gives it its draws."""
+    """The game's image with its players as on/off variables; `drawn` gives it its draws."""
     nobody = Independent(torch.zeros(1, device=game.device))
     return PlayerImage(game.image, game.baseline, game.players.labels, nobody)
 
@@ -44,7 +44,7 @@ def check_finite(values: Tensor) -> None:
 
 
 def fitting_passes(game: Game, function: Callable[[Tensor], Tensor]) -> int:
-    """How many numbers ``function`` (m,) can take at a time within the game's memory bound."""
+    """How many numbers `function` (m,) can take at a time within the game's memory bound."""
     one = torch.zeros(1, dtype=torch.long, device=game.device)
     unless_out_of_memory(function, one)  # fills what is kept for all batches
     return fitting(function, one, game.memory)

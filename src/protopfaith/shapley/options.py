@@ -35,7 +35,7 @@ def check_names(name: str, estimator: Callable, options: Mapping[str, object]) -
 
 def typed_options(name: str, estimator: Callable, options: Mapping[str, object]) -> dict[str, Any]:
     """The options in the types of the estimator's annotations; texts of a command line come as
-    :class:`protopfaith.typed.Unparsed`.
+    `protopfaith.typed.Unparsed`.
 
     >>> def guess(game, *, times: int = 1): ...
     >>> typed_options("guess", guess, {"times": Unparsed("3")})

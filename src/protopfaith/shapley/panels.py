@@ -47,9 +47,9 @@ def find_panels(
     most: int,
     outputs: Sequence[int] | None = None,
 ) -> list[Panel]:
-    """Panels from ``start`` to ``end``, in order, halved where the curve bends until the root of the sum of
-    their squared bends is at most ``tolerance`` times the range of the curve, for every output that counts
-    (``outputs``, all by default), or ``most`` values are known."""
+    """Panels from `start` to `end`, in order, halved where the curve bends until the root of the sum of
+    their squared bends is at most `tolerance` times the range of the curve, for every output that counts
+    (`outputs`, all by default), or `most` values are known."""
     grid = np.linspace(start, end, 4 * FIRST + 1)
     values = curve(grid)
     panels = [Panel(grid[4 * k], grid[4 * k + 4], values[4 * k : 4 * k + 5]) for k in range(FIRST)]

@@ -16,8 +16,8 @@ from protopfaith.errors import ProtoPFaithError
 class Players:
     """Which player every pixel belongs to.
 
-    ``labels`` holds the player's number 0 ... n-1 for every pixel: ``H x W`` when a player takes all
-    channels of its pixels along, ``C x H x W`` when channels are players of their own. Every pixel has a
+    `labels` holds the player's number 0 ... n-1 for every pixel: `H x W` when a player takes all
+    channels of its pixels along, `C x H x W` when channels are players of their own. Every pixel has a
     player and every number has a pixel.
 
     >>> players = Players.windows((5, 4), 2)
@@ -35,9 +35,9 @@ class Players:
     def windows(
         image_size: Sequence[int], size: int | Sequence[int], *, channels: int | None = None
     ) -> Players:
-        """Windows of ``size`` pixels from the top left corner on; the last row and column may be smaller.
+        """Windows of `size` pixels from the top left corner on; the last row and column may be smaller.
 
-        ``image_size`` is ``(H, W)``. With ``channels`` given, every channel of a window is a player of its
+        `image_size` is `(H, W)`. With `channels` given, every channel of a window is a player of its
         own.
         """
         height, width = (int(s) for s in image_size)
@@ -56,7 +56,7 @@ class Players:
     def superpixels(
         image: Tensor, n: int, *, compactness: float = 10.0, channels: int | None = None
     ) -> Players:
-        """About ``n`` superpixels of ``image`` (``C x H x W``, any scale) by scikit-image's SLIC."""
+        """About `n` superpixels of `image` (`C x H x W`, any scale) by scikit-image's SLIC."""
         from skimage.segmentation import slic
 
         pixels = image.detach().float().cpu()
@@ -75,7 +75,7 @@ class Players:
 
     @staticmethod
     def from_labels(labels: Tensor | Sequence) -> Players:
-        """Players from a label image of your own, ``H x W`` or ``C x H x W``."""
+        """Players from a label image of your own, `H x W` or `C x H x W`."""
         return Players(torch.as_tensor(labels), "labels")
 
     def __len__(self) -> int:
@@ -98,12 +98,12 @@ class Players:
         return Players(self.labels.to(device), self.kind)
 
     def masks(self, coalitions: Tensor) -> Tensor:
-        """Coalitions ``(m, n)`` as pixel masks ``(m, 1 or C, H, W)``, true where a player is present."""
+        """Coalitions `(m, n)` as pixel masks `(m, 1 or C, H, W)`, true where a player is present."""
         masks = coalitions.index_select(1, self.labels.reshape(-1))
         return masks.reshape(len(coalitions), -1, *self.image_size)
 
     def to_map(self, values: Tensor) -> Tensor:
-        """Values ``(..., n)`` painted onto their pixels: ``(..., H, W)``, or ``(..., C, H, W)`` with
+        """Values `(..., n)` painted onto their pixels: `(..., H, W)`, or `(..., C, H, W)` with
         channels apart.
         """
         if values.shape[-1] != self.n:
@@ -128,12 +128,12 @@ class Players:
 
     @cached_property
     def sizes(self) -> Tensor:
-        """How many pixels each player has, ``(n,)``."""
+        """How many pixels each player has, `(n,)`."""
         return torch.bincount(self.labels.reshape(-1), minlength=self.n)
 
     @cached_property
     def centers(self) -> Tensor:
-        """Where each player is, ``(n, 3)``: channel, row, column of its center of mass in pixels."""
+        """Where each player is, `(n, 3)`: channel, row, column of its center of mass in pixels."""
         labels = self.labels if self.labels.dim() == 3 else self.labels[None]
         grid = torch.meshgrid(*(torch.arange(s, device=labels.device) for s in labels.shape), indexing="ij")
         sums = torch.zeros(self.n, 3, dtype=torch.float64, device=labels.device)

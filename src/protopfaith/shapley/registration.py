@@ -29,7 +29,7 @@ class Traits:
 
 
 class Estimators(Registry[EstimatorFunction]):
-    """A registry whose entries have :class:`Traits`.
+    """A registry whose entries have `Traits`.
 
     >>> KNOWN = Estimators("estimator")
     >>> @KNOWN.register("guess", description="guessed", per_output=True)
@@ -43,7 +43,7 @@ class Estimators(Registry[EstimatorFunction]):
         self._traits: dict[str, Traits] = {}
 
     def register(self, name: str, **traits: Any) -> Callable[[EstimatorFunction], EstimatorFunction]:
-        """Registers a function under ``name``; the keywords are those of :class:`Traits`."""
+        """Registers a function under `name`; the keywords are those of `Traits`."""
         declared, add = Traits(**traits), super().register(name)
 
         def add_both(function: EstimatorFunction) -> EstimatorFunction:

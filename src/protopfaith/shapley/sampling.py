@@ -23,7 +23,7 @@ LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary a
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values ``(outputs, n)``, their variances, the completeness gap before redistribution ``(outputs,)``."""
+    """Values `(outputs, n)`, their variances, the completeness gap before redistribution `(outputs,)`."""
 
     values: Tensor
     variances: Tensor
@@ -38,7 +38,7 @@ class Sampler(Protocol):
     least: int  # evaluations that a first result takes at least
 
     def round(self, game: Game, most: int, generator: torch.Generator) -> int:
-        """Draws coalitions, evaluates them, updates the sums; returns how many (at most ``most``)."""
+        """Draws coalitions, evaluates them, updates the sums; returns how many (at most `most`)."""
         ...
 
     def estimate(self, game: Game) -> Estimate: ...
@@ -61,7 +61,7 @@ def run(
     progress: Progress | None,
     options: dict | None = None,
 ) -> Attribution:
-    """Rounds until ``budget`` evaluations are spent or ``precision`` is reached.
+    """Rounds until `budget` evaluations are spent or `precision` is reached.
 
     Every round has a random generator of its own, seeded by (seed, number of the round), so that a run
     that is continued neither repeats nor skips anything.
@@ -108,7 +108,7 @@ def run(
 def next_goal(spent: int, excess: float, smallest: int, budget: int) -> tuple[int, int]:
     """How many evaluations to have before errors are judged again, and how many to expect in all.
 
-    Errors fall with the square root of the evaluations: ``excess`` times too large an error needs excess^2
+    Errors fall with the square root of the evaluations: `excess` times too large an error needs excess^2
     times as many, which also tells the time left.
 
     >>> next_goal(1000, 1.4, 1, 10**6)
@@ -134,8 +134,8 @@ def _generator(device: torch.device, seed: int, number: int) -> torch.Generator:
 
 
 def blocks(count: int, n: int, multiple: int = 1) -> list[int]:
-    """Splits ``count`` coalitions of ``n`` players into blocks of bounded memory, multiples of
-    ``multiple``.
+    """Splits `count` coalitions of `n` players into blocks of bounded memory, multiples of
+    `multiple`.
     """
     size = max(multiple, LARGEST_BLOCK // n // multiple * multiple)
     return [min(size, count - start) for start in range(0, count, size)]

@@ -50,7 +50,7 @@ class Neighborhood:
 
     @staticmethod
     def at(places: Tensor) -> Neighborhood:
-        """Of players at ``places`` ``(n, 3)``, in units of their distance."""
+        """Of players at `places` `(n, 3)`, in units of their distance."""
         broad, narrow = smoothing_matrix(places, BROAD), smoothing_matrix(places, NARROW)
         if len(places) > LARGEST_DENSE:
             return Neighborhood(broad, narrow)
@@ -74,7 +74,7 @@ def _neighborhood(labels: bytes, shape: tuple[int, ...], device: str) -> Neighbo
 
 
 def positions(players: Players) -> Tensor:
-    """Centers of the players ``(n, 3)`` in units of their typical distance; channels lie one unit apart."""
+    """Centers of the players `(n, 3)` in units of their typical distance; channels lie one unit apart."""
     channels = players.labels.shape[0] if players.labels.dim() == 3 else 1
     height, width = players.image_size
     spacing = math.sqrt(height * width * channels / len(players))
@@ -83,7 +83,7 @@ def positions(players: Players) -> Tensor:
 
 
 def smoothing_matrix(places: Tensor, width: float) -> Tensor:
-    """Gaussian weights between places, rows summing to one: dense ``(n, n)``, or sparse for many places."""
+    """Gaussian weights between places, rows summing to one: dense `(n, n)`, or sparse for many places."""
     if len(places) <= LARGEST_DENSE:
         weights = torch.exp(-torch.cdist(places, places).square() / (2 * width**2))
         return weights / weights.sum(1, keepdim=True)
@@ -104,10 +104,10 @@ def smoothing_matrix(places: Tensor, width: float) -> Tensor:
 def shrink(
     estimates: Tensor, variances: Tensor, near: Neighborhood, *, rough: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Posterior mean and variance of the values, each ``(outputs, n)``.
+    """Posterior mean and variance of the values, each `(outputs, n)`.
 
-    ``variances`` are the squared standard errors of ``estimates``. They are noisy themselves, so each is
-    drawn half way (geometrically) to its output's mean. ``rough`` leaves out the second pass.
+    `variances` are the squared standard errors of `estimates`. They are noisy themselves, so each is
+    drawn half way (geometrically) to its output's mean. `rough` leaves out the second pass.
     """
     level = variances.mean(1, keepdim=True)
     # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
@@ -170,5 +170,5 @@ def _correlated_mean(
 
 
 def _products(a: Tensor, b: Tensor) -> Tensor:
-    """Scalar products of the rows, never zero: ``(outputs, 1)``."""
+    """Scalar products of the rows, never zero: `(outputs, 1)`."""
     return torch.einsum("oi,oi->o", a, b)[:, None].clamp_min(torch.finfo(a.dtype).tiny)

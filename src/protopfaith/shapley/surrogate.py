@@ -33,7 +33,7 @@ class Surrogate:
     square: Tensor  # (m, outputs)
 
     def __call__(self, masks: Tensor) -> Tensor:
-        """Predictions ``(b, outputs)`` for masks ``(b, n)``."""
+        """Predictions `(b, outputs)` for masks `(b, n)`."""
         x = masks.to(self.loadings.dtype)
         p = x.mean(1)
         product = x @ self.loadings.T  # of x - p, too: loadings sum to zero over the players
@@ -41,7 +41,7 @@ class Surrogate:
         return weighted @ self.linear + (weighted * product) @ self.square
 
     def shapley(self) -> Tensor:
-        """The part of its Shapley values that its sizes 1 ... n-1 make, ``(outputs, n)`` in float64.
+        """The part of its Shapley values that its sizes 1 ... n-1 make, `(outputs, n)` in float64.
 
         With players drawn without replacement and u summing to zero, the functional
         E[v (x_i - p)] / (p (1 - p)) of u'x is u_i (f1 - f2) / (p (1 - p)), and of (u'x)^2 it is
@@ -71,10 +71,10 @@ def fit(
     correlation: Tensor | None,
     settings: tuple[tuple[float, float], ...] = SETTINGS,
 ) -> tuple[Surrogate, Tensor]:
-    """The surrogate of ``residuals`` ``(m, outputs)`` and what it leaves over on each sample when fitted
+    """The surrogate of `residuals` `(m, outputs)` and what it leaves over on each sample when fitted
     without it.
 
-    ``prior`` ``(n,)`` is the expected square of each player's effect, ``correlation`` that between
+    `prior` `(n,)` is the expected square of each player's effect, `correlation` that between
     players. Outputs that no setting predicts keep a surrogate of zero.
     """
     x, p = centered(masks, torch.float32)
@@ -112,7 +112,7 @@ def fit(
 
 
 def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Membership minus density ``(m, n)``, and the density ``(m,)``."""
+    """Membership minus density `(m, n)`, and the density `(m,)`."""
     x = masks.to(dtype)
     p = x.mean(1)
     return x - p[:, None], p
@@ -123,7 +123,7 @@ def density_kernel(a: Tensor, b: Tensor) -> Tensor:
 
 
 def noise_shape(p: Tensor, residuals: Tensor) -> Tensor:
-    """How the variance changes with density, ``(m,)``, averaged over outputs, one on average."""
+    """How the variance changes with density, `(m,)`, averaged over outputs, one on average."""
     hats = hat_functions(p.double())
     square = (residuals.square() / residuals.square().mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
     eye = torch.eye(hats.shape[1], dtype=hats.dtype, device=hats.device)

@@ -63,7 +63,7 @@ class _Order:
 
 
 class StreamedImages:
-    """Images read by ``workers`` processes while the device computes."""
+    """Images read by `workers` processes while the device computes."""
 
     def __init__(self, images: ImageSet, device: torch.device, workers: int):
         self.device = device
@@ -88,7 +88,7 @@ class StreamedImages:
 
 
 def open_images(images: ImageSet, device: torch.device, resident: str = "auto", workers: int = 0) -> Batches:
-    """The set on the device if it may be (``resident``: "always", "never", "auto": if it takes at most a
+    """The set on the device if it may be (`resident`: "always", "never", "auto": if it takes at most a
     third of the free memory), loading processes otherwise."""
     if resident == "always" or (resident == "auto" and _bytes(images) <= free_memory(device) / 3):
         return ResidentImages(images, device)
@@ -115,7 +115,7 @@ def shuffled_order(
     """This rank's share of every batch of a shuffled epoch.
 
     Batches are equally large: what is left over sits out this epoch (a last batch of one image would upset
-    batch norm). With fewer images than ``batch_size`` there is one batch of all.
+    batch norm). With fewer images than `batch_size` there is one batch of all.
     """
     batch_size = min(batch_size, count)
     order = torch.randperm(count, generator=generator)[: count - count % batch_size]
@@ -123,6 +123,6 @@ def shuffled_order(
 
 
 def sequential_order(count: int, batch_size: int, rank: int = 0, ranks: int = 1) -> list[Tensor]:
-    """This rank's share of ``count`` images, in order, in batches."""
+    """This rank's share of `count` images, in order, in batches."""
     mine = torch.arange(count)[rank::ranks]
     return list(mine.split(batch_size)) if len(mine) else []

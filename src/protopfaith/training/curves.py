@@ -22,7 +22,7 @@ NAMES = {
 
 
 def curves_figure(metrics: pd.DataFrame) -> Figure:
-    """Balanced accuracies above, losses below, over the epochs of ``Run.metrics()``; stages are shaded."""
+    """Balanced accuracies above, losses below, over the epochs of `Run.metrics()`; stages are shaded."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5), layout="constrained", dpi=130)
@@ -38,13 +38,13 @@ def curves_figure(metrics: pd.DataFrame) -> Figure:
     for name, color in (("loss", "#444444"), ("cross_entropy", "#1b9e77")):
         below.plot(epochs, metrics[name], color=color, label=name.replace("_", " "))
     below.set(xlabel="epoch", ylabel="loss", yscale="symlog")
-    below.legend(handles=below.lines, frameon=False, fontsize=8)
+    figure.legend(handles=below.lines, loc="outside right lower", frameon=False, fontsize=8)
     figure.legend(*above.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     return figure
 
 
 def save_curves(run: Run) -> None:
-    """``curves.png`` in the run's folder."""
+    """`curves.png` in the run's folder."""
     with atomic(run.folder / "curves.png") as partial:
         curves_figure(run.metrics()).savefig(partial, format="png")
 

@@ -23,7 +23,7 @@ def patch_prototypes(
 ) -> Tensor:
     """New prototypes (P x L): for each class, latent vectors near the centers of its K clusters.
 
-    With the plain classifier's ``head`` only the patches that speak most for the class take part: those where
+    With the plain classifier's `head` only the patches that speak most for the class take part: those where
     head weight times encoder feature (its class activation map) is largest.
     """
     training = model.training
@@ -65,7 +65,7 @@ def _class_vectors(
 
 
 def spread_out(vectors: Tensor, count: int, seed: int) -> Tensor:
-    """``count`` of the ``vectors`` (M x L) that lie nearest to the centers of as many clusters (k-means)."""
+    """`count` of the `vectors` (M x L) that lie nearest to the centers of as many clusters (k-means)."""
     from sklearn.cluster import KMeans
 
     unique = vectors.unique(dim=0)

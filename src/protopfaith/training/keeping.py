@@ -107,7 +107,7 @@ def is_better(metrics: EpochMetrics, best: float | None) -> bool:
 
 
 def advance(position: Position, stages: list[Stage], patience: int | None) -> Position:
-    """The position after one more epoch; finished after the last stage, or when ``patience`` cycles have
+    """The position after one more epoch; finished after the last stage, or when `patience` cycles have
     brought nothing better."""
     stage = stages[position.stage]
     if position.epoch + 1 < stage.epochs:

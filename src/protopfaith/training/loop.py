@@ -71,7 +71,7 @@ class Trainer:
     # --- the whole run
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continues after the last epoch of ``checkpoint``."""
+        """Continues after the last epoch of `checkpoint`."""
         unpack_module("model", self.model, checkpoint.tensors)
         unpack_module("head", self.head, checkpoint.tensors)
         self.model.sources = [
@@ -138,7 +138,7 @@ class Trainer:
             )
 
     def _trainable(self, stage: Stage) -> dict[str, list[nn.Parameter]]:
-        """The parameters of every part; only those that ``stage`` trains will have gradients."""
+        """The parameters of every part; only those that `stage` trains will have gradients."""
         parts = {
             "encoder": list(self.model.encoder.parameters()),
             "features": list(self.model.features.parameters()),
@@ -208,7 +208,7 @@ class Trainer:
         source: Source,
         order: list[Tensor],
     ) -> dict[str, Tensor]:
-        """One pass over ``order``; mean costs and confusion matrix. Nothing here waits for the device."""
+        """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device."""
         classes = len(self.data.classes)
         sums = {"confusion": torch.zeros(classes, classes, dtype=torch.long, device=self.fabric.device)}
         for inputs, labels in source(order):

@@ -43,7 +43,7 @@ class CostWeights:
 def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:
     """Distance of each image to the nearest prototype of its own class, averaged over the batch.
 
-    ``distances`` is B x P, ``labels`` B, ``prototype_classes`` P; the result a scalar.
+    `distances` is B x P, `labels` B, `prototype_classes` P; the result a scalar.
     """
     own = prototype_classes == labels[:, None]
     return distances.masked_fill(~own, torch.inf).amin(dim=1).mean()
@@ -82,7 +82,7 @@ def individual_cost(
 
 
 def companion_cost(logits: Tensor, plain: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of the ``plain`` classifier + T^2 KL(plain || logits) at temperature T (distillation,
+    """Cross-entropy of the `plain` classifier + T^2 KL(plain || logits) at temperature T (distillation,
     Hinton et al.); the second term does not change the plain classifier."""
     teacher = functional.log_softmax(plain.detach() / TEMPERATURE, dim=1)
     student = functional.log_softmax(logits / TEMPERATURE, dim=1)
@@ -106,7 +106,7 @@ def costs(
     prototype_classes: Tensor,
     weights: CostWeights,
 ) -> dict[str, Tensor]:
-    """Every cost by name, and their weighted sum as ``loss``."""
+    """Every cost by name, and their weighted sum as `loss`."""
     cluster = cluster_cost(distances, labels, prototype_classes)
     separation = separation_cost(distances, labels, prototype_classes)
     share = 1 / len(prototype_classes) if weights.per_prototype else 1.0

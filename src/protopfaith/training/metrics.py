@@ -1,4 +1,4 @@
-"""Balanced accuracy of a model on a set, and the table of epochs (``metrics.csv``) that pandas reads."""
+"""Balanced accuracy of a model on a set, and the table of epochs (`metrics.csv`) that pandas reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protopfaith.network import ProtoPNet
 
 
 def add_to_confusion(confusion: Tensor, logits: Tensor, labels: Tensor) -> None:
-    """Counts predictions in place: ``confusion[label, prediction]``. Never waits for the device."""
+    """Counts predictions in place: `confusion[label, prediction]`. Never waits for the device."""
     ones = torch.ones(len(labels), dtype=confusion.dtype, device=confusion.device)
     confusion.index_put_((labels, logits.argmax(dim=1)), ones, accumulate=True)
 
@@ -46,7 +46,7 @@ def set_logits(
 
 
 def set_balanced_accuracy(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing) -> float:
-    """Of ``model`` (in evaluation mode) on a set; not-a-number for an empty one."""
+    """Of `model` (in evaluation mode) on a set; not-a-number for an empty one."""
     if not len(images):
         return float("nan")
     confusion = torch.zeros(len(images.classes), len(images.classes), dtype=torch.long)
@@ -56,7 +56,7 @@ def set_balanced_accuracy(model: ProtoPNet, images: ImageSet, preprocessing: Pre
 
 @dataclass(frozen=True)
 class EpochMetrics:
-    """One row of ``metrics.csv``; empty where something was not measured."""
+    """One row of `metrics.csv`; empty where something was not measured."""
 
     epoch: int  # from 0, over the whole run
     stage: str
@@ -104,7 +104,7 @@ class MetricsFile:
 
 
 class EpochLog:
-    """``metrics.csv`` and TensorBoard."""
+    """`metrics.csv` and TensorBoard."""
 
     def __init__(self, folder: Path, first_epoch: int):
         from torch.utils.tensorboard import SummaryWriter

@@ -1,6 +1,6 @@
-"""What each stage minimizes, as modules whose ``forward`` gives the loss, so that Fabric can wrap them.
+"""What each stage minimizes, as modules whose `forward` gives the loss, so that Fabric can wrap them.
 
-Each returns a dict with ``loss``, its parts for the log, and ``logits``.
+Each returns a dict with `loss`, its parts for the log, and `logits`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PlainObjective(nn.Module):
 
 class PrototypeObjective(nn.Module):
     """Warm-up and joint stages: cross-entropy + cluster - separation, and the companion's cost if there is
-    one: a plain classifier's ``head``."""
+    one: a plain classifier's `head`."""
 
     def __init__(self, model: ProtoPNet, weights: CostWeights, head: nn.Linear | None = None):
         super().__init__()

@@ -43,11 +43,11 @@ def project(
     ranks: int = 1,
     sum_over_ranks: Sum = lambda tensor: tensor,
 ) -> None:
-    """Projects ``model``'s prototypes in place and records their sources.
+    """Projects `model`'s prototypes in place and records their sources.
 
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
-    ``model.distance_maps`` of the source image is 0 (up to rounding) at the source's position. With
-    ``distinct`` no two prototypes of a class share an image or a vector, as far as the class's images allow.
+    `model.distance_maps` of the source image is 0 (up to rounding) at the source's position. With
+    `distinct` no two prototypes of a class share an image or a vector, as far as the class's images allow.
     """
     training = model.training
     model.eval()
@@ -85,9 +85,9 @@ def _own_distances(
 
 
 def rank_images(distances: Tensor, labels: Tensor, table: Tensor, most: int) -> Tensor:
-    """The nearest images of each prototype's class, nearest first: P x ``most``, filled up with -1.
+    """The nearest images of each prototype's class, nearest first: P x `most`, filled up with -1.
 
-    ``distances`` is N x K, to the K prototypes of the image's own class; ``table`` is :func:`class_table`'s.
+    `distances` is N x K, to the K prototypes of the image's own class; `table` is `class_table`'s.
     """
     distances, labels, table = distances.cpu(), labels.cpu(), table.cpu()
     ranked = torch.full((int(table.max()) + 1, most), -1, dtype=torch.long)

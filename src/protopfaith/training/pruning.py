@@ -33,7 +33,7 @@ class PruningReport:
     test: tuple[float, float]
 
     def table(self) -> Table:
-        """For ``rich.print``."""
+        """For `rich.print`."""
         table = Table("", "before", "after", title=f"{len(self.dropped)} prototypes dropped")
         table.add_row("prototypes", str(self.kept + len(self.dropped)), str(self.kept))
         for name, pair in (("validation", self.validation), ("test", self.test)):
@@ -51,10 +51,10 @@ def prune_run(
     data: ImageData | None = None,
     progress: bool = True,
 ) -> PruningReport:
-    """Drops prototypes of ``run``, fits F anew and leaves the result as a run of its own in ``folder``.
+    """Drops prototypes of `run`, fits F anew and leaves the result as a run of its own in `folder`.
 
-    ``drop`` holds the indices of those that go; None: all but one of equal ones, at a squared distance of at
-    most ``tolerance`` (None: what rounding leaves of zero, as everywhere).
+    `drop` holds the indices of those that go; None: all but one of equal ones, at a squared distance of at
+    most `tolerance` (None: what rounding leaves of zero, as everywhere).
     """
     folder = Path(folder)
     refuse_existing(folder)

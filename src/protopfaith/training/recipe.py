@@ -25,7 +25,7 @@ SHARE = {"above": 0, "at_most": 1}
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """Which images: a name from ``protopfaith.data.DATASETS`` and how it is split."""
+    """Which images: a name from `protopfaith.data.DATASETS` and how it is split."""
 
     name: str = "birds"
     root: str | None = None
@@ -75,7 +75,7 @@ class WarmupRecipe:
 
 @dataclass(frozen=True)
 class CyclicRecipe:
-    """A stage with triangular learning rates between ``base`` (a fraction) and 1 times the learning rate."""
+    """A stage with triangular learning rates between `base` (a fraction) and 1 times the learning rate."""
 
     epochs: int = field(default=5, metadata=AT_LEAST_ONE)
     rate_cycles: int = field(default=2, metadata=AT_LEAST_ONE)
@@ -92,7 +92,7 @@ class ClassifierRecipe(CyclicRecipe):
 
 @dataclass(frozen=True)
 class ScheduleRecipe:
-    """Pre-training, warm-up, then ``cycles`` times: joint (V, Z, Q), projection, classifier (F)."""
+    """Pre-training, warm-up, then `cycles` times: joint (V, Z, Q), projection, classifier (F)."""
 
     cycles: int = field(default=6, metadata=AT_LEAST_ONE)
     # Stop after so many cycles without a better validation balanced accuracy; null: never. (The paper stops
@@ -188,7 +188,7 @@ def recipe_summary(name: str) -> str:
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe of the package by name, or any YAML file; ``overrides`` are texts like ``"data.root=images"``.
+    """A recipe of the package by name, or any YAML file; `overrides` are texts like `"data.root=images"`.
 
     >>> load_recipe("cub", ["optimization.learning_rate=1e-3"]).optimization.learning_rate
     0.001
@@ -197,7 +197,7 @@ def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Reci
 
 
 def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
-    """Typed values from plain ones, with ``overrides`` applied first."""
+    """Typed values from plain ones, with `overrides` applied first."""
     for override in overrides:
         values = _override(values, override)
     return from_dict(Recipe, values)
@@ -215,7 +215,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_mapping(text: str, what: str) -> dict[str, Any]:
-    """YAML that holds keys and values (or nothing); ``what`` begins the sentence about anything else."""
+    """YAML that holds keys and values (or nothing); `what` begins the sentence about anything else."""
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:

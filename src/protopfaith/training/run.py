@@ -35,11 +35,11 @@ PACKAGES = (
 
 
 class Run:
-    """The folder that :func:`protopfaith.training.train` leaves.
+    """The folder that `protopfaith.training.train` leaves.
 
-    ``recipe.yaml`` (resolved), ``environment.json`` (versions, seed, data fingerprint), ``metrics.csv``,
-    ``tensorboard/``, ``last.safetensors`` (to resume), ``model.safetensors`` (the best epoch with projected
-    prototypes). ``root`` is where the images lie now, if not where the recipe says.
+    `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
+    `tensorboard/`, `last.safetensors` (to resume), `model.safetensors` (the best epoch with projected
+    prototypes). `root` is where the images lie now, if not where the recipe says.
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
@@ -75,7 +75,7 @@ class Run:
         return json.loads((self.folder / "environment.json").read_text())
 
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
-        """The best model, in evaluation mode. ``encoder`` is needed again where it was the user's own."""
+        """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
         return load(self._existing_model_path(), encoder=encoder, device=device)[0]
 
     def preprocessing(self) -> Preprocessing:
@@ -116,7 +116,7 @@ class Run:
 
 
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:
-    """The images that a recipe names; ``root`` replaces the recipe's."""
+    """The images that a recipe names; `root` replaces the recipe's."""
     data = recipe.data
     return load_data(
         data.name,
@@ -155,7 +155,7 @@ def refuse_existing(folder: Path) -> None:
 
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
-    """The same recipe (but for ``compute`` and where the data lies) and the same images."""
+    """The same recipe (but for `compute` and where the data lies) and the same images."""
     if "pruned_from" in run.environment:
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe)

@@ -47,7 +47,7 @@ DECAYED_PARTS = (
 
 
 def trained_parts(stage: Stage, recipe: Recipe) -> tuple[str, ...]:
-    """What ``stage`` trains; a companion, the head of the plain classifier, goes on learning with V."""
+    """What `stage` trains; a companion, the head of the plain classifier, goes on learning with V."""
     companion = stage.name == "joint" and recipe.costs.companion
     return (*TRAINED_PARTS[stage.name], "head") if companion else TRAINED_PARTS[stage.name]
 
@@ -73,7 +73,7 @@ def plan(schedule: ScheduleRecipe) -> list[Stage]:
 
 
 def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: Recipe) -> AdamW:
-    """AdamW with a group of parameters for each part that ``stage`` trains; weight decay on V and Z only."""
+    """AdamW with a group of parameters for each part that `stage` trains; weight decay on V and Z only."""
     pretraining = recipe.schedule.pretraining
     plain = stage.name == "pretraining"
     rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate
@@ -96,7 +96,7 @@ def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: R
 
 
 def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:
-    """Learning rates over the ``iterations`` of a whole stage; step it after every one of them.
+    """Learning rates over the `iterations` of a whole stage; step it after every one of them.
 
     Each group's own rate (the learning rate times the part's multiplier) is the highest.
     """

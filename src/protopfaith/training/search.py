@@ -34,10 +34,10 @@ def train_folds(
     resume: bool = False,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Trains one model for each fold, in ``folder/fold_0`` and so on, each with its own pre-training if the
+    """Trains one model for each fold, in `folder/fold_0` and so on, each with its own pre-training if the
     recipe has one.
 
-    Writes and returns ``folds.csv``: a row for each fold, then their mean and standard deviation.
+    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
     """
     import pandas as pd
 
@@ -78,7 +78,7 @@ def grid_names() -> list[str]:
 
 
 def load_grid(name_or_path: str | Path) -> Grid:
-    """A search space of the package by name, or a YAML file with ``recipe`` and ``search`` (key: list)."""
+    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list)."""
     path = Path(name_or_path)
     if path.is_file():
         text = read_text(path)
@@ -105,9 +105,9 @@ def train_grid(
     resume: bool = False,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Trains a run for every point of a search space, in ``folder/000`` and so on.
+    """Trains a run for every point of a search space, in `folder/000` and so on.
 
-    Returns the table of runs, best validation balanced accuracy first; ``runs.csv`` holds it after each run.
+    Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
     The test set is not touched.
     """
     import pandas as pd

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def seed_for(*parts: Any) -> int:
-    """A seed that depends on all of ``parts``, well mixed."""
+    """A seed that depends on all of `parts`, well mixed."""
     text = "/".join(map(str, parts))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
@@ -40,7 +40,7 @@ class Supply:
         return max(len(self.train) // self.recipe.optimization.batch_size, 1)
 
     def order(self, *when: Any) -> list[Tensor]:
-        """The shuffled batches of the epoch named ``when``: one order for all processes, a share for each."""
+        """The shuffled batches of the epoch named `when`: one order for all processes, a share for each."""
         generator = torch.Generator().manual_seed(seed_for(self.recipe.seed, "order", *when))
         batch_size = self.recipe.optimization.batch_size
         return shuffled_order(
@@ -57,7 +57,7 @@ class Supply:
 
     @torch.no_grad()
     def outputs(self, images: Batches, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """``function`` (normalized batch to B x outputs) of every image, un-augmented: N x outputs."""
+        """`function` (normalized batch to B x outputs) of every image, un-augmented: N x outputs."""
         batch_size = max(self.recipe.optimization.batch_size, 64)
         order = sequential_order(len(images), batch_size, self.fabric.global_rank, self.fabric.world_size)
         outputs: Tensor | None = None

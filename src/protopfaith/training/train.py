@@ -32,11 +32,11 @@ def train(
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
-    """Trains as ``recipe`` says and leaves everything in ``folder``.
+    """Trains as `recipe` says and leaves everything in `folder`.
 
-    ``resume`` continues an interrupted run (``recipe`` may then be None: the folder holds it) and ends with
-    the weights that the uninterrupted run would have had. ``data`` and ``model`` replace those of the recipe,
-    for images or encoders that have no name. ``fabric`` is one that has been launched already, for
+    `resume` continues an interrupted run (`recipe` may then be None: the folder holds it) and ends with
+    the weights that the uninterrupted run would have had. `data` and `model` replace those of the recipe,
+    for images or encoders that have no name. `fabric` is one that has been launched already, for
     callers that train several times.
     """
     folder = Path(folder)
@@ -82,7 +82,7 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
 
 
 def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:
-    """Fabric as the recipe asks (or for one ``device``), or one sentence on why that cannot be."""
+    """Fabric as the recipe asks (or for one `device`), or one sentence on why that cannot be."""
     if device is not None:
         index = 0 if device.index is None else device.index
         devices = 1 if device.type == "cpu" else str([index])

@@ -153,7 +153,7 @@ def test_unknown_names_are_told() -> None:
 
 def test_the_explainer_of_the_docs_works(model, image, options, players) -> None:
     text = (Path(__file__).parents[3] / "docs/faithfulness.md").read_text(encoding="utf-8")
-    (example,) = (code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "register" in code)
+    (example,) = (code for code in re.findall(r"``python\n(.*?)``", text, re.DOTALL) if "register" in code)
     try:
         exec(compile(example, "docs/faithfulness.md", "exec"), {})
         maps = EXPLAINERS["occlusion"](model, image, [0, 2], options).values(players)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from protopfaith.explanation import Explainer, Explanation, explain
 from protopfaith.explanation.notebook import ShownAttribution
 from protopfaith.explanation.report import render_report
-from protopfaith.explanation.report.words import percent
+from protopfaith.explanation.report.words import faithful, percent
 from protopfaith.shapley import ESTIMATORS, Game, Players, estimate
 
 
@@ -65,6 +66,15 @@ def test_where_everything_is_shared_out_the_sums_are_said_to_have_been_off(expla
     said = _said(explanation)
     assert "The values add up, as they should" in said
     assert "Before what was missing was shared out, the sums were off by" in said
+
+
+def test_a_negative_total_is_explained(explanation: Explanation) -> None:
+    for sign, said in ((1, False), (-1, True)):
+        size = sign * (1 + abs(explanation.class_map.total))
+        values = explanation.class_map.values - explanation.class_map.values.mean()
+        values = values + size / len(values)
+        turned = replace(explanation, class_map=replace(explanation.class_map, values=values, total=size))
+        assert ("That is below zero" in faithful(turned)) is said
 
 
 def test_exact_values_add_up_by_themselves(explainer: Explainer, pixels: torch.Tensor) -> None:

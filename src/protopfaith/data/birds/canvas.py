@@ -21,7 +21,7 @@ def hsv(hue: float, saturation: float, value: float) -> Color:
 
 
 def mix(first: Color, second: Color, share: float) -> Color:
-    """``share`` of the second color in the first."""
+    """`share` of the second color in the first."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(first, second, strict=True))
     return red, green, blue
 
@@ -48,7 +48,7 @@ class Pose:
 
 
 class Canvas:
-    """Paints at ``OVERSAMPLING`` times the size; :meth:`finish` averages down, so that edges are smooth."""
+    """Paints at `OVERSAMPLING` times the size; `finish` averages down, so that edges are smooth."""
 
     def __init__(self, background: Image.Image, pose: Pose):
         self.size = background.width
@@ -60,7 +60,7 @@ class Canvas:
         self._parts = ImageDraw.Draw(self.parts)
 
     def fill(self, points: np.ndarray, color: Color, part: int) -> None:
-        """Fills the outline ``points`` (n x 2, bird coordinates)."""
+        """Fills the outline `points` (n x 2, bird coordinates)."""
         # Whole numbers at four times the size: rounding differences between machines cannot reach the raster.
         corners = [tuple(p) for p in np.rint(self.pose(points) * OVERSAMPLING).astype(int).tolist()]
         self._image.polygon(corners, fill=color)
@@ -90,7 +90,7 @@ def smooth(corners: Sequence[tuple[float, float]], steps: int = 6) -> np.ndarray
 
 
 def stroke(path: Sequence[tuple[float, float]], widths: Sequence[float], steps: int = 6) -> np.ndarray:
-    """The outline of a curve through ``path`` whose full width goes through ``widths``."""
+    """The outline of a curve through `path` whose full width goes through `widths`."""
     p = np.column_stack([np.asarray(path, dtype=float), np.asarray(widths, dtype=float)])
     padded = np.vstack([2 * p[0] - p[1], p, 2 * p[-1] - p[-2]])
     curve = _catmull_rom(padded[:-3], padded[1:-2], padded[2:-1], padded[3:], steps)

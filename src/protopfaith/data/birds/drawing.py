@@ -16,7 +16,7 @@ from protopfaith.data.birds.species import OWNED, SHARED
 
 @dataclass(frozen=True)
 class Bird:
-    """``image``: RGB. ``part_map``: uint8 H x W, 0 or the number of the part that shows. ``variants``: what
+    """`image`: RGB. `part_map`: uint8 H x W, 0 or the number of the part that shows. `variants`: what
     was drawn for each part."""
 
     image: Image.Image
@@ -25,7 +25,7 @@ class Bird:
 
 
 def draw_bird(species: str, rng: np.random.Generator, size: int = 96) -> Bird:
-    """Draws a bird of the species; everything that is not its own is drawn from ``rng``.
+    """Draws a bird of the species; everything that is not its own is drawn from `rng`.
 
     >>> draw_bird("Great Tukka", np.random.default_rng(0)).variants["beak"]
     'giant'

@@ -1,4 +1,4 @@
-"""Explainers of a prototype's distance: one function each, with one signature, listed in ``EXPLAINERS``.
+"""Explainers of a prototype's distance: one function each, with one signature, listed in `EXPLAINERS`.
 
 Importing this package registers all explainers in its files.
 """

@@ -16,7 +16,7 @@ from protopfaith.shapley import Attribution, Players
 
 
 class DistanceModel(Protocol):
-    """What is explained: a network, or one made from a network (:mod:`protopfaith.evaluation.rewriting`)."""
+    """What is explained: a network, or one made from a network (`protopfaith.evaluation.rewriting`)."""
 
     def distances(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, P)"""
@@ -67,8 +67,8 @@ class Options:
 class Explained:
     """Maps in the sign of similarity: warm is what makes the distance smaller.
 
-    A map is a density: its sum over the pixels of a region is what the region gets. ``shares``: minus the map
-    is meant as shares of s(image) - s(baseline); other maps have a scale of their own. ``regions``: where the
+    A map is a density: its sum over the pixels of a region is what the region gets. `shares`: minus the map
+    is meant as shares of s(image) - s(baseline); other maps have a scale of their own. `regions`: where the
     map is constant; None if every pixel has its own value.
     """
 
@@ -82,7 +82,7 @@ class Explained:
         return region_sums(self.maps, players)
 
     def standard_errors(self, players: Players) -> Tensor:
-        """Of :meth:`values` for the players it was made with; zero where the explainer knows no error."""
+        """Of `values` for the players it was made with; zero where the explainer knows no error."""
         known = self.attribution.standard_errors if self.attribution is not None else None
         if known is None or known.shape[1] != len(players):
             return torch.zeros(len(self.maps), len(players), dtype=torch.float64)

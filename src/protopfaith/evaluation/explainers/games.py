@@ -21,7 +21,7 @@ from protopfaith.shapley import ESTIMATORS, Attribution, Game, estimate
 def game_of(
     model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, *, check: bool = False
 ) -> Game:
-    """The game of some prototypes' distances on one image; ``check``: that it is the same at every call."""
+    """The game of some prototypes' distances on one image; `check`: that it is the same at every call."""
     return Game(
         selected_distances(model, prototypes),
         image,

@@ -20,7 +20,7 @@ MOST_PROBABLE = 5
 
 
 def write_report(explanation: Explanation, path: Path | str) -> Path:
-    """Writes the page to ``path`` (.html), whole or not at all."""
+    """Writes the page to `path` (.html), whole or not at all."""
     path = Path(path)
     page = render_report(explanation)
     with atomic(path) as partial:
@@ -79,10 +79,11 @@ def _class_note(explanation: Explanation) -> str:
         if explanation.network["similarity"] == "linear"
         else "from a game on the logit itself, since log similarity does not add up"
     )
+    errors = " and standard error" if explanation.class_map.errors_known else ""
     return (
         "Orange regions speak for the class, blue ones against it; the strongest color is "
         f"&plusmn;{scale:.3g} in the "
-        f"class's score (logit). The map is {how}. Hover a region for its value and standard error."
+        f"class's score (logit). The map is {how}. Hover a region for its value{errors}."
     )
 
 
@@ -142,7 +143,7 @@ def _row(
     raw: bool = False,
     kind: str = "",
 ) -> str:
-    """A label, a bar from zero (at ``start`` of the track), and the number."""
+    """A label, a bar from zero (at `start` of the track), and the number."""
     width = min(abs(value) / span, 1) * (1 - start)
     left = start if value >= 0 else start - width
     sign = "plus" if value >= 0 else ""
@@ -224,8 +225,15 @@ def _settings(explanation: Explanation) -> str:
         f"{explanation.pixels.shape[2]} x {explanation.pixels.shape[1]}",
         "players": explanation.settings["players"],
         "baseline": explanation.baseline,
-        "estimator": f"{explanation.method}, {cost(explanation)}, seed "
-        f"{explanation.settings['seed']}, in {explanation.settings.get('autocast') or 'full precision'}",
+        "estimator": ", ".join(
+            [
+                explanation.method,
+                *(f"{name}={value}" for name, value in explanation.settings.get("options", {}).items()),
+                cost(explanation),
+                f"seed {explanation.settings['seed']}",
+                f"in {explanation.settings.get('autocast') or 'full precision'}",
+            ]
+        ),
         "network": f"{explanation.network['encoder'] or 'own encoder'}, "
         f"{explanation.network['prototypes']} prototypes, "
         f"{explanation.network['similarity']} similarity",

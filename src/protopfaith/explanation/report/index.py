@@ -12,7 +12,7 @@ from protopfaith.files import atomic
 
 
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
-    """Links to the reports of ``cases`` (folders beside ``path``), and what failed."""
+    """Links to the reports of `cases` (folders beside `path`), and what failed."""
     cards = "".join(_card(case) for case in cases)
     noun = "image" if len(cases) == 1 else "images"
     body = f"<header><p class='kicker'>ProtoPFaith</p><h1>{len(cases)} explained {noun}</h1></header>"

@@ -14,12 +14,12 @@ def read_part(name: str) -> str:
 
 
 def fill(template: str, **parts: str) -> str:
-    """A template of this folder with its ``$placeholders`` filled in; ``parts`` are HTML."""
+    """A template of this folder with its `$placeholders` filled in; `parts` are HTML."""
     return Template(read_part(template)).substitute(parts)
 
 
 def render_page(title: str, body: str, data: dict[str, Any]) -> str:
-    """The whole page. ``title`` is text, ``body`` is HTML, ``data`` is for the script."""
+    """The whole page. `title` is text, `body` is HTML, `data` is for the script."""
     # "<" never appears in the data island, so nothing in it can end the script element.
     island = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return fill(

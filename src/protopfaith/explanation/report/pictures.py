@@ -36,7 +36,7 @@ class Pictures:
     def ours(
         self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, words: tuple[str, str, str]
     ) -> str:
-        """Our map over an image. ``words``: the unit, and what a positive and a negative value mean."""
+        """Our map over an image. `words`: the unit, and what a positive and a negative value mean."""
         regions = regions.flat  # one value for hovering over a pixel
         number = self._add(regions, words)
         labels = regions.players.labels.numpy()
@@ -107,7 +107,7 @@ def base_image(pixels: Tensor, alt: str) -> str:
 
 
 def box_html(box: tuple[int, int, int, int], size: Sequence[int]) -> str:
-    """A frame around (left, top, right, bottom) in an image of ``size`` (height, width)."""
+    """A frame around (left, top, right, bottom) in an image of `size` (height, width)."""
     left, top, right, bottom = box
     height, width = size
     place = (

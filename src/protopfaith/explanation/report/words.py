@@ -142,6 +142,11 @@ def _completeness(explanation: Explanation) -> str:
         f"The values add up, as they should: those of the class map to {total}, and showing the whole image "
         f"instead of the baseline changes the score by {mine.total:+.4g}."
     )
+    if mine.total < 0 and explanation.versus is None:
+        text += (
+            " That is below zero: this class's own score is higher on the baseline alone. What decides is "
+            "how far it is above the others; explain it against one of them (versus)."
+        )
     if max(found) > ADDS_UP:
         text += (
             f" Before what was missing was shared out, the sums were off by {percent(found[0])} here and by "

@@ -100,5 +100,5 @@ def _product(a: Gaussian, b: Gaussian) -> Gaussian:
 
 
 def _like(x: Tensor, fixed: Any) -> Tensor:
-    """In the shape that a sum with ``fixed`` has."""
+    """In the shape that a sum with `fixed` has."""
     return x if not isinstance(fixed, Tensor) else x.expand(torch.broadcast_shapes(x.shape, fixed.shape))

@@ -79,7 +79,7 @@ def average_pool(function: Callable, input: Gaussian, *args: Any, **kwargs: Any)
 
 @rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 def adaptive_average_pool(function: Callable, input: Gaussian, output_size: Any) -> Gaussian:
-    """As average_pool, with the windows that lead to ``output_size``."""
+    """As average_pool, with the windows that lead to `output_size`."""
 
     def pool(x: Tensor) -> Tensor:
         return function(x, output_size)

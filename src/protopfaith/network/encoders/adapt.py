@@ -16,7 +16,7 @@ HEADS = ("fc", "classifier", "head", "heads", "last_linear", "AuxLogits", "aux1"
 
 
 class Wrapped(nn.Module):
-    """A library's network inside an encoder: files of weights are meant for ``network``."""
+    """A library's network inside an encoder: files of weights are meant for `network`."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
@@ -36,7 +36,7 @@ def fold_channels(weight: Tensor, in_channels: int) -> Tensor:
 
 
 def set_in_channels(encoder: nn.Module, in_channels: int) -> None:
-    """Replaces the first convolution of ``encoder``, in place, by one that takes ``in_channels`` channels."""
+    """Replaces the first convolution of `encoder`, in place, by one that takes `in_channels` channels."""
     name, first = first_convolution(encoder)
     if first.in_channels == in_channels:
         return
@@ -73,11 +73,11 @@ def first_convolution(encoder: nn.Module) -> tuple[str, nn.Conv2d]:
 
 
 def load_weights(encoder: nn.Module, path: Path | str) -> None:
-    """Fills ``encoder`` from a file: a state dict in ``.safetensors`` or PyTorch's format, of the encoder, of
+    """Fills `encoder` from a file: a state dict in `.safetensors` or PyTorch's format, of the encoder, of
     the whole classification network (its head is left out) or a checkpoint of ours (its encoder is taken).
 
     Everything is cast to the encoder's precision; a first convolution for another number of channels is
-    adapted by :func:`fold_channels`; any other difference is an error.
+    adapted by `fold_channels`; any other difference is an error.
     """
     if isinstance(encoder, Wrapped):
         load_weights(encoder.network, path)
@@ -106,7 +106,7 @@ def _other_channels(weight: Tensor, expected: Tensor) -> bool:
 
 
 def differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
-    """Names what keeps ``state`` from filling ``expected``: empty if nothing does."""
+    """Names what keeps `state` from filling `expected`: empty if nothing does."""
     missing = [key for key in expected if key not in state and not key.endswith("num_batches_tracked")]
     unknown = [key for key in state if key not in expected]
     shapes = [

@@ -23,7 +23,7 @@ def torchvision_names() -> frozenset[str]:
 
 
 def torchvision_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
-    """Torchvision's network ``name`` without pooling and classifier, under its own parameter names."""
+    """Torchvision's network `name` without pooling and classifier, under its own parameter names."""
     options: dict[str, Any] = {"weights": published and _weights(name, published)}
     if name in ("googlenet", "inception_v3"):
         # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
@@ -73,7 +73,7 @@ def feature_map_part(network: nn.Module) -> nn.Module:
 
 
 def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
-    """timm's network ``name`` without pooling and classifier (``forward_features``)."""
+    """timm's network `name` without pooling and classifier (`forward_features`)."""
     try:
         import timm
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""From a name to an encoder: ours by registration, torchvision's by their names, timm's as ``timm:NAME``."""
+"""From a name to an encoder: ours by registration, torchvision's by their names, timm's as `timm:NAME`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBE_SIZES = (64, 128, 224)
 
 
 class EncoderRegistry(Registry[Build]):
-    """The registered encoders; any other name is looked for in torchvision, and behind ``timm:`` in timm."""
+    """The registered encoders; any other name is looked for in torchvision, and behind `timm:` in timm."""
 
     def register(self, name: str) -> Callable[[Build], Build]:
         add = super().register(name)
@@ -60,10 +60,10 @@ ENCODERS = EncoderRegistry("encoder")
 
 
 def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = None) -> nn.Module:
-    """The encoder ``name`` for images of ``in_channels`` channels.
+    """The encoder `name` for images of `in_channels` channels.
 
-    ``weights`` is ``None`` (random), ``"imagenet"`` or a member of torchvision's weight enum of that network
-    such as ``"IMAGENET1K_V2"`` (downloaded once, then cached), or the path of a state dict.
+    `weights` is `None` (random), `"imagenet"` or a member of torchvision's weight enum of that network
+    such as `"IMAGENET1K_V2"` (downloaded once, then cached), or the path of a state dict.
     """
     if weights is None:
         return ENCODERS[name](in_channels, None)

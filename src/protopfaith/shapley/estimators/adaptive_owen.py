@@ -38,18 +38,18 @@ def adaptive_owen(
     surrogate: bool = True,
     shrinkage: bool = True,
 ) -> Attribution:
-    """The default. Owen sampling (see ``owen``) with three additions:
+    """The default. Owen sampling (see `owen`) with three additions:
 
     1. Sizes of coalitions are drawn where the variance is, as measured so far.
-    2. A surrogate with known Shapley values (``surrogate.py``) is fitted to the samples; only what it leaves
+    2. A surrogate with known Shapley values (`surrogate.py`) is fitted to the samples; only what it leaves
        over on samples that it has not seen is estimated by sampling. The first 2,048 samples are
        predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
-    3. The values are shrunk towards a smooth map (``smoothing.py``), and the gap to the total is
+    3. The values are shrunk towards a smooth map (`smoothing.py`), and the gap to the total is
        redistributed in proportion to the variance that is left.
 
     Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard
     errors hold for the players of a map on average, while the highest peaks are drawn down a little.
-    ``shrinkage=False`` (or ``surrogate``, ``allocation``) leaves it out. Games with so few players that
+    `shrinkage=False` (or `surrogate`, `allocation`) leaves it out. Games with so few players that
     the budget covers all coalitions are solved exactly.
     """
     n = game.n_players
@@ -131,7 +131,7 @@ class _Adaptive:
         return self.kept
 
     def _weights(self, masks: Tensor, chance: Tensor) -> Tensor:
-        """What a sample's residual counts for each player, sizes being drawn by ``chance`` instead of
+        """What a sample's residual counts for each player, sizes being drawn by `chance` instead of
         uniformly.
         """
         n = masks.shape[1]
@@ -214,7 +214,7 @@ def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tenso
     / (p (1 - p) n chance).
 
     Memberships are 0 or 1, so x_i^2 = x_i: with c the factor of x_i - p both are sums of multiples of x_i,
-    :math:`\sum rc\, x_i - \sum rcp` and :math:`\sum r^2 c^2 (1 - 2p)\, x_i + \sum r^2 c^2 p^2`. One
+    $\sum rc\, x_i - \sum rcp$ and $\sum r^2 c^2 (1 - 2p)\, x_i + \sum r^2 c^2 p^2$. One
     matrix product gives them, and no weights are written down.
     """
     n = masks.shape[1]

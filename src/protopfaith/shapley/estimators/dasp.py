@@ -47,10 +47,10 @@ def dasp(
     stop_after: int | None = None,
     checkpoint: str | Path | None = None,
 ) -> Attribution:
-    r""":math:`\psi_i = \frac{1}{D} \sum_d E[f | i \text{ in}, d \text{ others}] - E[f | i \text{ out}, d
-    \text{ others}]`.
+    r"""$\psi_i = \frac{1}{D} \sum_d E[f | i \text{ in}, d \text{ others}] - E[f | i \text{ out}, d
+    \text{ others}]$.
 
-    Both expectations come from one moment pass each: 2 D n passes, for D ``sizes`` evenly spaced from no
+    Both expectations come from one moment pass each: 2 D n passes, for D `sizes` evenly spaced from no
     other player to all of them. Nothing is drawn and nothing converges: budget, precision and seed do not
     matter and standard errors are unknown (NaN); how far the values' sum is off shows in the completeness
     gap.
@@ -61,11 +61,11 @@ def dasp(
             channel is drawn by itself, as the authors' code in effect does, for comparison.
         factors: common factors that carry correlation through the network; 0 as in the paper.
         batch_size: moment passes at a time; without it as many as the game's memory bound allows.
-        fuse: compile the rules, see :func:`protopfaith.moments.fused`; by default where it pays.
-        stop_after: players to do in this call. The result can be continued with ``resume``, and so can what
-            an interruption (Ctrl-C) returns: ``reached`` is False then, and values not done are NaN.
+        fuse: compile the rules, see `protopfaith.moments.fused`; by default where it pays.
+        stop_after: players to do in this call. The result can be continued with `resume`, and so can what
+            an interruption (Ctrl-C) returns: `reached` is False then, and values not done are NaN.
         checkpoint: a file that gets the result so far every minute; go on with
-        ``resume=Attribution.load(file)``.
+        `resume=Attribution.load(file)`.
     """
     _check(first_layer, sizes)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
@@ -96,7 +96,7 @@ def dasp(
 
 
 def coalition_sizes(n_players: int, count: int) -> Tensor:
-    """``count`` whole numbers evenly spaced from 0 to n - 1 (all other players), or all where there are
+    """`count` whole numbers evenly spaced from 0 to n - 1 (all other players), or all where there are
     fewer."""
     if count >= n_players:
         return torch.arange(n_players).double()

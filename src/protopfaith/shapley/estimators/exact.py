@@ -26,10 +26,10 @@ def exact(
     resume: Attribution | None = None,
     progress: Progress | None = None,
 ) -> Attribution:
-    r"""All :math:`2^n` coalitions, up to 20 players; budget, precision and seed do not matter.
+    r"""All $2^n$ coalitions, up to 20 players; budget, precision and seed do not matter.
 
-    :math:`\psi_i = \sum_{S \ni i} w_{|S|-1} v(S) - \sum_{S \not\ni i} w_{|S|} v(S)` with
-    :math:`w_s = s! (n-s-1)! / n!`: one matrix product per block of coalitions.
+    $\psi_i = \sum_{S \ni i} w_{|S|-1} v(S) - \sum_{S \not\ni i} w_{|S|} v(S)$ with
+    $w_s = s! (n-s-1)! / n!$: one matrix product per block of coalitions.
     """
     n = game.n_players
     if n > MOST_PLAYERS:
@@ -51,12 +51,12 @@ def exact(
 
 
 def coalitions_by_number(numbers: Tensor, n: int) -> Tensor:
-    """The binary digits of ``numbers`` (m,) as coalitions ``(m, n)``, player 0 the lowest digit."""
+    """The binary digits of `numbers` (m,) as coalitions `(m, n)`, player 0 the lowest digit."""
     return (numbers[:, None] >> torch.arange(n, device=numbers.device)) & 1 == 1
 
 
 def shapley_weights(coalitions: Tensor) -> Tensor:
-    """What each coalition's value counts for each player, ``(m, n)`` in float64."""
+    """What each coalition's value counts for each player, `(m, n)` in float64."""
     n = coalitions.shape[1]
     table = torch.tensor(
         [math.exp(math.lgamma(s + 1) + math.lgamma(n - s) - math.lgamma(n + 1)) for s in range(n)] + [0.0],

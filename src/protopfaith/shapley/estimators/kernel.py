@@ -33,7 +33,7 @@ def kernel(
     r"""Weighted least squares of v(S) - v(empty) on membership, constrained to sum to the total.
 
     Coalition sizes s are drawn uniformly (the leverage of a coalition depends on its size little), each
-    coalition with its complement; the weights :math:`1 / (s (n - s))` then make the fit the Shapley
+    coalition with its complement; the weights $1 / (s (n - s))$ then make the fit the Shapley
     kernel's. Standard errors come from a jackknife over groups of samples, since the misfit is
     interaction, not noise of equal size.
     """
@@ -97,7 +97,7 @@ class _Regression:
 
 
 def paired_coalitions(pairs: int, n: int, generator: torch.Generator) -> Tensor:
-    """Coalitions of uniform size 1 ... n-1 and, after them, their complements: ``(2 pairs, n)``."""
+    """Coalitions of uniform size 1 ... n-1 and, after them, their complements: `(2 pairs, n)`."""
     device = generator.device
     sizes = 1 + torch.randint(n - 1, (pairs, 1), generator=generator, device=device)
     ranks = torch.rand(pairs, n, generator=generator, device=device).argsort(1).argsort(1)
@@ -106,10 +106,10 @@ def paired_coalitions(pairs: int, n: int, generator: torch.Generator) -> Tensor:
 
 
 def constrained_solution(left: Tensor, right: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Solutions ``(..., outputs, n)`` of ``left @ values = right`` that sum to ``total``, and the gap
+    """Solutions `(..., outputs, n)` of `left @ values = right` that sum to `total`, and the gap
     without that.
 
-    ``left`` is ``(..., n, n)``, ``right`` ``(..., n, outputs)``.
+    `left` is `(..., n, n)`, `right` `(..., n, outputs)`.
     """
     n = left.shape[-1]
     ridge = 1e-10 * left.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]

@@ -48,20 +48,20 @@ def moment_path(
     batch_size: int | None = None,
     fuse: bool = False,
 ) -> Attribution:
-    r""":math:`\psi_i = \int_0^1 \partial F / \partial q_i (q, ..., q) \, dq`, F(q) the expectation of f
+    r"""$\psi_i = \int_0^1 \partial F / \partial q_i (q, ..., q) \, dq$, F(q) the expectation of f
     when every player is present with its probability q_i, independently (Owen's multilinear extension).
 
     F comes from moment propagation, which is differentiable: a backward pass gives all players at once, so
-    the cost is nodes times outputs, not players. The integral is taken over :math:`\theta`, :math:`q =
-    \sin^2 \theta`, since the integrand grows like a square root's derivative at both ends, by
+    the cost is nodes times outputs, not players. The integral is taken over $\theta$, $q =
+    \sin^2 \theta$, since the integrand grows like a square root's derivative at both ends, by
     Gauss-Legendre nodes. Its sum over players must be F(1) - F(0), and that holds for every part of the
-    path. If one part with ``nodes`` nodes leaves a gap of more than ``precision`` times the range that F
-    runs through, the path is divided where F bends, by its values alone (``panels.py``), and each panel
+    path. If one part with `nodes` nodes leaves a gap of more than `precision` times the range that F
+    runs through, the path is divided where F bends, by its values alone (`panels.py`), and each panel
     gets a few nodes; panels whose derivatives still do not add up are halved until the gap is small
-    enough, or ``budget`` passes are spent.
+    enough, or `budget` passes are spent.
 
-    Without ``precision`` there is one part with ``nodes`` nodes. The values are not redistributed: the
-    completeness gap is what the nodes leave. ``evaluations`` counts all moment passes, the options record
+    Without `precision` there is one part with `nodes` nodes. The values are not redistributed: the
+    completeness gap is what the nodes leave. `evaluations` counts all moment passes, the options record
     the nodes of the final rule. All passes run in full precision, whatever the game's autocast and the
     TF32 setting say: a rounded F has no derivative that adds up to it. So do F(0) and F(1), the total.
     """

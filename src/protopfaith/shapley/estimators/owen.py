@@ -29,7 +29,7 @@ def owen(
     outputs: Sequence[int] | None = None,
     nodes: int | None = None,
 ) -> Attribution:
-    r""":math:`\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq`, by sampling.
+    r"""$\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq$, by sampling.
 
     Every mask has a density q of its own, stratified over (0, 1), so no node is fixed and nothing is
     biased. Given its size s a mask is uniform among all of that size, whatever q was; the realized density
@@ -37,7 +37,7 @@ def owen(
     the values sum to the total by themselves. The function's mean at that density, from the other samples,
     is subtracted first.
 
-    With ``nodes`` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for
+    With `nodes` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for
     what happens between them, and its sum is off until the residual is redistributed.
     """
     state = restore(resume)
@@ -172,7 +172,7 @@ class _Nodes:
 
 
 def stratified_masks(count: int, n: int, generator: torch.Generator) -> Tensor:
-    """Bernoulli masks ``(count, n)`` whose densities are stratified over (0, 1)."""
+    """Bernoulli masks `(count, n)` whose densities are stratified over (0, 1)."""
     device = generator.device
     jitter = torch.rand(count, generator=generator, device=device)
     q = (torch.arange(count, device=device) + jitter) / count

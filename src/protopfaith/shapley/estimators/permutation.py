@@ -24,9 +24,9 @@ def permutation(
     progress: Progress | None = None,
     outputs: Sequence[int] | None = None,
 ) -> Attribution:
-    r"""Mean of the marginal contributions :math:`v(S \cup i) - v(S)` along random orders of the players.
+    r"""Mean of the marginal contributions $v(S \cup i) - v(S)$ along random orders of the players.
 
-    Each order comes with its reverse, which cancels the odd part of the error; a pair costs :math:`2(n-1)`
+    Each order comes with its reverse, which cancels the odd part of the error; a pair costs $2(n-1)$
     evaluations and sums to the total exactly. Standard errors come from the spread between pairs.
     """
     sampler = _Permutations(game, restore(resume))
@@ -76,7 +76,7 @@ class _Permutations:
 
 
 def pair_contribution(game: Game, order: Tensor) -> Tensor:
-    """Marginal contributions ``(outputs, n)``, averaged over ``order`` and its reverse."""
+    """Marginal contributions `(outputs, n)`, averaged over `order` and its reverse."""
     n = len(order)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(n, device=order.device)
