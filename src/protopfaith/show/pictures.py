@@ -14,9 +14,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from protopfaith.explanation.colors import data_uri, hatching, overlay, png, sequential
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.show.colors import data_uri, hatching, overlay, png, sequential
 
 LARGEST = 640  # pixels of an image's longer side in a page
 COARSEST = 56  # pixels of ProtoPNet's map, which is smooth: the browser scales it up again

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, decompose, paper_scores
-from protopfaith.explanation.contribution import class_row, find_class
+from protopfaith.explanation.decomposition import class_row, find_class
 from protopfaith.network import ProtoPNet, prune
 
 

@@ -11,7 +11,7 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Catalog, Explainer, explain_prototypes
-from protopfaith.explanation.nearest import survey
+from protopfaith.explanation.catalog.nearest import survey
 
 
 @pytest.fixture(scope="module")

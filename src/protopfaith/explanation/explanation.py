@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from protopfaith.explanation.contribution import Decomposition
+from protopfaith.explanation.decomposition import Decomposition
 from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.network import PrototypeSource
@@ -96,18 +96,18 @@ class Explanation:
         return save(self, stem)
 
     def figure(self, **options: Any) -> Any:
-        """The paper's figure; see `protopfaith.explanation.figures.figure`."""
-        from protopfaith.explanation.figures import figure
+        """The paper's figure; see `protopfaith.show.figures.figure`."""
+        from protopfaith.show.figures import figure
 
         return figure(self, **options)
 
     def report(self, path: Path | str) -> Path:
         """Writes one self-contained HTML page."""
-        from protopfaith.explanation.report import write_report
+        from protopfaith.show.report import write_report
 
         return write_report(self, path)
 
     def _repr_html_(self) -> str:
-        from protopfaith.explanation.notebook import explanation_html
+        from protopfaith.show.notebook import explanation_html
 
         return explanation_html(self)

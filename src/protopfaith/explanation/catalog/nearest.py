@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.explanation.contribution import similarities
+from protopfaith.explanation.decomposition import similarities
 from protopfaith.network import ProtoPNet
 
 

@@ -9,7 +9,7 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
-from protopfaith.explanation.batch import write_case
+from protopfaith.explanation.bulk import write_case
 
 QUICK = {"budget": 96, "players": 24, "figures": ()}
 
@@ -146,7 +146,7 @@ def test_an_interrupted_case_leaves_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("protopfaith.explanation.report.write_report", interrupt)
+        patch.setattr("protopfaith.show.report.write_report", interrupt)
         with pytest.raises(KeyboardInterrupt):
             explain_files(explainer, [bird_file], tmp_path, **QUICK)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
@@ -162,7 +162,7 @@ def test_a_coarse_report_comes_first_and_goes_when_the_case_is_done(
         lying.extend(path.read_text() for path in tmp_path.glob("*coarse.html"))
         write_case(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("protopfaith.explanation.batch.write_case", look_and_write)
+    monkeypatch.setattr("protopfaith.explanation.bulk.write_case", look_and_write)
     done = explain_files(explainer, [bird_file], tmp_path, coarse=True, **QUICK)  # type: ignore[arg-type]
     assert len(lying) == 1
     assert "quick, coarse answer" in lying[0]

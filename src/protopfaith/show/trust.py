@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from protopfaith.explanation.percent import percent
 from protopfaith.shapley import ESTIMATORS
+from protopfaith.show.percent import percent
 
 
 class Result(Protocol):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from protopfaith.evaluation.bench import Bench
-from protopfaith.evaluation.figures import curves_figure, examples_figure, scores_figure
-from protopfaith.evaluation.page import render
 from protopfaith.evaluation.summary import Faithfulness
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet
+from protopfaith.show.faithfulness import render
+from protopfaith.show.faithfulness_figures import curves_figure, examples_figure, scores_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

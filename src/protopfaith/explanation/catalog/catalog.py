@@ -14,11 +14,11 @@ import torch
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
+from protopfaith.explanation.decision import mark_duplicates
 from protopfaith.explanation.explainer import Explainer, SourceSide
+from protopfaith.explanation.game import rehearse
 from protopfaith.explanation.local import Report, as_explainer
-from protopfaith.explanation.looking import mark_duplicates
-from protopfaith.explanation.nearest import Patch, Survey, survey
-from protopfaith.explanation.playing import rehearse
 from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast, with_budget
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, PrototypeSource
@@ -84,7 +84,7 @@ class Catalog:
 
     def save(self, folder: Path | str) -> Path:
         """Writes `prototypes.html`, `prototypes.json` and `prototypes.npz`; returns the page's path."""
-        from protopfaith.explanation.report.catalog import render_catalog
+        from protopfaith.show.catalog import render_catalog
 
         folder = Path(folder)
         with atomic(folder / "prototypes.json") as partial:

@@ -11,13 +11,13 @@ import numpy as np
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.colors import diverging, gray, overlay, rgb, scale_of, sequential
 from protopfaith.explanation.explainer import SourceSide
-from protopfaith.explanation.percent import percent
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.explanation.result import Explanation, PrototypeEvidence
-from protopfaith.explanation.trust import cost, relative_error
 from protopfaith.files import atomic
+from protopfaith.show.colors import diverging, gray, overlay, rgb, scale_of, sequential
+from protopfaith.show.percent import percent
+from protopfaith.show.trust import cost, relative_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from html import escape
 
-from protopfaith.explanation.percent import percent
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.explanation.result import Explanation
-from protopfaith.explanation.trust import cost
 from protopfaith.shapley import ESTIMATORS
+from protopfaith.show.percent import percent
+from protopfaith.show.trust import cost
 
 BASELINES = {
     "zero": "a plain color, the one that normalization makes zero",

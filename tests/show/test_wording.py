@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explainer, Explanation, explain
-from protopfaith.explanation.notebook import ShownAttribution
-from protopfaith.explanation.report import render_report
-from protopfaith.explanation.report.words import faithful, percent
 from protopfaith.shapley import ESTIMATORS, Game, Players, estimate
+from protopfaith.show.notebook import ShownAttribution
+from protopfaith.show.report import render_report
+from protopfaith.show.wording import faithful, percent
 
 
 @pytest.mark.parametrize(

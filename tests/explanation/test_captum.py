@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, ShapleyAttribution, ShownAttribution, quantus_explainer
+from protopfaith.explanation import Explainer, ShapleyAttribution, quantus_explainer
 from protopfaith.shapley import Players
+from protopfaith.show import ShownAttribution
 
 
 def test_it_agrees_with_captum(explainer: Explainer) -> None:

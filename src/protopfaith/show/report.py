@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from protopfaith.explanation.colors import STOPS, scale_of
-from protopfaith.explanation.contribution import Decomposition
-from protopfaith.explanation.figures import activation_limits, maps_of
-from protopfaith.explanation.report.page import fill, render_page
-from protopfaith.explanation.report.pictures import Pictures
-from protopfaith.explanation.report.words import faithful, lead, percent
-from protopfaith.explanation.result import Explanation, PrototypeEvidence
-from protopfaith.explanation.trust import cost
+from protopfaith.explanation.decomposition import Decomposition
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.files import atomic
+from protopfaith.show.colors import STOPS, scale_of
+from protopfaith.show.figures import activation_limits, maps_of
+from protopfaith.show.page import fill, render_page
+from protopfaith.show.pictures import Pictures
+from protopfaith.show.trust import cost
+from protopfaith.show.wording import faithful, lead, percent
 
 SIMILAR = ("in similarity", "It makes the image more like the prototype.", "It makes the image less like it.")
 MOST_PROBABLE = 5

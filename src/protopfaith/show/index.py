@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from protopfaith.explanation.report.page import render_page
 from protopfaith.files import atomic
+from protopfaith.show.page import render_page
 
 
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
@@ -28,10 +28,10 @@ def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str,
 
 
 def _card(case: Path) -> str:
-    from protopfaith.explanation.colors import scale_of
-    from protopfaith.explanation.percent import percent
-    from protopfaith.explanation.report.pictures import Pictures
     from protopfaith.explanation.saving import load
+    from protopfaith.show.colors import scale_of
+    from protopfaith.show.percent import percent
+    from protopfaith.show.pictures import Pictures
 
     found = load(case / "explanation.json")
     mine = found.class_map

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from protopfaith.evaluation.axioms import AXIOMS
 from protopfaith.evaluation.explainers import EXPLAINERS
 from protopfaith.evaluation.summary import Faithfulness
-from protopfaith.evaluation.tables import METRICS, SANITY, Metric, axiom_text, metric_cells
+from protopfaith.show.faithfulness_tables import METRICS, SANITY, Metric, axiom_text, metric_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def read_part(name: str) -> str:
-    return (files("protopfaith.explanation.report") / name).read_text(encoding="utf-8")
+    return (files("protopfaith.show.templates") / name).read_text(encoding="utf-8")
 
 
 def fill(template: str, **parts: str) -> str:

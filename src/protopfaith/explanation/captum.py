@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.playing import play
+from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
 from protopfaith.shapley import Attribution
 

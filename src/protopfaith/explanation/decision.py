@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import Decomposition, decompose, paper_scores
+from protopfaith.explanation.decomposition import Decomposition, decompose, paper_scores
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.protopnet_map import protopnet_maps
 from protopfaith.network import ProtoPNet, duplicate_groups, equality_tolerance

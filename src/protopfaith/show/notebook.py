@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from protopfaith.explanation.colors import data_uri, gray, overlay, png, rgb, scale_of
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.explanation.report.words import lead
-from protopfaith.explanation.result import Explanation
-from protopfaith.explanation.trust import cost, relative_error
 from protopfaith.shapley import Attribution
+from protopfaith.show.colors import data_uri, gray, overlay, png, rgb, scale_of
+from protopfaith.show.trust import cost, relative_error
+from protopfaith.show.wording import lead
 
 SIDE = 132  # pixels of a picture
 CELL = "padding:2px 8px 2px 0;text-align:left;vertical-align:top"

@@ -14,8 +14,8 @@ import torch
 
 from protopfaith.explanation import Explanation, SecondBaseline
 from protopfaith.explanation.regions import Agreement
-from protopfaith.explanation.report import render_report
-from protopfaith.explanation.report.words import percent
+from protopfaith.show.report import render_report
+from protopfaith.show.wording import percent
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (

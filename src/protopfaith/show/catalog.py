@@ -6,15 +6,15 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from protopfaith.explanation.colors import scale_of
-from protopfaith.explanation.nearest import Patch, patch_box
-from protopfaith.explanation.percent import percent
-from protopfaith.explanation.report.case import SIMILAR, toolbar
-from protopfaith.explanation.report.page import fill, render_page
-from protopfaith.explanation.report.pictures import Pictures, base_image, box_html
+from protopfaith.explanation.catalog.nearest import Patch, patch_box
+from protopfaith.show.colors import scale_of
+from protopfaith.show.page import fill, render_page
+from protopfaith.show.percent import percent
+from protopfaith.show.pictures import Pictures, base_image, box_html
+from protopfaith.show.report import SIMILAR, toolbar
 
 if TYPE_CHECKING:
-    from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait
+    from protopfaith.explanation.catalog.catalog import Catalog, ClassPortrait, PrototypePortrait
 
 NOTE = (
     "“On the object” is the share of the evidence for a prototype, on its source image, that lies on the "

@@ -13,18 +13,18 @@ import torch
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import check_different, find_class
+from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.figures import check_format, figure
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.game import rehearse
 from protopfaith.explanation.local import as_explainer, explain_with
-from protopfaith.explanation.percent import percent
-from protopfaith.explanation.playing import rehearse
 from protopfaith.explanation.progress import Bar
-from protopfaith.explanation.report.index import write_index
-from protopfaith.explanation.result import Explanation
 from protopfaith.explanation.settings import BaselineLike, Settings, plain, with_autocast, with_budget
 from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
+from protopfaith.show.figures import check_format, figure
+from protopfaith.show.index import write_index
+from protopfaith.show.percent import percent
 from protopfaith.training import Run
 
 logger = logging.getLogger("protopfaith")
@@ -169,7 +169,7 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
     """Report, data and figures of one explanation."""
-    from protopfaith.explanation.report import write_report
+    from protopfaith.show.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     explanation.save(folder / "explanation")

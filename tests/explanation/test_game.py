@@ -7,7 +7,7 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Settings, ShapleyAttribution
-from protopfaith.explanation.playing import distances_and_logit, play, rehearse
+from protopfaith.explanation.game import distances_and_logit, play, rehearse
 from protopfaith.explanation.settings import with_autocast
 from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, finish
 
