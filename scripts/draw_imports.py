@@ -3,8 +3,8 @@
     python scripts/draw_imports.py            # writes the drawing
     python scripts/draw_imports.py --check    # fails if the drawing is old
 
-Imports at the top of a module count: those are what loading a package takes. Imports inside functions are listed
-by `lazy_imports`, for the test of the architecture.
+Imports at the top of a module count: those are what loading a package takes. Imports inside functions are
+listed by `lazy_imports`, for the test of the architecture.
 """
 
 from __future__ import annotations
