@@ -23,8 +23,8 @@ from protopfaith.evaluation.sanity import prototype_health
 from protopfaith.evaluation.store import Store
 from protopfaith.evaluation.subjects import Subject, choose_prototypes, find_subjects, prototypes_of
 from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
-from protopfaith.evaluation.writing import write
 from protopfaith.files import sha256
+from protopfaith.show.faithfulness_files import write
 from protopfaith.training import Run
 
 SAMPLE = 512  # training images for the mean color and the variation of distances

@@ -15,7 +15,7 @@ from protopfaith.evaluation.explainers.games import ESTIMATES, estimated
 from protopfaith.evaluation.plan import TRUTH, Plan
 from protopfaith.evaluation.quantus_metrics import check_quantus
 from protopfaith.evaluation.summary import EARLY
-from protopfaith.explanation.playing import rehearsal
+from protopfaith.explanation.game import rehearsal
 from protopfaith.shapley import Game
 
 FEWEST_STEPS = math.ceil(1 / EARLY)

@@ -6,12 +6,12 @@ from torch import Tensor
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 from protopfaith.explanation.class_maps import class_map
-from protopfaith.explanation.contribution import class_row, decompose, similarities
+from protopfaith.explanation.decision import Case, rival
+from protopfaith.explanation.decomposition import class_row, decompose, similarities
 from protopfaith.explanation.explainer import Explainer, SourceSide
-from protopfaith.explanation.looking import Case, rival
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import region_values
-from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.rounding import ROUNDING
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.network import ProtoPNet
