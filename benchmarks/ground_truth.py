@@ -56,7 +56,7 @@ def main() -> None:
         for one in found.evidence:
             if one.prototype not in explained and one.source_side is not None:
                 explained.add(one.prototype)
-                images, place = explainer.images.find(explainer.source(one.prototype), one.prototype)  # type: ignore[union-attr]
+                images, place = explainer.sources.find(one.prototype)
                 mask = defining_mask(images, place)
                 if mask is not None:
                     measure(on_source, [(one.source_side.regions, one.source_side.activation)], mask)

@@ -100,7 +100,7 @@ def explain(
         versus=versus,
         baseline=baseline,
         second_baseline=second_baseline,
-        sources=False if no_sources else None,  # None: as usual, under the same name of the case
+        sources=not no_sources,
         seed=seed,
     )
     for report in batch.reports:
@@ -128,7 +128,8 @@ def prototypes(
 ) -> None:
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     from protopfaith.devices import choose_device
-    from protopfaith.explanation import Bar, explain_prototypes
+    from protopfaith.explanation import explain_prototypes
+    from protopfaith.progress import Bar
     from protopfaith.training import Run
 
     with Bar(True) as bar:

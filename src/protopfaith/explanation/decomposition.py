@@ -39,6 +39,10 @@ class Decomposition:
         """log P(target), or log P(target) - log P(versus)."""
         return float(self.scores.sum()) + self.rest
 
+    def __repr__(self) -> str:
+        asked = f"target={self.target}" + ("" if self.versus is None else f", versus={self.versus}")
+        return f"Decomposition({asked}, {len(self.prototypes)} prototypes, total={self.total:.4g})"
+
 
 def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
     """What F reads: -s, or the log similarity."""
@@ -123,9 +127,8 @@ def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
 
 
 def check_different(model: ProtoPNet, target: int | None, versus: int | None) -> None:
-    """Complains about a class that is compared with itself."""
+    """Raises if a class is compared with itself."""
     if target is not None and target == versus:
         raise ProtoPFaithError(
-            f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare "
-            "it with."
+            f"{model.class_names[target]!r} cannot be compared with itself; name another class."
         )

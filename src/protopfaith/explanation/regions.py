@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.correlation import pearson
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Players
 
 UNDECIDED = 2.0  # standard errors
@@ -73,6 +75,9 @@ class RegionValues:
             labels = labels[0, 0].long()
         return self.flat.evidence[labels]
 
+    def __repr__(self) -> str:
+        return f"RegionValues({len(self.values)} regions, total={self.total:.4g}, gap={self.gap:.2g})"
+
     def share_inside(self, mask: Tensor) -> float:
         """The share of the map's positive evidence that lies on `mask` (bool, H x W); NaN without any.
 
@@ -128,3 +133,27 @@ def agreement(first: RegionValues, second: RegionValues) -> Agreement:
     sure = ~(first.undecided | second.undecided)
     same = (a[sure].sign() == b[sure].sign()).double().mean() if bool(sure.any()) else torch.tensor(math.nan)
     return Agreement(float(pearson(a, b)), float(same), int(sure.sum()))
+
+
+def class_map(model: ProtoPNet, result: Attribution, row: Tensor) -> RegionValues:
+    """The regions' shares in what is explained, from a game on all distances and that (its last output).
+
+    Values are the weighted sum of all prototypes' values, by linearity; standard errors are those of the
+    last output itself, since the prototypes' errors go together. With log similarity the logit is not linear
+    in the distances: there its own game is all there is; likewise where an estimator was asked for few
+    prototypes.
+    """
+    own = region_values(result, len(result.values) - 1, 1)
+    if model.similarity != "linear" or bool(result.values.isnan().any()):
+        return own
+    return replace(own, values=weighted_values(model, result.values[:-1], row))
+
+
+def weighted_values(model: ProtoPNet, prototype_values: Tensor, row: Tensor) -> Tensor:
+    """Shares (P, n) in the distances, weighted by a row of F (P,): shares (n,) in the logit."""
+    if model.similarity != "linear":
+        raise ProtoPFaithError(
+            f"With {model.similarity} similarity the logit is no weighted sum of distances, so weighted "
+            "distance maps would not be true; use the class map, whose game is played on the logit."
+        )
+    return -(row.to(prototype_values) @ prototype_values)

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Decomposition
-from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
+from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
