@@ -1,4 +1,4 @@
-"""Commands that make a model: train, recipes, prune."""
+"""`protopfaith train`: makes a model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from protopfaith.cli.app import Device, MovedRoot, Root, RunFolder, app, console, parse_indices, say
+from protopfaith.cli.app import app, console, say
+from protopfaith.cli.checks import check_recipe, check_root
+from protopfaith.cli.options import Root, parse_indices
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def train(
 
     protopfaith train --resume --out runs/mine compute.workers=2
     """
+    check_root(root)
+    if recipe is not None and grid is None and "=" not in recipe:
+        check_recipe(recipe)
     from protopfaith.training import Run, load_recipe, train_folds, train_grid
     from protopfaith.training import train as run_training
     from protopfaith.training.search import FOLDS
@@ -82,42 +85,6 @@ def train(
         _print_frame(train_folds(chosen_recipe, folder, chosen, resume=resume), folder)
     else:
         _print_result(run_training(chosen_recipe, folder, resume=resume))
-
-
-@app.command()
-def recipes() -> None:
-    """List the recipes in the package, with what each is for."""
-    from protopfaith.training import recipe_names
-    from protopfaith.training.recipe import recipe_summary
-
-    table = Table.grid(padding=(0, 2))
-    for name in recipe_names():
-        table.add_row(Text(name), Text(recipe_summary(name)))
-    console.print(table, highlight=False)
-
-
-@app.command()
-def prune(
-    folder: RunFolder,
-    out: Annotated[Path | None, typer.Option(help="The folder of the new run; default RUN-pruned.")] = None,
-    prototypes: Annotated[
-        str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
-    ] = None,
-    root: MovedRoot = None,
-    device: Device = "auto",
-) -> None:
-    """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
-    from protopfaith.training import Run, prune_run
-
-    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
-    out = out or folder.with_name(f"{folder.name}-pruned")
-    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, device=device)
-    console.print(result.table())
-    say(f"The pruned run is in {result.run.folder}")
 
 
 def _print_result(run: Run) -> None:
