@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
 from protopfaith.errors import ProtoPFaithError
@@ -20,7 +20,29 @@ from protopfaith.errors import ProtoPFaithError
 
 console = Console()
 errors = Console(stderr=True)
+ORDER = (  # of work
+    "demo",
+    "recipes",
+    "data",
+    "train",
+    "evaluate",
+    "predict",
+    "explain",
+    "prototypes",
+    "faithfulness",
+    "prune",
+)
+
+
+class InOrder(TyperGroup):
+    """Lists its commands in the order of work."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else 99)
+
+
 app = typer.Typer(
+    cls=InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
