@@ -8,12 +8,12 @@ from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
-from protopfaith.moments.draws import Independent
 from protopfaith.network import ProtoPNet
 from protopfaith.precision import switches
 from protopfaith.shapley import Game, Players, estimate
-from protopfaith.shapley.moment_passes import moment_pass, player_image
-from tests.shapley.estimators.networks import network
+from protopfaith.shapley.estimators.moment_propagation.draws import Independent
+from protopfaith.shapley.estimators.moment_propagation.passes import moment_pass, player_image
+from tests.shapley.estimators.moment_propagation.networks import network
 
 
 @pytest.fixture(scope="module")

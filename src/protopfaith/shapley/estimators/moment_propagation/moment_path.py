@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +13,19 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.moments.draws import Independent, sketch
 from protopfaith.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimators.moment_propagation.draws import Independent, sketch
+from protopfaith.shapley.estimators.moment_propagation.panels import find_panels
+from protopfaith.shapley.estimators.moment_propagation.passes import (
+    check_finite,
+    fitting_passes,
+    moment_pass,
+    player_image,
+)
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import Batches
-from protopfaith.shapley.moment_passes import check_finite, fitting_passes, moment_pass, player_image
-from protopfaith.shapley.panels import find_panels
 
 NODES = 32
 AT_ONCE = 5  # parts that are halved together at least: less fills no batch
@@ -62,7 +68,7 @@ def moment_path(
 
     Without `precision` there is one part with `nodes` nodes. The values are not redistributed: the
     completeness gap is what the nodes leave. `evaluations` counts all moment passes, the options record
-    the nodes of the final rule. All passes run in full precision, whatever the game's autocast and the
+    the nodes of the final rule. All passes run in full float32, whatever the game's autocast and the
     TF32 setting say: a rounded F has no derivative that adds up to it. So do F(0) and F(1), the total.
     """
     if nodes < 1:
@@ -71,13 +77,10 @@ def moment_path(
     with fused(fuse), full_float32():
         ends = path.expectations([0.0, math.pi / 2])
         parts = path.parts([_Part(0.0, math.pi / 2, nodes, *ends)])
-        if precision is not None and _error(parts, outputs) > precision and path.passes < budget:
-            parts = path.parts(_panels(path, precision, budget, outputs))
-            while _error(parts, outputs) > precision and path.passes < budget:
-                parts = _refined(path, parts, precision, outputs)
+        if precision is not None:
+            parts = _refined_enough(path, parts, precision, budget, outputs)
     values = torch.stack([part.values for part in parts]).sum(0)
     check_finite(values)
-    error, total = _error(parts, outputs), (ends[1] - ends[0]).cpu()
     result = finish(
         game,
         "moment_path",
@@ -87,6 +90,7 @@ def moment_path(
         seed=seed,
         options={"nodes": sum(part.nodes for part in parts), "factors": path.factors},
     )
+    error, total = _error(parts, outputs), (ends[1] - ends[0]).cpu()
     return replace(
         result,
         total=total,
@@ -94,6 +98,18 @@ def moment_path(
         precision=error,
         reached=precision is None or error <= precision,
     )
+
+
+def _refined_enough(
+    path: _Path, parts: list[_Part], precision: float, budget: int, outputs: Sequence[int] | None
+) -> list[_Part]:
+    """Smaller and smaller parts until their gap is within the precision, or the budget is spent."""
+    if _error(parts, outputs) <= precision or path.passes >= budget:
+        return parts
+    parts = path.parts(_panels(path, precision, budget, outputs))
+    while _error(parts, outputs) > precision and path.passes < budget:
+        parts = _refined(path, parts, precision, outputs)
+    return parts
 
 
 @dataclass
@@ -119,6 +135,33 @@ class _Part:
         points, weights = np.polynomial.legendre.leggauss(self.nodes)
         theta = self.start + (points + 1) / 2 * (self.end - self.start)
         return theta, weights / 2 * (self.end - self.start) * np.sin(2 * theta)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """The nodes of several parts, one after the other: (m,) each."""
+
+    probability: Tensor
+    weight: Tensor
+    owner: Tensor  # number of the part that a node belongs to
+
+    @staticmethod
+    def of(parts: Sequence[_Part], device: torch.device) -> _Nodes:
+        rules = [part.rule() for part in parts]
+        probability = torch.from_numpy(np.sin(np.concatenate([theta for theta, _ in rules])) ** 2)
+        weight = torch.from_numpy(np.concatenate([weights for _, weights in rules]))
+        owner = torch.arange(len(parts)).repeat_interleave(torch.tensor([part.nodes for part in parts]))
+        return _Nodes(probability.to(device), weight.to(device), owner.to(device))
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def shares(self, numbers: Tensor) -> Tensor:
+        """What each of these nodes (b,) counts for each part that has one of them: (parts, b)."""
+        owners, place = self.owner[numbers].unique(return_inverse=True)
+        shares = self.weight.new_zeros(len(owners), len(numbers))
+        shares[place, torch.arange(len(numbers), device=numbers.device)] = self.weight[numbers]
+        return shares
 
 
 class _Path:
@@ -152,33 +195,33 @@ class _Path:
     def parts(self, parts: Sequence[_Part]) -> list[_Part]:
         """The integrals of the derivatives over parts of the path, filled in; all nodes go in common
         batches."""
-        rules = [part.rule() for part in parts]
-        device = self.game.device
-        probability = torch.from_numpy(np.sin(np.concatenate([theta for theta, _ in rules])) ** 2).to(device)
-        weight = torch.from_numpy(np.concatenate([weights for _, weights in rules])).to(device)
-        owner = torch.arange(len(parts)).repeat_interleave(torch.tensor([p.nodes for p in parts])).to(device)
-        outputs, players = self.game.n_outputs, self.game.n_players
-        sums = torch.zeros(len(parts), outputs, players, dtype=torch.float64, device=device)
-        means = torch.zeros(len(owner), outputs, dtype=torch.float64, device=device)
+        nodes = _Nodes.of(parts, self.game.device)
+        sums, means = self._integrals(nodes, len(parts))
+        for number, part in enumerate(parts):
+            every = torch.cat([means[nodes.owner == number], torch.stack([part.at_start, part.at_end])])
+            part.values, part.low, part.high = sums[number], every.amin(0), every.amax(0)
+        return list(parts)
+
+    def _integrals(self, nodes: _Nodes, count: int) -> tuple[Tensor, Tensor]:
+        """Derivatives summed over the nodes of each of `count` parts (count, outputs, n), and F at every node
+        (nodes, outputs)."""
+        outputs = self.game.n_outputs
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": self.game.device}
+        sums = torch.zeros(count, outputs, self.game.n_players, **kind)
+        means = torch.zeros(len(nodes), outputs, **kind)
 
         def one_batch(numbers: Tensor) -> Tensor:
-            owners, place = owner[numbers].unique(return_inverse=True)
-            shares = torch.zeros(len(owners), len(numbers), dtype=weight.dtype, device=device)
-            shares[place, torch.arange(len(numbers), device=device)] = weight[numbers]
-            means[numbers], values = self._derivatives(probability[numbers], shares)
+            means[numbers], values = self._derivatives(nodes.probability[numbers], nodes.shares(numbers))
             return values
 
         if self._derived is None:
             self._derived = Batches(fitting_passes(self.game, one_batch))
-        for numbers, values in self._derived(one_batch, torch.arange(len(owner), device=device)):
-            sums.index_add_(0, owner[numbers].unique(), values)
+        for numbers, values in self._derived(one_batch, torch.arange(len(nodes), device=self.game.device)):
+            sums.index_add_(0, nodes.owner[numbers].unique(), values)
             if self.progress is not None:  # how many nodes will be needed is not known before these are done
-                self.progress(self.passes + int(numbers[-1]) + 1, self.passes + len(owner))
-        self.passes += len(owner)
-        for number, part in enumerate(parts):
-            every = torch.cat([means[owner == number], torch.stack([part.at_start, part.at_end])])
-            part.values, part.low, part.high = sums[number], every.amin(0), every.amax(0)
-        return list(parts)
+                self.progress(self.passes + int(numbers[-1]) + 1, self.passes + len(nodes))
+        self.passes += len(nodes)
+        return sums, means
 
     def _derivatives(self, probability: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
         """F at every probability (B, outputs), and sums of its derivatives weighted by shares (r, B): (r,

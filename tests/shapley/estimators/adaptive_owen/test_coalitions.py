@@ -1,8 +1,13 @@
 import pytest
 import torch
 
-from protopfaith.shapley import coalitions
-from protopfaith.shapley.coalitions import allocate, masks_by_threshold, masks_of_sizes, stratified_sizes
+from protopfaith.shapley.estimators.adaptive_owen import coalitions
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
+    allocate,
+    masks_by_threshold,
+    masks_of_sizes,
+    stratified_sizes,
+)
 
 
 @pytest.mark.parametrize("draw", [masks_of_sizes, masks_by_threshold])

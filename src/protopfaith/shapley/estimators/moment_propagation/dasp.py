@@ -12,12 +12,17 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.moments.draws import FixedSize, sketch
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimators.moment_propagation.draws import FixedSize, sketch
+from protopfaith.shapley.estimators.moment_propagation.passes import (
+    check_finite,
+    fitting_passes,
+    moment_pass,
+    player_image,
+)
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import Batches
-from protopfaith.shapley.moment_passes import check_finite, fitting_passes, moment_pass, player_image
 
 SIZES = 32
 FIRST_LAYERS = ("shared", "pixels")
@@ -62,10 +67,10 @@ def dasp(
         factors: common factors that carry correlation through the network; 0 as in the paper.
         batch_size: moment passes at a time; without it as many as the game's memory bound allows.
         fuse: compile the rules, see `protopfaith.moments.fused`; by default where it pays.
-        stop_after: players to do in this call. The result can be continued with `resume`, and so can what
-            an interruption (Ctrl-C) returns: `reached` is False then, and values not done are NaN.
-        checkpoint: a file that gets the result so far every minute; go on with
-        `resume=Attribution.load(file)`.
+        stop_after: players to do in this call. The result can be continued with `resume`; `reached` is False
+            and values not done are NaN.
+        checkpoint: a file that gets the result so far every minute and at the end, also where that is an
+            interruption (Ctrl-C); go on with `resume=Attribution.load(file)`.
     """
     _check(first_layer, sizes)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
@@ -75,11 +80,11 @@ def dasp(
     if fuse is None:
         passes = 2 * (last - work.done)
         fuse = game.device.type == "cuda" and passes > WORTH_FUSING and find_spec("triton") is not None
-    saved = time.monotonic()
     try:
         with fused(fuse), torch.no_grad():
             step = fitting_passes(game, differences) if batch_size is None else max(batch_size // 2, 1)
             left = torch.arange(work.done, last, device=game.device)
+            saved = time.monotonic()
             for pairs, values in Batches(step)(differences, left):
                 work.add(pairs, values)
                 if progress is not None:
@@ -87,12 +92,10 @@ def dasp(
                 if checkpoint is not None and time.monotonic() - saved > SAVE_EVERY:
                     work.result(seed, options).save(checkpoint)
                     saved = time.monotonic()
-    except KeyboardInterrupt:
-        pass  # what is done is returned, and can be continued
-    result = work.result(seed, options)
-    if checkpoint is not None:
-        result.save(checkpoint)
-    return result
+    finally:  # an interruption (Ctrl-C), too, leaves what is done
+        if checkpoint is not None:
+            work.result(seed, options).save(checkpoint)
+    return work.result(seed, options)
 
 
 def coalition_sizes(n_players: int, count: int) -> Tensor:

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protopfaith.moments.coloring import color_players, spread_apart
 from protopfaith.shapley import Players
+from protopfaith.shapley.estimators.moment_propagation.coloring import color_players, spread_apart
 
 
 def assert_proper(labels, reach, colors):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from protopfaith.shapley import Players
-from protopfaith.shapley.smoothing import (
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import (
     LARGEST_DENSE,
     Neighborhood,
     _correlated_mean,

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
-from protopfaith.moments.draws import Independent
-from protopfaith.moments.presence import PlayerImage
+from protopfaith.shapley.estimators.moment_propagation.draws import Independent
+from protopfaith.shapley.estimators.moment_propagation.presence import PlayerImage
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import fitting, unless_out_of_memory
 
@@ -18,7 +18,7 @@ from protopfaith.shapley.memory import fitting, unless_out_of_memory
 def player_image(game: Game) -> PlayerImage:
     """The game's image with its players as on/off variables; `drawn` gives it its draws."""
     nobody = Independent(torch.zeros(1, device=game.device))
-    return PlayerImage(game.image, game.baseline, game.players.labels, nobody)
+    return PlayerImage.of(game.image, game.baseline, game.players.labels, nobody)
 
 
 def moment_pass(game: Game, image: PlayerImage) -> Tensor:

@@ -5,9 +5,9 @@ from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
-from protopfaith.moments.draws import FixedSize, Independent, sketch
-from protopfaith.moments.presence import PlayerImage
 from protopfaith.shapley import Players
+from protopfaith.shapley.estimators.moment_propagation.draws import FixedSize, Independent, sketch
+from protopfaith.shapley.estimators.moment_propagation.presence import PlayerImage
 from tests.moments.reference import assert_within_standard_errors
 
 PLAYERS = {
@@ -43,7 +43,7 @@ FIRST = {
 def _image(players, draw):
     generator = torch.Generator().manual_seed(5)
     image, baseline = torch.randn(2, 2, 6, 5, generator=generator)
-    return image, baseline, PlayerImage(image, baseline, players.labels, draw)
+    return image, baseline, PlayerImage.of(image, baseline, players.labels, draw)
 
 
 @pytest.mark.parametrize("first", FIRST)
@@ -151,9 +151,7 @@ def test_the_sketch_is_right_for_neighbors_and_unbiased_beyond():
     image = torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0))
     layer = nn.Conv2d(1, 2, 3, padding=1, bias=False)
     exact, rough = (
-        layer(
-            PlayerImage(image, torch.zeros_like(image), players.labels, Independent(torch.tensor([0.5]), d))
-        )
+        layer(PlayerImage.of(image, 0 * image, players.labels, Independent(torch.tensor([0.5]), d)))
         for d in (sketch(players.labels, 64), sketch(players.labels, 9))
     )
     assert torch.allclose(rough.variance, rough.factors.square().sum(0), atol=1e-6)

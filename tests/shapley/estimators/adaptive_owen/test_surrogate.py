@@ -1,12 +1,13 @@
 import pytest
 import torch
 
-from protopfaith.shapley import estimate, surrogate
-from protopfaith.shapley.coalitions import masks_of_sizes, stratified_sizes
+from protopfaith.shapley import estimate
+from protopfaith.shapley.estimators.adaptive_owen import surrogate
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, stratified_sizes
+from protopfaith.shapley.estimators.adaptive_owen.surrogate import Surrogate, density_kernel, fit, noise_shape
 from protopfaith.shapley.estimators.exact import coalitions_by_number, shapley_weights
-from protopfaith.shapley.surrogate import Surrogate, density_kernel, fit, noise_shape
 
-from .games import random_table, table_game
+from ...games import random_table, table_game
 
 
 def random_masks(count, n, seed=0):

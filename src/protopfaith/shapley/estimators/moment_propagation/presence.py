@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.moments.coloring import color_players
 from protopfaith.moments.gaussian import Gaussian
+from protopfaith.shapley.estimators.moment_propagation.coloring import color_players
 
 Map = Callable[[Tensor], Tensor]
 LAYERS = 16  # first layers whose contributions are kept
@@ -141,14 +141,23 @@ class PlayerImage(Gaussian):
     comes first sees every pixel as a variable of its own.
 
     Args:
-        image, baseline: (C, H, W)
-        labels: the player of each pixel, (H, W) or (C, H, W)
+        start: the baseline (1, C, H, W)
+        change: the image minus the baseline (1, C, H, W)
+        labels: the player of each pixel, (1, C or 1, H, W)
+        draw: who is present
+        memory: what is known of first layers, shared by all images that come from one
     """
 
-    def __init__(self, image: Tensor, baseline: Tensor, labels: Tensor, draw: Draw):
-        self._set(
-            baseline[None], (image - baseline)[None], labels.reshape(1, -1, *labels.shape[-2:]), draw, []
-        )
+    def __init__(self, start: Tensor, change: Tensor, labels: Tensor, draw: Draw, memory: list | None = None):
+        self._start, self._change, self._labels = start, change, labels
+        self._draw, self._memory = draw, [] if memory is None else memory
+        self._family = []
+
+    @classmethod
+    def of(cls, image: Tensor, baseline: Tensor, labels: Tensor, draw: Draw) -> PlayerImage:
+        """From image and baseline (C, H, W) and the player of each pixel, (H, W) or (C, H, W)."""
+        labels = labels.reshape(1, -1, *labels.shape[-2:])
+        return cls(baseline[None], (image - baseline)[None], labels, draw)
 
     def drawn(self, draw: Draw) -> PlayerImage:
         """The same image with other draws; what is known about its first layer stays known."""
@@ -207,7 +216,8 @@ class PlayerImage(Gaussian):
                 f"{operation} would change the network's input in place, which moment propagation cannot "
                 "follow; use the operation that is not in place there."
             )
-        self._set(other._start, other._change, other._labels, other._draw, other._memory)
+        self._start, self._change, self._labels = other._start, other._change, other._labels
+        self._draw, self._memory, self._family = other._draw, other._memory, []
         self.__dict__.pop("_plain", None)
         return self
 
@@ -242,15 +252,8 @@ class PlayerImage(Gaussian):
     def __repr__(self) -> str:
         return f"PlayerImage(shape={tuple(self.shape)}, players={int(self._labels.max()) + 1})"
 
-    def _set(self, start: Tensor, change: Tensor, labels: Tensor, draw: Draw, memory: list) -> None:
-        self._start, self._change, self._labels = start, change, labels
-        self._draw, self._memory = draw, memory
-        self._family = []
-
     def _like(self, start: Tensor, change: Tensor, labels: Tensor, draw: Draw) -> PlayerImage:
-        image = PlayerImage.__new__(PlayerImage)
-        image._set(start, change, labels, draw, self._memory)
-        return image
+        return PlayerImage(start, change, labels, draw, self._memory)
 
     @torch.no_grad()
     def _remembered(

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protopfaith.shapley.panels import find_panels
+from protopfaith.shapley.estimators.moment_propagation.panels import find_panels
 
 
 def _kinked(places, calls=None):

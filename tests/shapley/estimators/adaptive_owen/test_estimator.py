@@ -1,10 +1,9 @@
 import torch
 
 from protopfaith.shapley import Game, Players, estimate
-from protopfaith.shapley.coalitions import masks_of_sizes
 from protopfaith.shapley.densities import membership_weights
-from protopfaith.shapley.estimators import adaptive_owen
-from protopfaith.shapley.estimators.adaptive_owen import KEPT, weighted_sums
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes
+from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, weighted_sums
 
 
 def test_weighted_sums_are_those_of_the_weights():
@@ -23,7 +22,7 @@ def test_weighted_sums_are_those_of_the_weights():
 def test_many_samples_report_how_far_they_are():
     game = Game(lambda x: x.flatten(1)[:, :2].square(), torch.randn(1, 5, 6), Players.windows((5, 6), 1))
     reported = []
-    budget = KEPT + 3 * adaptive_owen.ROUND
+    budget = KEPT + 3 * ROUND
     estimate(game, "adaptive_owen", budget=budget, progress=lambda done, most: reported.append((done, most)))
     assert len(reported) >= 5
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)

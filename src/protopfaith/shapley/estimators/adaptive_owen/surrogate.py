@@ -78,6 +78,40 @@ def fit(
     players. Outputs that no setting predicts keep a surrogate of zero.
     """
     x, p = centered(masks, torch.float32)
+    loadings, product = _products(x, prior, correlation)
+    spread = residuals.std(0).clamp_min(1e-30).float()
+    targets = residuals.float() / spread
+    density, noise = density_kernel(p, p), noise_shape(p, residuals)
+    best = _Fit.of_nothing(targets)
+    for gain, ratio in settings:
+        best = best.or_better(_regression(density, product, noise, targets, gain=gain, ratio=ratio))
+    loadings = loadings - loadings.mean(1, keepdim=True)
+    model = Surrogate(loadings, p, best.linear * spread, best.square * spread)
+    return model, (best.left * spread).double()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A regression's coefficients, and what it leaves over on samples that were left out: (m, outputs)."""
+
+    linear: Tensor
+    square: Tensor
+    left: Tensor
+
+    @staticmethod
+    def of_nothing(targets: Tensor) -> _Fit:
+        return _Fit(torch.zeros_like(targets), torch.zeros_like(targets), targets)
+
+    def or_better(self, other: _Fit) -> _Fit:
+        """For each output the fit with the smaller error on left-out samples."""
+        better = other.left.square().mean(0) < self.left.square().mean(0)
+        linear = torch.where(better, other.linear, self.linear)
+        square = torch.where(better, other.square, self.square)
+        return _Fit(linear, square, torch.where(better, other.left, self.left))
+
+
+def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Tensor, Tensor]:
+    """C x~ of every sample (m, n), and L = x~' C y~ of every two (m, m), one on average on its diagonal."""
     deviation = (prior + 0.02 * prior.mean()).sqrt().float()
     loadings = x * deviation
     if correlation is not None:
@@ -85,30 +119,21 @@ def fit(
     loadings = loadings * deviation
     product = loadings @ x.T
     scale = product.diagonal().mean().clamp_min(1e-30)
-    product, loadings = product / scale, loadings / scale
-    density = density_kernel(p, p)
-    noise = noise_shape(p, residuals)
-    spread = residuals.std(0).clamp_min(1e-30).float()
-    targets = residuals.float() / spread
-    left, error = targets, targets.square().mean(0)
-    eye = torch.eye(len(x), dtype=x.dtype, device=x.device)
-    linear, square = torch.zeros_like(targets), torch.zeros_like(targets)
-    for gain, ratio in settings:
-        kernel = density * (product + gain * product.square())
-        size = kernel.diagonal().mean().clamp_min(1e-30)
-        root = torch.linalg.cholesky(kernel / size + ratio * noise.diag())
-        inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
-        weights = inverse_root.T @ (inverse_root @ targets)
-        diagonal = inverse_root.square().sum(0)  # of the inverse
-        without = weights / diagonal[:, None]  # the residual on a sample that was left out
-        mistake = without.square().mean(0)
-        better = mistake < error
-        error = torch.where(better, mistake, error)
-        left = torch.where(better, without, left)
-        linear = torch.where(better, weights / size, linear)
-        square = torch.where(better, gain * weights / size, square)
-    loadings = loadings - loadings.mean(1, keepdim=True)
-    return Surrogate(loadings, p, linear * spread, square * spread), (left * spread).double()
+    return loadings / scale, product / scale
+
+
+def _regression(
+    density: Tensor, product: Tensor, noise: Tensor, targets: Tensor, *, gain: float, ratio: float
+) -> _Fit:
+    """Gaussian process regression; a left-out sample's residual is its weight over the inverse's diagonal."""
+    kernel = density * (product + gain * product.square())
+    size = kernel.diagonal().mean().clamp_min(1e-30)
+    root = torch.linalg.cholesky(kernel / size + ratio * noise.diag())
+    eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+    inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
+    weights = inverse_root.T @ (inverse_root @ targets)
+    diagonal = inverse_root.square().sum(0)  # of the inverse
+    return _Fit(weights / size, gain * weights / size, weights / diagonal[:, None])
 
 
 def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

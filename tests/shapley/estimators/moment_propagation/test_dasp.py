@@ -6,8 +6,8 @@ from torch.nn import functional as F
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
 from protopfaith.shapley import Attribution, Game, Players, estimate
-from protopfaith.shapley.estimators.dasp import coalition_sizes
-from tests.shapley.estimators.networks import counterexample, network
+from protopfaith.shapley.estimators.moment_propagation.dasp import coalition_sizes
+from tests.shapley.estimators.moment_propagation.networks import counterexample, network
 
 PLAYERS = {
     "windows": Players.windows((9, 9), 3),
@@ -97,14 +97,17 @@ def test_can_be_continued(tmp_path):
         estimate(one, "dasp", sizes=4, resume=loaded)
 
 
-def test_an_interruption_keeps_what_is_done():
+def test_an_interruption_keeps_what_is_done(tmp_path):
     one = game(PLAYERS["any shape"])
 
     def interrupt(done, most):
         if done >= most / 2:
             raise KeyboardInterrupt
 
-    part = estimate(one, "dasp", sizes=6, batch_size=2, progress=interrupt)
+    file = tmp_path / "part.npz"
+    with pytest.raises(KeyboardInterrupt):
+        estimate(one, "dasp", sizes=6, batch_size=2, progress=interrupt, checkpoint=file)
+    part = Attribution.load(file)
     assert 0 < int(torch.isnan(part.values[0]).sum()) < 6
     assert torch.allclose(
         estimate(one, "dasp", resume=part).values, estimate(one, "dasp", sizes=6).values, atol=1e-6

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.moments.coloring import spread_apart
 from protopfaith.moments.gaussian import Gaussian
-from protopfaith.moments.presence import Contributions
+from protopfaith.shapley.estimators.moment_propagation.coloring import spread_apart
+from protopfaith.shapley.estimators.moment_propagation.presence import Contributions
 
 
 @dataclass
@@ -44,27 +44,33 @@ class FixedSize:
 
     def moments(self, contributions: Contributions) -> Gaussian:
         unique, place = self.players.unique(return_inverse=True)
-        own, others = contributions.of(unique), self.count - 1
-        column = (-1, *(1,) * (own.dim() - 1))
-        dtype = own.dtype
-        fraction = (self.sizes / max(others, 1)).to(dtype).reshape(column)
+        own = contributions.of(unique)
         rest = contributions.total - own
-        if self.pixels:
-            entries = contributions.change.numel() - contributions.entries_of(unique)
-            squares = contributions.pixel_squares - contributions.pixel_squares_of(unique)
-        else:
-            entries = torch.full_like(unique, others)
-            squares = contributions.squares - own.square()
-        n = entries.to(dtype).reshape(column)
-        unit = ((squares - rest.square() / n.clamp_min(1)) * (n / (n - 1).clamp_min(1))).clamp_min(0)
-        mean = contributions.start + rest[place] * fraction + own[place] * self.inside.reshape(column)
+        column = (-1, *(1,) * (own.dim() - 1))
+        fraction = (self.sizes / max(self.count - 1, 1)).to(own.dtype).reshape(column)
         spread = fraction * (1 - fraction)
-        variance = unit[place] * spread
+        mean = contributions.start + rest[place] * fraction + own[place] * self.inside.reshape(column)
+        variance = self._unit_variance(contributions, unique, own, rest)[place] * spread
         factors = None
-        if self.directions is not None and others > 1:
+        if self.directions is not None and self.count > 2:
             factors = self._along(contributions, unique, own, rest)[:, place]
-            factors = factors * (spread * (others / (others - 1))).sqrt()
+            factors = factors * (spread * ((self.count - 1) / (self.count - 2))).sqrt()
         return _gaussian(mean, variance, factors)
+
+    def _unit_variance(
+        self, contributions: Contributions, players: Tensor, own: Tensor, rest: Tensor
+    ) -> Tensor:
+        """The variance over d/n (1 - d/n), for each of the players that are left out, (m, units)."""
+        entries, squares = self._others(contributions, players, own)
+        n = entries.to(own.dtype).reshape(-1, *(1,) * (own.dim() - 1))
+        return ((squares - rest.square() / n.clamp_min(1)) * (n / (n - 1).clamp_min(1))).clamp_min(0)
+
+    def _others(self, contributions: Contributions, players: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+        """How many others there are without each player (m,), and their sums of squares (m, units)."""
+        if self.pixels:
+            entries = contributions.change.numel() - contributions.entries_of(players)
+            return entries, contributions.pixel_squares - contributions.pixel_squares_of(players)
+        return torch.full_like(players, self.count - 1), contributions.squares - own.square()
 
     def _along(self, contributions: Contributions, players: Tensor, own: Tensor, rest: Tensor) -> Tensor:
         """Sums along the directions over the others' contributions less their average, (K, m, units)."""
@@ -94,8 +100,7 @@ class Independent:
     q) sum(c^2).
 
     What the first layers made of it is kept in `taps`, so that derivatives with respect to the presence
-    of each player
-    follow from derivatives with respect to mean, variance and factors: see `derivatives`.
+    of each player follow from derivatives with respect to mean, variance and factors: see `derivatives`.
     """
 
     probability: Tensor

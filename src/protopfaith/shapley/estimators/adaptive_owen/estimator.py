@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from protopfaith.shapley import surrogate as surrogates
-from protopfaith.shapley.attribution import Attribution, redistribute
-from protopfaith.shapley.coalitions import allocate, masks_of_sizes, stratified_sizes
+from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
-from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress
-from protopfaith.shapley.estimators.exact import MOST_PLAYERS, exact
+from protopfaith.shapley.estimation import ESTIMATORS
+from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import allocate, masks_of_sizes, stratified_sizes
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
+from protopfaith.shapley.estimators.exact import or_exact
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, blocks, restore, run
-from protopfaith.shapley.smoothing import Neighborhood, shrink
+from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
 
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PILOT = 1024  # samples, at most, of uniform sizes before the first allocation
@@ -25,19 +24,11 @@ ROUND = 1 << 14  # later samples of a round at most: progress is reported betwee
 
 
 @ESTIMATORS.register("adaptive_owen", description="estimated by hiding random sets of regions")
+@or_exact
+@by_sampling
 def adaptive_owen(
-    game: Game,
-    *,
-    budget: int,
-    precision: float | None = None,
-    seed: int = 0,
-    resume: Attribution | None = None,
-    progress: Progress | None = None,
-    outputs: Sequence[int] | None = None,
-    allocation: bool = True,
-    surrogate: bool = True,
-    shrinkage: bool = True,
-) -> Attribution:
+    game: Game, state: State, *, allocation: bool = True, surrogate: bool = True, shrinkage: bool = True
+) -> Sampler:
     """The default. Owen sampling (see `owen`) with three additions:
 
     1. Sizes of coalitions are drawn where the variance is, as measured so far.
@@ -52,53 +43,18 @@ def adaptive_owen(
     `shrinkage=False` (or `surrogate`, `allocation`) leaves it out. Games with so few players that
     the budget covers all coalitions are solved exactly.
     """
-    n = game.n_players
-    affordable = budget if precision is None else min(budget, DEFAULT_BUDGET)
-    if n <= MOST_PLAYERS and 2**n <= affordable:
-        result = exact(game, seed=seed, precision=precision, progress=progress)
-        return Attribution(**{**vars(result), "method": "adaptive_owen"})
-    options = {"allocation": allocation, "surrogate": surrogate, "shrinkage": shrinkage}
-    sampler = _Adaptive(game, restore(resume), **options)
-    return run(
-        game,
-        "adaptive_owen",
-        sampler,
-        budget=budget,
-        precision=precision,
-        outputs=outputs,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-        options={name: False for name, on in options.items() if not on},
-    )
+    return _Adaptive(game, state, allocation=allocation, surrogate=surrogate, shrinkage=shrinkage)
 
 
 class _Adaptive:
     smallest, least = 1, 64
 
-    def __init__(
-        self,
-        game: Game,
-        state: dict[str, Tensor] | None,
-        *,
-        allocation: bool,
-        surrogate: bool,
-        shrinkage: bool,
-    ):
-        n, outputs, device = game.n_players, game.n_outputs, game.device
-        kind: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        self.kept = state or {
-            "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
-            "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
-            "chance": torch.zeros(n - 1, **kind),  # of each size 1 ... n-1, summed over the kept samples
-            "count": torch.zeros((), **kind),
-            "sum": torch.zeros(outputs, n, **kind),
-            "squares": torch.zeros(outputs, n, **kind),
-        }
+    def __init__(self, game: Game, state: State, *, allocation: bool, surrogate: bool, shrinkage: bool):
+        self.kept = state or nothing_kept(game)
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
-        self._fitted: tuple[int, Tensor, Tensor, _Later] | None = None
+        self._learned: _Learned | None = None
 
     def round(self, game: Game, most: int, generator: torch.Generator) -> int:
         have = len(self.kept["masks"])
@@ -118,9 +74,10 @@ class _Adaptive:
         return count
 
     def estimate(self, game: Game) -> Estimate:
-        values, variances, later = self._first(game)
+        learned = self._first(game)
+        values, variances = learned.values, learned.variances
         if float(self.kept["count"]) > 1:
-            values, variances = self._combined(later, values, variances)
+            values, variances = self._combined(learned)
         if self.shrinkage:
             values, variances = shrink(values, variances, self.near)
         gap = values.sum(1) - game.total
@@ -150,56 +107,79 @@ class _Adaptive:
         variance = (variance / variance.sum(0).clamp_min(1e-300)).mean(1)
         return allocate(variance, sizes, game.n_players)
 
-    def _first(self, game: Game) -> tuple[Tensor, Tensor, _Later]:
-        """Unbiased estimate from the kept samples, each predicted by a surrogate that has not seen it."""
+    def _first(self, game: Game) -> _Learned:
+        """The kept samples' unbiased estimate, worked out again only when there are more of them."""
+        if self._learned is None or self._learned.count != len(self.kept["masks"]):
+            self._learned = self._learn(game)
+        return self._learned
+
+    def _learn(self, game: Game) -> _Learned:
+        """Each kept sample is predicted by a surrogate that has not seen it; what is left is averaged."""
         masks, values = self.kept["masks"], self.kept["values"].double()
-        if self._fitted is not None and self._fitted[0] == len(masks):
-            return self._fitted[1:]
         mean = anchored_mean(game)
         residuals = remove_mean(mean, masks.double().mean(1), values)
         weights = self._weights(masks, self.kept["chance"] / len(masks))
         share = game.total[:, None] / game.n_players
-        rough = shrink(*_mean_and_variance(residuals, weights, share), self.near, rough=True)[0]
-        importance = (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
+        importance = self._importance(residuals, weights, share)
         model, left = surrogates.fit(masks, residuals, importance, self.near.correlation, self.settings)
         known = model.shapley() + share
-        estimate, variances = _mean_and_variance(left, weights, known)
-        later = _Later(mean, model, known)
-        self._fitted = (len(masks), estimate, variances, later)
-        return self._fitted[1:]
+        return _Learned(len(masks), *_mean_and_variance(left, weights, known), mean, model, known)
+
+    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> Tensor:
+        """The square that each player's effect is expected to have, averaged over outputs, (n,)."""
+        rough, _ = shrink(*_mean_and_variance(residuals, weights, share), self.near, rough=True)
+        return (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
 
     def _add_up(self, game: Game, most: int, generator: torch.Generator) -> int:
-        later, chance = self._first(game)[2], self._allocation(game)
-        curve = torch.linalg.solve(later.mean["left"], later.mean["right"])
+        learned, chance = self._first(game), self._allocation(game)
+        curve = torch.linalg.solve(learned.mean["left"], learned.mean["right"])
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
             sizes = stratified_sizes(chance, size, generator)
             masks = masks_of_sizes(sizes, game.n_players, generator)
-            predicted = hat_functions(sizes.double() / game.n_players) @ curve + later.model(masks)
+            predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
             sums, squares = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
             self.kept["sum"] += sums
             self.kept["squares"] += squares
             self.kept["count"] += size
         return count
 
-    def _combined(self, later: _Later, values: Tensor, variances: Tensor) -> tuple[Tensor, Tensor]:
-        """The two estimates, each output's weighted by its precision; their errors are uncorrelated."""
+    def _combined(self, learned: _Learned) -> tuple[Tensor, Tensor]:
+        """The estimates from kept and from later samples, weighted by their variances for each output; their
+        errors are uncorrelated."""
         count = self.kept["count"]
         mean = self.kept["sum"] / count
         spread = (self.kept["squares"] / count - mean.square()).clamp_min(0) / (count - 1)
-        first, second = variances.mean(1, keepdim=True), spread.mean(1, keepdim=True)
+        first, second = learned.variances.mean(1, keepdim=True), spread.mean(1, keepdim=True)
         share = torch.where(first + second > 0, first / (first + second), 1.0)
-        combined = (1 - share) * values + share * (later.known + mean)
-        return combined, (1 - share).square() * variances + share.square() * spread
+        combined = (1 - share) * learned.values + share * (learned.known + mean)
+        return combined, (1 - share).square() * learned.variances + share.square() * spread
 
 
 @dataclass(frozen=True, eq=False)
-class _Later:
-    """What stays fixed once the kept samples are complete."""
+class _Learned:
+    """What `count` kept samples say: an estimate, and what stays fixed for the samples after them."""
 
-    mean: dict[str, Tensor]
+    count: int
+    values: Tensor  # (outputs, n)
+    variances: Tensor
+    mean: dict[str, Tensor]  # normal equations of the function's mean over density
     model: surrogates.Surrogate
-    known: Tensor
+    known: Tensor  # (outputs, n): the part of the values that the surrogate and the total make
+
+
+def nothing_kept(game: Game) -> dict[str, Tensor]:
+    """The state before the first sample."""
+    n, outputs, device = game.n_players, game.n_outputs, game.device
+    kind: dict[str, Any] = {"dtype": torch.float64, "device": device}
+    return {
+        "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
+        "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
+        "chance": torch.zeros(n - 1, **kind),  # of each size 1 ... n-1, summed over the kept samples
+        "count": torch.zeros((), **kind),
+        "sum": torch.zeros(outputs, n, **kind),
+        "squares": torch.zeros(outputs, n, **kind),
+    }
 
 
 def _mean_and_variance(residuals: Tensor, weights: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
