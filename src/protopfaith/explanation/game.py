@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.settings import Settings, make_players, usual_budget
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Attribution, Game, Players, estimate
+from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
 
 ROUNDING = "rounding"  # among the options of an attribution: what half precision changed
@@ -219,31 +218,6 @@ class _Meter:
             self.progress(min(done, self.expected), self.expected)
 
 
-class _RehearsedError(Exception):
-    """The estimator begins: all that could be wrong with its settings has been checked."""
-
-
-@contextmanager
-def rehearsal() -> Iterator[Callable[[Tensor], Tensor]]:
-    """A function for a game, to be played inside this context, without asking the network.
-
-    It answers once, for all players and for none, and ends the context where the first coalition is
-    evaluated: players, baselines, budget and the estimator's options have been checked by then, each where
-    it is used.
-    """
-    answered = False
-
-    def function(images: Tensor) -> Tensor:
-        nonlocal answered
-        if answered:
-            raise _RehearsedError
-        answered = True
-        return images.new_zeros(len(images), 1)
-
-    with suppress(_RehearsedError):
-        yield function
-
-
 def check_game(settings: Settings, image: Tensor) -> None:
     """Raises if the settings are wrong for every image of this size; asks the network nothing."""
     players = make_players(settings.players, image)
@@ -254,5 +228,16 @@ def check_game(settings: Settings, image: Tensor) -> None:
     if settings.second_baseline is not None:
         baselines.append(settings.second_baseline)
     for baseline in baselines:
-        with rehearsal() as function:
-            play(function, image, replace(settings, baseline=baseline), players=players, check=False)
+        game = _game(_zeros, image, replace(settings, baseline=baseline), players, check=False)
+        check_estimate(
+            game,
+            settings.estimator,
+            budget=settings.budget,
+            precision=settings.precision,
+            **settings.options,
+        )
+
+
+def _zeros(images: Tensor) -> Tensor:
+    """Stands for the network."""
+    return images.new_zeros(len(images), 1)
