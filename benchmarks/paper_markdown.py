@@ -12,7 +12,7 @@ from torch import Tensor
 from opening import device_name
 from paper_numbers import PaperModel, paper_model
 from protopfaith.evaluation import ExplainerResult, Faithfulness
-from protopfaith.evaluation.aopc import paper_aopc
+from protopfaith.evaluation.metrics.removal import paper_aopc
 from protopfaith.training import Run
 
 NAMES = {

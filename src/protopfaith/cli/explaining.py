@@ -78,8 +78,8 @@ def explain(
 
     Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
     """
+    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.prediction import expand_folders
     from protopfaith.explanation import explain_files
     from protopfaith.training import Run
 

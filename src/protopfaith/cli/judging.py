@@ -24,7 +24,7 @@ from protopfaith.cli.data import choose_split
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
-    from protopfaith.evaluation.classification import Classification
+    from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
 
@@ -55,8 +55,9 @@ def predict(
     batch_size: BatchSize = 64,
 ) -> None:
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
+    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.prediction import expand_folders, predict_files, write_predictions
+    from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
 
     run = Run(folder)

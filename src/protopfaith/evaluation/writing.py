@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from protopfaith.evaluation.bench import Bench
+from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.figures import curves_figure, examples_figure, scores_figure
 from protopfaith.evaluation.page import render
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet
 

@@ -25,7 +25,7 @@ HEADER = "protopfaith-training"
 class Position:
     """What comes next, and the best so far."""
 
-    stage: int = 0  # index into the plan
+    stage: int = 0  # index into the run's stages
     epoch: int = 0  # within the stage; 0 also means that the stage's preparation is still to be done
     best: float | None = None  # validation balanced accuracy of model.safetensors
     stale_cycles: int = 0  # since the best

@@ -15,11 +15,11 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.training.launch import make_fabric
 from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
-from protopfaith.training.train import make_fabric
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
+from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
 from protopfaith.training.run import Run, refuse_existing
-from protopfaith.training.train import make_fabric, train
 from protopfaith.typed import from_dict
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional as F
 
+from protopfaith.dtypes import switches
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
 from protopfaith.moments.draws import Independent
 from protopfaith.network import ProtoPNet
-from protopfaith.precision import switches
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.moment_passes import moment_pass, player_image
 from tests.shapley.estimators.networks import network

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torchvision
@@ -70,6 +71,15 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     if isinstance(network, torchvision.models.DenseNet):
         part.add_module("relu", nn.ReLU())  # DenseNet calls it as a function, after its last batch norm
     return part
+
+
+def has_timm_model(name: str) -> bool:
+    """Whether timm is installed and knows a network of that name."""
+    if find_spec("timm") is None:
+        return False
+    import timm
+
+    return timm.is_model(name)
 
 
 def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
