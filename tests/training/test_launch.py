@@ -34,9 +34,9 @@ def same_weights(first: Run, second: Run, name: str = "last.safetensors") -> boo
 
 
 def test_a_run_leaves_all_that_is_needed(trained, recipe, data):
-    assert trained.recipe == recipe
-    assert trained.finished
-    environment = trained.environment
+    assert trained.recipe() == recipe
+    assert trained.is_finished()
+    environment = trained.environment()
     assert environment["seed"] == recipe.seed
     assert environment["data_fingerprint"] == data.fingerprint
     assert torch.__version__.startswith(environment["versions"]["torch"])
@@ -52,8 +52,8 @@ def test_a_run_leaves_all_that_is_needed(trained, recipe, data):
 def test_the_model_is_the_best_projected_epoch(trained):
     table = trained.metrics()
     projected = table[table.projected]
-    assert trained.result["validation_balanced_accuracy"] == projected.validation_balanced_accuracy.max()
-    assert trained.result["epoch"] == projected.epoch[projected.validation_balanced_accuracy.idxmax()]
+    assert trained.result()["validation_balanced_accuracy"] == projected.validation_balanced_accuracy.max()
+    assert trained.result()["epoch"] == projected.epoch[projected.validation_balanced_accuracy.idxmax()]
     model = trained.model()
     assert not model.training
     assert all(source is not None for source in model.sources)
@@ -113,7 +113,7 @@ def test_other_ways_to_start(initialization, recipe, data, tmp_path):
         "compute.channels_last=true",
     ]
     run = train(changed(recipe, *overrides), tmp_path / "run", data=data, progress=False)
-    assert run.result["distinct_prototypes"] == run.result["prototypes"] == 6
+    assert run.result()["distinct_prototypes"] == run.result()["prototypes"] == 6
     table = run.metrics()
     assert table.validation_balanced_accuracy[table.stage == "joint"].isna().all()
 
@@ -130,7 +130,7 @@ def test_mixed_precision_keeps_distances_and_f_in_float32(recipe, data, tmp_path
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     logits = model(data.preprocessing.normalize(data.validation.uint8()))
     recalls = [(logits.argmax(1) == c)[data.validation.labels == c].float().mean() for c in range(3)]
-    measured = run.result["validation_balanced_accuracy"]
+    measured = run.result()["validation_balanced_accuracy"]
     assert measured == pytest.approx(float(torch.stack(recalls).mean()))
     for j, source in enumerate(model.sources):  # projected in float32 all the same
         image = data.preprocessing(data.train.image(data.train.paths.index(source.image)))
@@ -144,7 +144,7 @@ def test_an_encoder_without_a_name_is_trained_and_given_again(recipe, data, tmp_
     model = ProtoPNet(encoder(), list(data.classes), 2, 8)
     short = changed(recipe, "schedule.cycles=1")
     run = train(short, tmp_path / "run", data=data, model=model, progress=False)
-    assert run.result["prototypes"] == 6  # needs no encoder
+    assert run.result()["prototypes"] == 6  # needs no encoder
     assert run.preprocessing() == data.preprocessing
     assert run.model(encoder=encoder()).sources == model.sources
     with pytest.raises(ProtoPFaithError, match="build that module"):
@@ -154,8 +154,8 @@ def test_an_encoder_without_a_name_is_trained_and_given_again(recipe, data, tmp_
 def test_without_a_validation_set_the_last_projected_epoch_wins(recipe, data, tmp_path):
     everything = replace(data, validation=data.train.subset([]))
     run = train(changed(recipe, "schedule.cycles=1"), tmp_path / "run", data=everything, progress=False)
-    assert run.result["epoch"] == run.metrics().epoch.max()
-    assert run.result["validation_balanced_accuracy"] is None
+    assert run.result()["epoch"] == run.metrics().epoch.max()
+    assert run.result()["validation_balanced_accuracy"] is None
 
 
 def test_early_stopping_counts_cycles_without_a_better_model(recipe, data, tmp_path):
@@ -163,7 +163,7 @@ def test_early_stopping_counts_cycles_without_a_better_model(recipe, data, tmp_p
     run = train(patient, tmp_path / "run", data=data, progress=False)
     table = run.metrics()
     best = table[table.projected].validation_balanced_accuracy.cummax()
-    assert run.finished
+    assert run.is_finished()
     assert table.cycle.max() < 30
     assert best.iloc[-1] == best.iloc[-2]  # the last cycle brought nothing
     assert (best.diff().dropna().iloc[:-1] > 0).all()  # every other one did
@@ -226,7 +226,7 @@ def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, t
         table = pd.read_csv(folder / "metrics.csv", on_bad_lines="skip")
         done = len(table)
         assert table.stage.iloc[-1] == stage
-    assert not Run(folder).finished
+    assert not Run(folder).is_finished()
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -235,7 +235,7 @@ def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, t
         whole = train(recipe, tmp_path / "whole", data=data, progress=False)
     finally:
         torch.set_num_threads(threads)
-    assert resumed.finished
+    assert resumed.is_finished()
     assert same_weights(resumed, whole)
     assert same_weights(resumed, whole, "model.safetensors")
     assert resumed.model().sources == whole.model().sources
@@ -306,7 +306,7 @@ def test_two_processes_train_one_model(recipe, data, tmp_path, forkserver):
         process.join(timeout=300)
         assert process.exitcode == 0
     run = Run(tmp_path / "run")
-    assert run.finished
+    assert run.is_finished()
     assert run.metrics().epoch.tolist() == list(range(2 + 2 + 2 + 3))
     model = run.model()
     for j, source in enumerate(model.sources):

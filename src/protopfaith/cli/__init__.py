@@ -4,6 +4,6 @@ Each module adds its commands to `app` when it is imported.
 """
 
 from protopfaith.cli import data, demo, explaining, judging, training
-from protopfaith.cli.app import app, main
+from protopfaith.cli.app import main
 
-__all__ = ["app", "data", "demo", "explaining", "judging", "main", "training"]
+__all__ = ["data", "demo", "explaining", "judging", "main", "training"]

@@ -40,6 +40,9 @@ class ExplainerResult:
     stability: Tensor
     quantus: dict[str, Tensor] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"ExplainerResult({self.name!r}, {len(self.prototypes)} prototypes)"
+
     def per_prototype(self) -> dict[str, Tensor]:
         """Every metric that each prototype has, (n,)."""
         zero, own = self.curves["zero"], self.curves["own"]
@@ -103,8 +106,13 @@ class Faithfulness:
     health: PrototypeHealth
     settings: dict[str, Any]
 
+    def __repr__(self) -> str:
+        names = ", ".join(result.name for result in self.results)
+        return f"Faithfulness({len(self.prototypes)} prototypes, {names}; {self.folder})"
+
     @property
     def page(self) -> Path:
+        """The page with tables, curves and maps."""
         return self.folder / "index.html"
 
     def only(self, prototypes: Sequence[int]) -> Faithfulness:

@@ -93,7 +93,7 @@ class Explainer:
         from protopfaith.training.run import load_recipe_data
 
         # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return SourceImages.of(load_recipe_data(self.run.recipe, self._root or self.run.root))
+        return SourceImages.of(load_recipe_data(self.run.recipe(), self._root or self.run.root))
 
     def open(self, image: ImageLike, name: str = "") -> Picture:
         return open_picture(image, self.preprocessing, self.model, name)

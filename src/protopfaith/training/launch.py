@@ -41,7 +41,7 @@ def train(
     """
     folder = Path(folder)
     if resume and recipe is None:
-        recipe = Run(folder).recipe
+        recipe = Run(folder).recipe()
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     if fabric is None:

@@ -32,6 +32,9 @@ class PruningReport:
     validation: tuple[float, float]  # before, after
     test: tuple[float, float]
 
+    def __repr__(self) -> str:
+        return f"PruningReport({len(self.dropped)} dropped, {self.kept} kept; {self.run.folder})"
+
     def table(self) -> Table:
         """For `rich.print`."""
         table = Table("", "before", "after", title=f"{len(self.dropped)} prototypes dropped")
@@ -63,7 +66,7 @@ def prune_run(
     before = run.model(place)
     dropped = _to_drop(before, drop, tolerance)
     pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
-    recipe = run.recipe
+    recipe = run.recipe()
     if run.root is not None:  # the new run finds its images by itself
         recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]

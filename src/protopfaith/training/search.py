@@ -150,7 +150,7 @@ def _train_or_skip(recipe: Recipe, folder: Path, fabric: Fabric, progress: bool)
 
 def _result(run: Run) -> dict[str, Any]:
     keys = ("validation_balanced_accuracy", "distinct_prototypes", "prototypes", "epoch")
-    return {key: run.result[key] for key in keys}
+    return {key: run.result()[key] for key in keys}
 
 
 def _write(table: pd.DataFrame, path: Path, fabric: Fabric) -> None:

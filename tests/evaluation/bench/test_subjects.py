@@ -7,7 +7,6 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.subjects import choose_prototypes, find_subjects
-
 from tests.evaluation.conftest import PREPROCESSING
 
 

@@ -77,6 +77,10 @@ class Explained:
     regions: Players | None = None
     attribution: Attribution | None = None
 
+    def __repr__(self) -> str:
+        outputs, height, width = self.maps.shape
+        return f"Explained({outputs} maps of {height}x{width}{', shares' if self.shares else ''})"
+
     def values(self, players: Players) -> Tensor:
         """What every player gets, (outputs, n)."""
         return region_sums(self.maps, players)

@@ -39,8 +39,15 @@ class Classification:
     distinct_prototypes: tuple[int, ...] | None = None
     """Of each class, where a prototype network was judged."""
 
+    def __repr__(self) -> str:
+        return (
+            f"Classification({self.images} images, {len(self.class_names)} classes, "
+            f"balanced accuracy {self.balanced_accuracy:.3f})"
+        )
+
     @property
     def images(self) -> int:
+        """How many were judged."""
         return sum(map(sum, self.confusion))
 
     @property

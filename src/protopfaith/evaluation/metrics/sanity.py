@@ -82,6 +82,10 @@ class PrototypeHealth:
     variation: Tensor
     """Standard deviation of each prototype's distance over images, as a share of its mean: (P,)."""
 
+    def __repr__(self) -> str:
+        counts = f"{self.distinct.distinct} of {self.distinct.total} distinct, {len(self.dead)} dead"
+        return f"PrototypeHealth({counts}, {len(self.collapsed)} classes collapsed)"
+
     @property
     def dead(self) -> tuple[int, ...]:
         """Prototypes whose distance hardly varies: their similarity is the same for any image."""

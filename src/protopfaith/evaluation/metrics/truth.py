@@ -22,6 +22,10 @@ class Truth:
     halves: Tensor  # (2, outputs, n)
     evaluations: int
 
+    def __repr__(self) -> str:
+        _, outputs, players = self.halves.shape
+        return f"Truth({outputs} outputs, {players} players, {self.evaluations:,} evaluations)"
+
     @property
     def values(self) -> Tensor:
         """(outputs, n)"""
@@ -50,6 +54,13 @@ class TruthAgreement:
     spearman: Tensor
     relative_error: Tensor
     """|values - truth| / |truth|, Euclidean; it needs values on the truth's own scale."""
+
+    def __repr__(self) -> str:
+        means = (
+            f"{name} {float(getattr(self, name).mean()):.3f}"
+            for name in ("pearson", "spearman", "relative_error")
+        )
+        return f"TruthAgreement({', '.join(means)})"
 
 
 def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
