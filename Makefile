@@ -1,11 +1,11 @@
-# The two commands of the README. Each installs what it needs into .venv and nothing outside this folder.
+# The commands of the README and of CONTRIBUTING.md. Each installs what it needs into .venv and nothing outside this folder.
 PYTHON ?= python3
 BIN := .venv/bin
 # What is installed: the package and the explainers that it is compared with, and what its developers need.
 PACKAGE := .venv/.package
 DEV := .venv/.dev
 
-.PHONY: demo test lint types install clean
+.PHONY: demo test lint types docs drawing pictures install clean
 
 demo: $(PACKAGE)
 	$(BIN)/protopfaith demo
@@ -21,6 +21,20 @@ lint: install
 types: install
 	$(BIN)/mypy
 
+# The documentation, into site/; fails on a broken link, an old drawing, or anything loaded from elsewhere.
+docs: install
+	$(BIN)/python scripts/draw_imports.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python scripts/check_site.py site
+
+# The drawing of the packages in the documentation.
+drawing: install
+	$(BIN)/python scripts/draw_imports.py
+
+# The pictures of the README, from the demo's run; needs chromium.
+pictures: install
+	$(BIN)/python scripts/take_pictures.py
+
 install: $(DEV)
 
 # uv resolves and downloads in seconds what pip needs minutes for; pip fetches uv itself.
@@ -35,4 +49,4 @@ $(DEV): $(PACKAGE)
 	touch $@
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist site

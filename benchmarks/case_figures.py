@@ -10,7 +10,7 @@ import torch
 
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.explanation import Explainer, explain
-from protopfaith.explanation.figures import figure, write
+from protopfaith.show.figures import figure, write
 from protopfaith.training import Run
 
 LARGEST = 1_500_000  # bytes of a picture

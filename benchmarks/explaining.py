@@ -28,12 +28,12 @@ from torch import Tensor
 from opening import add_network_options, device_name, make_console, open_network, plain_passes, spread, timed
 from protopfaith.devices import choose_autocast
 from protopfaith.explanation import Explainer, Explanation, Settings, explain
-from protopfaith.explanation.batch import write_case
+from protopfaith.explanation.bulk import write_case
+from protopfaith.explanation.decision import look
+from protopfaith.explanation.game import distances_and_logit
 from protopfaith.explanation.local import explanation_steps
-from protopfaith.explanation.looking import look
-from protopfaith.explanation.playing import distances_and_logit
-from protopfaith.explanation.report.words import relative_gap
 from protopfaith.shapley import Game, Players
+from protopfaith.show.wording import relative_gap
 
 TARGET = 1.5  # seconds, for a ResNet50 with 196 players on an H200
 console = make_console()

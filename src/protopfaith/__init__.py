@@ -1,3 +1,3 @@
 """Prototype networks whose explanations are true."""
 
-__version__ = "0.1.0"
+from protopfaith._version import __version__ as __version__

@@ -8,9 +8,9 @@ import torch
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, Settings, explain
-from protopfaith.explanation.playing import distances_and_logit, play
-from protopfaith.explanation.report import render_report
+from protopfaith.explanation.game import distances_and_logit, play
 from protopfaith.explanation.settings import with_autocast
+from protopfaith.show.report import render_report
 
 CPU = torch.device("cpu")
 

@@ -21,7 +21,6 @@ from protopfaith.evaluation.explainers import default_explainers
 from protopfaith.evaluation.metrics.sanity import prototype_health
 from protopfaith.evaluation.metrics.truth import Truth
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
-from protopfaith.evaluation.writing import write
 from protopfaith.files import sha256
 from protopfaith.progress import Bar
 from protopfaith.store import Store
@@ -108,6 +107,8 @@ def faithfulness(
         telling("tables and figures")
     told = _settings(run, bench.settings, device)
     found = _found(bench, results, truth, sample, folder=folder, skipped=skipped, settings=told)
+    from protopfaith.show.faithfulness_files import write
+
     write(found, bench, bench.model, f"Faithfulness of explanations: {run.folder.name}")
     return found
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing, read_image
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.metrics.classification import Classification, classification, confusion_figure
+from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes
 from protopfaith.training.metrics import set_logits
@@ -52,6 +52,8 @@ def classify_set(
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
     """`name`.json and the confusion matrix as `name`-confusion.png."""
+    from protopfaith.show.confusion import confusion_figure
+
     with atomic(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(result.to_dict(), indent=2))
     with atomic(folder / f"{name}-confusion.png") as partial:

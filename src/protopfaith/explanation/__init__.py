@@ -5,17 +5,21 @@
 >>> explanation.report("bird.html")  # doctest: +SKIP
 """
 
-from protopfaith.explanation.batch import Batch, Failure, explain_files
-from protopfaith.explanation.captum_style import ShapleyAttribution, quantus_explainer
-from protopfaith.explanation.contribution import Decomposition, class_row, decompose, paper_scores
+from protopfaith.explanation.bulk import Batch, Failure, explain_files
+from protopfaith.explanation.captum import ShapleyAttribution, quantus_explainer
+from protopfaith.explanation.catalog.catalog import (
+    Catalog,
+    ClassPortrait,
+    PrototypePortrait,
+    explain_prototypes,
+)
+from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, SourceSide
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.local import explain, explanation_steps
-from protopfaith.explanation.notebook import ShownAttribution
 from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
-from protopfaith.explanation.prototypes import Catalog, ClassPortrait, PrototypePortrait, explain_prototypes
 from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.saving import load as load_explanation
 from protopfaith.explanation.settings import Settings
 
@@ -35,7 +39,6 @@ __all__ = [
     "SecondBaseline",
     "Settings",
     "ShapleyAttribution",
-    "ShownAttribution",
     "SourceSide",
     "class_row",
     "crop_box",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torchvision.transforms.v2.functional import pil_to_tensor
 
 from protopfaith.explanation.class_maps import class_map
-from protopfaith.explanation.contribution import class_row, decompose, similarities
+from protopfaith.explanation.decision import Case, rival
+from protopfaith.explanation.decomposition import class_row, decompose, similarities
 from protopfaith.explanation.explainer import Explainer, SourceSide
-from protopfaith.explanation.looking import Case, rival
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import region_values
-from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.rounding import ROUNDING
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.network import ProtoPNet
@@ -31,6 +30,8 @@ def assemble(
     coarse: bool,
 ) -> Explanation:
     """The explanation of `case` whose game gave `result`."""
+    from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
+
     model, n = explainer.model, len(explainer.model.prototypes)
     row = class_row(model, case.target, case.versus).cpu().double()
     picture = case.picture

@@ -7,10 +7,10 @@ from dataclasses import replace
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import class_row
-from protopfaith.explanation.looking import Case
+from protopfaith.explanation.decision import Case
+from protopfaith.explanation.decomposition import class_row
+from protopfaith.explanation.explanation import SecondBaseline
 from protopfaith.explanation.regions import RegionValues, agreement, region_values
-from protopfaith.explanation.result import SecondBaseline
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.game import Progress, distances_and_logit, play
 from protopfaith.explanation.picture import ImageLike, Picture, needed, open_picture
-from protopfaith.explanation.playing import Progress, distances_and_logit, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, with_budget

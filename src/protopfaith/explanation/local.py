@@ -15,11 +15,11 @@ from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembling import assemble
 from protopfaith.explanation.class_maps import compare
-from protopfaith.explanation.contribution import class_row, find_class
+from protopfaith.explanation.decision import Case, look, mark_duplicates
+from protopfaith.explanation.decomposition import class_row, find_class
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.looking import Case, look, mark_duplicates
-from protopfaith.explanation.picture import ImageLike
-from protopfaith.explanation.playing import (
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.game import (
     COARSE_BUDGET,
     Progress,
     distances_and_logit,
@@ -27,7 +27,7 @@ from protopfaith.explanation.playing import (
     rehearse,
     spread_outputs,
 )
-from protopfaith.explanation.result import Explanation
+from protopfaith.explanation.picture import ImageLike
 from protopfaith.explanation.settings import (
     BaselineLike,
     PlayersLike,

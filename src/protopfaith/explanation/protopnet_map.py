@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import similarities
+from protopfaith.explanation.decomposition import similarities
 from protopfaith.network import ProtoPNet
 
 BOUNDED = ("relu1", "sigmoid")  # latent values lie in [0, 1], so no squared distance exceeds L

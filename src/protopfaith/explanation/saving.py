@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.contribution import Decomposition
+from protopfaith.explanation.decomposition import Decomposition
 from protopfaith.explanation.explainer import SourceSide
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.explanation.result import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players

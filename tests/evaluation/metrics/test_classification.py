@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -14,7 +13,7 @@ from rich.console import Console
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.metrics.classification import Classification, classification, confusion_figure
+from protopfaith.evaluation.metrics.classification import Classification, classification
 
 
 def scores(n: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -114,27 +113,6 @@ def test_distinct_prototypes_are_told_for_each_class():
     Console(file=output, width=100).print(result.table())
     rows = [line.split("│")[1:-1] for line in output.getvalue().splitlines() if line.startswith("│")]
     assert [row[-1].strip() for row in rows] == ["7", "11", "13", ""]
-
-
-@pytest.mark.parametrize("classes", [2, 8, 30, 200])
-def test_picture_is_readable_for_any_number_of_classes(classes, tmp_path):
-    logits, labels = scores(400, classes, 0)
-    result = classification(logits, labels, [f"class number {c}" for c in range(classes)])
-    figure = confusion_figure(result)
-    figure.savefig(tmp_path / "confusion.png")
-    assert (tmp_path / "confusion.png").stat().st_size > 5000
-    axes = figure.axes[0]
-    figure.canvas.draw()
-    for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
-        boxes = [label.get_window_extent() for label in ticks]
-        assert len(boxes) >= min(classes, 20)
-        assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
-    image = axes.get_images()[0].get_array()
-    assert torch.as_tensor(image).sum(1).tolist() == pytest.approx(
-        [float(sum(r) > 0) for r in result.confusion]
-    )
-    numbers = sum(int(text.get_text()) for text in axes.texts)
-    assert numbers == (400 if classes <= 20 else 0)
 
 
 @pytest.mark.parametrize(

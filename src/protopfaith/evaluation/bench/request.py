@@ -15,7 +15,7 @@ from protopfaith.evaluation.explainers.games import ESTIMATES, estimated
 from protopfaith.evaluation.metrics.quantus_metrics import check_quantus
 from protopfaith.evaluation.metrics.truth import true_values
 from protopfaith.evaluation.results import EARLY
-from protopfaith.explanation.playing import rehearsal
+from protopfaith.explanation.game import rehearsal
 from protopfaith.shapley import Game
 
 FEWEST_STEPS = math.ceil(1 / EARLY)

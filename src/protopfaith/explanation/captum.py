@@ -1,0 +1,143 @@
+"""Our Shapley values behind the interface that Captum's users know, and that Quantus calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.game import play
+from protopfaith.explanation.settings import PlayersLike, Settings
+from protopfaith.shapley import Attribution
+
+Target = int | Tensor | Sequence[int] | None
+
+
+class ShapleyAttribution:
+    """`attribute(inputs, baselines=..., target=...)`, as Captum's attribution classes have it.
+
+    `forward_func` maps a batch of images to `(B, outputs)` or `(B,)`: a network that returns logits, or
+    `model.distances` to explain prototypes (`target` then is the prototype). The result has the shape
+    of the inputs; a region's value is spread evenly over its pixels and channels, so that the values of an
+    image sum to f(image) - f(baseline), as Captum's convergence delta expects.
+
+    >>> attribution = ShapleyAttribution(lambda x: x.flatten(1).sum(1), players=2)
+    >>> attribution.attribute(torch.ones(1, 1, 4, 4)).sum().item()
+    16.0
+    """
+
+    def __init__(
+        self,
+        forward_func: Callable[..., Tensor],
+        players: PlayersLike = 16,
+        *,
+        estimator: str = "default",
+        budget: int | None = None,
+        precision: float | None = None,
+        seed: int = 0,
+        **settings: Any,
+    ):
+        self.forward_func = forward_func
+        self.settings = Settings(players, precision, budget, estimator, seed=seed, **settings)
+        self.attributions: list[Attribution] = []
+
+    def attribute(
+        self,
+        inputs: Tensor,
+        baselines: Tensor | float | str | None = None,
+        target: Target = None,
+        additional_forward_args: Any = None,
+        return_convergence_delta: bool = False,
+    ) -> Any:
+        """Values of the shape of `inputs` (B, C, H, W), and with `return_convergence_delta` also their
+        deltas (B,).
+
+        `baselines`: None or a number, a name such as "blur", one image, or one per input. `target`:
+        the output to explain, one number or one per input. What is needed to judge the values (standard
+        errors, gaps) is kept in `self.attributions`, one for each input.
+        """
+        if inputs.dim() != 4:
+            raise ProtoPFaithError(
+                f"The inputs are images B x C x H x W, not a tensor of shape {tuple(inputs.shape)}."
+            )
+        extra = () if additional_forward_args is None else additional_forward_args
+        extra = extra if isinstance(extra, tuple) else (extra,)
+        self.attributions = []
+        maps = []
+        for number, image in enumerate(inputs):
+            function = _single_output(self.forward_func, _of(target, number), extra)
+            settings = replace(self.settings, baseline=_baseline(baselines, number, image))
+            found = play(function, image, settings)
+            self.attributions.append(found)
+            maps.append(_spread(found, image))
+        values = torch.stack(maps)
+        if not return_convergence_delta:
+            return values
+        total = torch.stack([one.total[0] for one in self.attributions]).to(values)
+        return values, values.flatten(1).sum(1) - total
+
+    def has_convergence_delta(self) -> bool:
+        """Captum asks for this."""
+        return True
+
+
+def quantus_explainer(
+    model: Callable[[Tensor], Tensor], inputs: Any, targets: Any, device: Any = None, **options: Any
+) -> np.ndarray:
+    """Ours as `explain_func` of Quantus: `explain_func_kwargs` are the options of
+    `ShapleyAttribution`."""
+    images = torch.as_tensor(inputs, dtype=torch.float32, device=device)
+    wanted = torch.as_tensor(targets).long().reshape(-1)
+    options = {
+        k: v for k, v in options.items() if k not in ("model", "inputs", "targets", "method", "xai_lib")
+    }
+    values = ShapleyAttribution(model, **options).attribute(images, target=wanted)
+    return values.detach().cpu().numpy()
+
+
+def _single_output(
+    function: Callable[..., Tensor], target: int | None, extra: tuple
+) -> Callable[[Tensor], Tensor]:
+    def chosen(images: Tensor) -> Tensor:
+        outputs = function(images, *extra)
+        if outputs.dim() == 1:
+            return outputs[:, None]
+        if target is None:
+            if outputs.shape[1] != 1:
+                raise ProtoPFaithError(
+                    f"The function has {outputs.shape[1]} outputs; say with target=... which one to explain."
+                )
+            return outputs
+        return outputs[:, target : target + 1]
+
+    return chosen
+
+
+def _of(target: Target, number: int) -> int | None:
+    if target is None or isinstance(target, int):
+        return target
+    flat = torch.as_tensor(target).reshape(-1)
+    return int(flat[number] if len(flat) > 1 else flat[0])
+
+
+def _baseline(baselines: Tensor | float | str | None, number: int, image: Tensor) -> Any:
+    if baselines is None:
+        return "zero"
+    if not isinstance(baselines, Tensor) or baselines.dim() < 3:
+        return baselines
+    chosen = baselines if baselines.dim() == 3 else baselines[number if len(baselines) > 1 else 0]
+    return chosen.expand_as(image)
+
+
+def _spread(found: Attribution, image: Tensor) -> Tensor:
+    """A region's value divided among its pixels and channels."""
+    labels = found.players.labels
+    apart = labels.dim() == 3
+    sizes = found.players.sizes * (1 if apart else len(image))
+    density = (found.values[0] / sizes)[labels]
+    return density.expand_as(image).to(image)

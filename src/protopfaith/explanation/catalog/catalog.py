@@ -1,0 +1,252 @@
+"""What is this prototype? The explanation of a whole network: all prototypes of all classes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
+from protopfaith.explanation.decision import mark_duplicates
+from protopfaith.explanation.explainer import Explainer, SourceSide
+from protopfaith.explanation.game import rehearse
+from protopfaith.explanation.local import Report, as_explainer
+from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast, with_budget
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.training import Run
+
+MOSTLY = 0.5  # a class rests on background when less than this share of its evidence lies on the object
+
+
+@dataclass(frozen=True, eq=False)
+class PrototypePortrait:
+    """One prototype: where it comes from, what it sees there, what else looks like it."""
+
+    prototype: int
+    class_index: int
+    class_name: str
+    weight: float  # in F, to its own class
+    source: PrototypeSource
+    source_side: SourceSide
+    nearest: tuple[Patch, ...]
+    duplicate_of: int | None
+    duplicate_kind: str
+    uses: int
+    object_share: float  # of its positive evidence on the source image; NaN where no mask or box is known
+    object_area: float  # share of the image that the object takes: what a blind map would have
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPortrait:
+    """One class: how many of its prototypes differ, and whether they look at the object."""
+
+    name: str
+    distinct: int
+    prototypes: int
+    unused: int
+    object_share: float
+    object_area: float
+    rests_on_background: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """All prototypes of a network."""
+
+    prototypes: tuple[PrototypePortrait, ...]
+    classes: tuple[ClassPortrait, ...]
+    latent_size: tuple[int, int]
+    images: ImageSet  # the training images that patches refer to
+    settings: Settings
+    weights_hash: str
+
+    @property
+    def duplicates(self) -> list[int]:
+        return [one.prototype for one in self.prototypes if one.duplicate_of is not None]
+
+    @property
+    def unused(self) -> list[int]:
+        """Prototypes that contribute most for no image but their own source."""
+        return [one.prototype for one in self.prototypes if one.uses == 0]
+
+    @property
+    def on_background(self) -> list[str]:
+        return [one.name for one in self.classes if one.rests_on_background]
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes `prototypes.html`, `prototypes.json` and `prototypes.npz`; returns the page's path."""
+        from protopfaith.show.catalog import render_catalog
+
+        folder = Path(folder)
+        with atomic(folder / "prototypes.json") as partial:
+            partial.write_text(json.dumps(self.to_dict(), indent=1, allow_nan=False), encoding="utf-8")
+        arrays: dict[str, Any] = {}
+        for one in self.prototypes:
+            regions = one.source_side.regions
+            arrays[f"{one.prototype}.values"] = regions.values.numpy()
+            arrays[f"{one.prototype}.standard_errors"] = regions.standard_errors.numpy()
+            arrays[f"{one.prototype}.labels"] = regions.players.labels.numpy()
+        with atomic(folder / "prototypes.npz") as partial, partial.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+        with atomic(folder / "prototypes.html") as partial:
+            partial.write_text(render_catalog(self), encoding="utf-8")
+        return folder / "prototypes.html"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; unknown shares and precisions are None."""
+        return {
+            "weights_sha256": self.weights_hash,
+            "classes": [_plain(asdict(one)) for one in self.classes],
+            "prototypes": [
+                {
+                    **_plain({k: getattr(one, k) for k in _FACTS}),
+                    "source": asdict(one.source),
+                    "nearest": [asdict(patch) for patch in one.nearest],
+                    "completeness_gap": one.source_side.regions.gap,
+                    "precision": _precision(one.source_side),
+                    "evaluations": one.source_side.evaluations,
+                }
+                for one in self.prototypes
+            ],
+        }
+
+
+_FACTS = (
+    "prototype",
+    "class_index",
+    "class_name",
+    "weight",
+    "duplicate_of",
+    "duplicate_kind",
+    "uses",
+    "object_share",
+    "object_area",
+)
+
+
+def explain_prototypes(
+    model: ProtoPNet | Run | Path | str | Explainer,
+    *,
+    players: PlayersLike = 16,
+    precision: float | None = None,
+    budget: int | None = None,
+    estimator: str = "default",
+    baseline: str = "zero",
+    nearest: int = 5,
+    duplicate_tolerance: float | None = None,
+    seed: int = 0,
+    options: dict[str, Any] | None = None,
+    autocast: torch.dtype | str | None = None,
+    survey_batch: int = 64,
+    device: torch.device | str | None = None,
+    preprocessing: Preprocessing | None = None,
+    images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
+    progress: Report | None = None,
+) -> Catalog:
+    """Every prototype with its source image and attribution, its nearest training patches, duplicates,
+    prototypes that no image uses, and classes that rest on background.
+
+    What is computed on source images goes to the run's cache, so a second call, and later explanations of
+    single images with the same settings, find it there. Arguments are those of `explain`;
+    `survey_batch` is how many training images go through the network at once to find the nearest patches.
+    """
+    explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    network, known = explainer.model, explainer.images
+    if known is None or explainer.preprocessing is None:
+        raise ProtoPFaithError(
+            "A network alone does not know its training images; give a run folder, or images=... and "
+            "preprocessing=...."
+        )
+    settings = Settings(players, precision, budget, estimator, baseline, seed, options or {})
+    settings = with_budget(with_autocast(settings, autocast, explainer.device), explainer.device)
+    every = list(range(len(network.prototypes)))
+    rehearse(settings, explainer.blank())  # complain before the work, not after
+    for prototype in every:
+        explainer.find_source(prototype)
+    found = survey(network, known.sets[0], explainer.preprocessing, nearest=nearest, batch_size=survey_batch)
+    duplicates = mark_duplicates(network, every, duplicate_tolerance)
+    portraits = []
+    for prototype in every:
+        if progress is not None:
+            progress("prototypes", prototype, len(every))
+        side = explainer.explain_sources([prototype], settings)[prototype]
+        portraits.append(_portrait(explainer, prototype, side, found, duplicates[prototype]))
+    if progress is not None:
+        progress("prototypes", len(every), len(every))
+    classes = tuple(
+        _class(network.class_names, portraits, label) for label in range(len(network.class_names))
+    )
+    return Catalog(
+        tuple(portraits), classes, found.latent_size, known.sets[0], settings, explainer.weights_hash
+    )
+
+
+def _portrait(
+    explainer: Explainer,
+    prototype: int,
+    side: SourceSide,
+    found: Survey,
+    duplicate: tuple[int | None, str],
+) -> PrototypePortrait:
+    network = explainer.model
+    owner = int(network.prototype_classes[prototype])
+    share, area = object_shares(explainer, prototype, side)
+    return PrototypePortrait(
+        prototype,
+        owner,
+        network.class_names[owner],
+        weight=float(network.classifier.weight.detach()[owner, prototype]),
+        source=explainer.source(prototype),
+        source_side=side,
+        nearest=found.nearest[prototype],
+        duplicate_of=duplicate[0],
+        duplicate_kind=duplicate[1],
+        uses=int(found.uses[prototype]),
+        object_share=share,
+        object_area=area,
+    )
+
+
+def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tuple[float, float]:
+    """The share of the positive evidence on the object in the source image, and the object's share of the
+    image."""
+    images, index = explainer.find_source(prototype)
+    mask = images.foreground(index)
+    if mask is None:
+        return math.nan, math.nan
+    return side.regions.share_inside(mask), float(mask.double().mean())
+
+
+def _class(names: tuple[str, ...], portraits: list[PrototypePortrait], label: int) -> ClassPortrait:
+    members = [one for one in portraits if one.class_index == label]
+    shares = [one.object_share for one in members if math.isfinite(one.object_share)]
+    areas = [one.object_area for one in members if math.isfinite(one.object_area)]
+    share = sum(shares) / len(shares) if shares else math.nan
+    return ClassPortrait(
+        names[label],
+        distinct=sum(one.duplicate_of is None for one in members),
+        prototypes=len(members),
+        unused=sum(one.uses == 0 for one in members),
+        object_share=share,
+        object_area=sum(areas) / len(areas) if areas else math.nan,
+        rests_on_background=bool(shares) and share < MOSTLY,
+    )
+
+
+def _precision(side: SourceSide) -> float | None:
+    """Relative to the true values; None where the estimator knows no standard errors, whatever it calls its
+    precision."""
+    return side.precision if side.regions.errors_known and math.isfinite(side.precision) else None
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Explainer, Settings, ShapleyAttribution
+from protopfaith.explanation.game import distances_and_logit, play, rehearse
+from protopfaith.explanation.settings import with_autocast
+from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, finish
+
+
+def test_one_pass_gives_distances_and_the_weighted_sum(explainer: Explainer) -> None:
+    model = explainer.model
+    x, row = torch.randn(3, 3, 48, 48), torch.randn(len(model.prototypes))
+    with torch.no_grad():
+        distances = model.distances(x)
+        found = distances_and_logit(model, [4, 1], row)(x)
+    assert torch.allclose(found[:, :2], distances[:, [4, 1]])
+    assert torch.allclose(found[:, 2], -(distances @ row), atol=1e-3)
+
+
+def test_only_the_driving_outputs_decide_when_to_stop() -> None:
+    """One output is easy (additive), the other has interactions that cancel: nobody could reach its
+    precision."""
+    image = torch.rand(1, 4, 4, generator=torch.Generator().manual_seed(0)) + 0.5
+
+    def function(images: torch.Tensor) -> torch.Tensor:
+        flat = images.flatten(1)
+        hard = torch.sin(50 * flat.sum(1)) * 100
+        return torch.stack([flat.sum(1), hard], 1)
+
+    plan = Settings(players=Players.windows((4, 4), 1), precision=0.05, budget=4096)
+    easy = play(function, image, plan, driving=[0])
+    both = play(function, image, plan)
+    assert easy.reached
+    assert not both.reached
+    assert easy.evaluations < both.evaluations
+
+
+@pytest.mark.parametrize("precision", [None, 0.3])
+def test_progress_moves_with_every_batch_and_ends_full(precision: float | None) -> None:
+    seen: list[tuple[int, int]] = []
+    plan = Settings(players=Players.windows((4, 4), 1), precision=precision, budget=2000, batch_size=100)
+    image = torch.rand(1, 4, 4)
+    play(lambda x: x.flatten(1).prod(1) * 100, image, plan, progress=lambda *one: seen.append(one))
+    done = [one for one, _ in seen]
+    assert len(seen) > 8
+    assert done == sorted(done)
+    assert all(one <= expected for one, expected in seen)
+    assert seen[-1][0] == seen[-1][1]
+
+
+@pytest.mark.parametrize("estimator", ["permutation", "kernel"])
+def test_a_precision_alone_suffices_for_many_players(estimator: str) -> None:
+    """The first round is large enough for estimators that need several evaluations a player."""
+    image = torch.rand(1, 28, 28)
+    plan = Settings(players=1, precision=0.5, estimator=estimator)
+    found = play(lambda x: x.flatten(1).sum(1), image, plan)
+    assert found.reached
+    assert torch.allclose(found.values[0], image.flatten().double(), atol=1e-3)
+
+
+def _register(**traits: Any) -> None:
+    """An estimator of one's own: deterministic, without state, and without any idea of its errors."""
+
+    @ESTIMATORS.register("mine", **traits)
+    def mine(game: Game, *, precision: float | None, progress: Any, **_: Any) -> Attribution:
+        values = game(torch.eye(game.n_players, dtype=torch.bool)).double().T - game.empty[:, None]
+        if progress is not None:
+            progress(1, 1)
+        unknown = torch.full_like(values, torch.nan)
+        return finish(game, "mine", values, unknown, evaluations=game.n_players, precision=precision)
+
+
+@pytest.mark.parametrize("traits", [{}, {"evaluates": False, "per_output": True, "full_precision": True}])
+def test_an_estimator_of_ones_own_with_unknown_errors_works_with_a_precision(traits: dict) -> None:
+    image = torch.rand(1, 4, 4)
+    _register(**traits)
+    try:
+        plan = Settings(players=2, estimator="mine", precision=0.1)
+        assert plan.shown_alone == bool(traits)
+        for kind in (None, torch.bfloat16):
+            cast = with_autocast(plan, kind, image.device)
+            assert cast.autocast == (None if traits else kind)
+        seen: list[tuple[int, int]] = []
+        found = play(lambda x: x.flatten(1).sum(1), image, plan, progress=lambda *one: seen.append(one))
+        assert torch.allclose(found.values[0].sum(), image.double().sum())
+        assert not found.reached  # nobody knows
+        assert seen[-1][0] == seen[-1][1]
+        rehearse(plan, image)
+    finally:
+        del ESTIMATORS["mine"]
+
+
+@pytest.mark.parametrize("estimator", ["dasp", "moment_path"])
+def test_moment_propagation_is_never_played_under_autocast(estimator: str) -> None:
+    """Whoever makes the settings."""
+    image = torch.rand(1, 4, 4, generator=torch.Generator().manual_seed(0))
+    layer = torch.nn.Linear(16, 1)
+
+    def function(images: torch.Tensor) -> torch.Tensor:
+        return layer(images.flatten(1)).relu()
+
+    plans = [Settings(players=2, estimator=estimator, autocast=kind) for kind in (None, torch.bfloat16)]
+    full, reduced = (play(function, image, plan) for plan in plans)
+    assert torch.equal(full.values, reduced.values)
+    assert torch.equal(full.total, reduced.total)
+    assert full.options == reduced.options  # no rounding to speak of
+    assert plans[0].key() == plans[1].key()
+    assert Settings(autocast=torch.bfloat16).autocast is torch.bfloat16
+    method = ShapleyAttribution(function, 2, estimator=estimator, autocast=torch.bfloat16)
+    method.attribute(image[None])
+    assert torch.equal(method.attributions[0].values, full.values)
+
+
+def test_a_rehearsal_asks_for_nothing_and_finds_what_the_game_would() -> None:
+    image = torch.rand(3, 24, 24)
+    for estimator in ("default", "owen", "kernel", "permutation", "dasp", "moment_path"):
+        rehearse(Settings(players=4, estimator=estimator), image, "blur")
+    rehearse(Settings(players="superpixels:10", estimator="exact"), image)
+    rehearse(Settings(players=24), image)  # one player
+    for wrong in (
+        Settings(players=1, estimator="exact"),
+        Settings(players=4, budget=20),
+        Settings(players=4, estimator="dasp", options={"sizes": "many"}),
+    ):
+        with pytest.raises(ProtoPFaithError) as rehearsed:
+            rehearse(wrong, image)
+        with pytest.raises(ProtoPFaithError) as played:
+            play(lambda x: x.flatten(1).sum(1), image, wrong)
+        assert str(rehearsed.value) == str(played.value)

@@ -1,0 +1,93 @@
+"""Imports between packages point one way, and the drawing of them in the documentation is as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def _script() -> ModuleType:
+    """scripts/draw_imports.py, which reads the imports from the source."""
+    spec = importlib.util.spec_from_file_location("draw_imports", ROOT / "scripts" / "draw_imports.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+drawing = _script()
+
+BELOW = {
+    "base": set(),
+    "moments": {"base"},
+    "shapley": {"base", "moments"},
+    "network": {"base", "moments"},
+    "data": {"base"},
+    "training": {"base", "network", "data"},
+    "explanation": {"base", "network", "data", "training", "shapley"},
+    "evaluation": {"base", "network", "data", "training", "shapley", "explanation"},
+    "show": {"base", "network", "data", "training", "shapley", "explanation", "evaluation"},
+    "cli": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
+}
+"""What the modules of each package may import at their top."""
+
+SUGAR = {
+    ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
+    ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
+    ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
+    ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix beside its numbers
+    ("protopfaith.evaluation.results", "show"),  # .frame()
+    ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
+}
+"""Imports inside functions that point upward: results that know how to show themselves, in one line."""
+
+NOT_YET = {
+    ("protopfaith.explanation.bulk", "show"),
+}
+"""Imports at the top of modules that still point upward."""
+
+
+def test_every_package_has_its_place() -> None:
+    packages = {path.parent.name for path in drawing.SOURCE.glob("*/__init__.py")}
+    assert packages | {"base"} <= BELOW.keys()
+
+
+def test_what_may_be_imported_goes_one_way() -> None:
+    for package, below in BELOW.items():
+        assert all(package not in BELOW[other] for other in below)
+        assert all(BELOW[other] <= below | {"moments"} for other in below)
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_imports_point_downward(package: str) -> None:
+    upward = [
+        f"{found.importer}:{found.line} imports {found.imported}"
+        for found in drawing.imports()
+        if found.counts and found.rooms[0] == package and found.rooms[1] not in BELOW[package] | {package}
+        if (found.importer, found.rooms[1]) not in NOT_YET
+    ]
+    assert upward == []
+
+
+def test_imports_inside_functions_point_upward_only_for_sugar() -> None:
+    upward = {(module, room) for module, room in drawing.lazy_imports() if room not in _reach(module)}
+    assert upward <= SUGAR
+
+
+def _reach(module: str) -> set[str]:
+    return BELOW[drawing.room_of(module)]
+
+
+def test_the_drawing_is_up_to_date() -> None:
+    script = ROOT / "scripts" / "draw_imports.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
