@@ -22,9 +22,9 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
+from protopfaith.correlation import share_inside
 from protopfaith.data import ImageSet, defining_parts
 from protopfaith.explanation import Explainer, Explanation, RegionValues, explain
-from protopfaith.explanation.regions import share_inside
 
 Shares = dict[str, list[float]]
 

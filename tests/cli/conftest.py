@@ -81,7 +81,7 @@ def run(place: Path) -> Path:
     done = protopfaith(place, "train", "tiny.yaml", "--root", "images", "--out", "runs/tiny")
     assert done.returncode == 0, done.stderr
     assert "prototypes distinct" in done.stdout
-    row = Run(place / "runs" / "tiny").result["epoch"]  # rows count from zero, epochs for people from one
+    row = Run(place / "runs" / "tiny").result()["epoch"]  # rows count from zero, epochs for people from one
     assert f"Best epoch {row + 1}:" in done.stdout
     assert "classifier (F)   epoch    5" in done.stderr
     return place / "runs" / "tiny"

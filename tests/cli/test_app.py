@@ -14,7 +14,7 @@ import yaml
 from protopfaith import __version__
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
-from protopfaith.evaluation.plan import USUAL
+from protopfaith.evaluation.bench.settings import USUAL
 from protopfaith.explanation.settings import USUAL_BUDGET
 from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS

@@ -12,7 +12,7 @@ from protopfaith.cli.data import choose_split
 from protopfaith.cli.options import BatchSize, Device, MovedRoot, RunFolder
 
 if TYPE_CHECKING:
-    from protopfaith.evaluation.classification import Classification
+    from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
 

@@ -58,8 +58,8 @@ def explain(
     """
     check_run(folder, root)
     check_images(images)
+    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.prediction import expand_folders
     from protopfaith.explanation import Settings, explain_files
     from protopfaith.training import Run
 

@@ -23,8 +23,9 @@ def predict(
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
     check_run(folder)
     check_images(images)
+    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.prediction import expand_folders, predict_files, write_predictions
+    from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
 
     run = Run(folder)

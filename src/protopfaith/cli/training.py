@@ -57,38 +57,67 @@ def train(
     protopfaith train --resume --out runs/mine compute.workers=2
     """
     check_root(root)
-    if recipe is not None and grid is None and "=" not in recipe:
+    recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
+    if recipe is not None:
         check_recipe(recipe)
-    from protopfaith.training import Run, load_recipe, train_folds, train_grid
-    from protopfaith.training import train as run_training
-    from protopfaith.training.search import FOLDS
-
-    changes = list(overrides or [])
-    if recipe is not None and (grid is not None or "=" in recipe):  # a grid or a run brings its own recipe
-        changes.insert(0, recipe)
-        recipe = None
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
-    if recipe is None and grid is None:
-        if not resume or out is None:
-            raise ProtoPFaithError(
-                "Nothing to train: name a recipe, or the run to resume with --resume --out."
-            )
-        recipe = str(Run(out).recipe_path)
-    folder = out or Path("runs") / Path(grid or recipe or "").stem
     if grid is not None:
-        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
+        search(grid, out, changes, resume)
         return
-    chosen_recipe = load_recipe(recipe or "", changes)
+    named = recipe or recipe_to_resume(out, resume)
+    folder = out or Path("runs") / Path(named).stem
     if folds is not None:
-        chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
-        _print_frame(train_folds(chosen_recipe, folder, chosen, resume=resume), folder)
+        cross_validate(named, folder, changes, folds, resume)
     else:
-        _print_result(run_training(chosen_recipe, folder, resume=resume))
+        train_once(named, folder, changes, resume)
+
+
+def split_arguments(
+    first: str | None, others: list[str], *, has_recipe: bool
+) -> tuple[str | None, list[str]]:
+    """The recipe and the overrides: what comes first is an override where there is no recipe to name."""
+    if first is not None and (not has_recipe or "=" in first):
+        return None, [first, *others]
+    return first, list(others)
+
+
+def recipe_to_resume(out: Path | None, resume: bool) -> str:
+    """A run brings its own recipe."""
+    from protopfaith.training import Run
+
+    if not resume or out is None:
+        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    return str(Run(out).recipe_path)
+
+
+def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> None:
+    """One run."""
+    from protopfaith.training import load_recipe
+    from protopfaith.training import train as run_training
+
+    _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
+
+
+def cross_validate(recipe: str, folder: Path, changes: list[str], folds: str, resume: bool) -> None:
+    """A run for each fold."""
+    from protopfaith.training import load_recipe, train_folds
+    from protopfaith.training.search import FOLDS
+
+    chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
+    _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+
+
+def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> None:
+    """A run for each point of a search space, which names its recipe."""
+    from protopfaith.training import train_grid
+
+    folder = out or Path("runs") / Path(grid).stem
+    _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
 
 
 def _print_result(run: Run) -> None:
-    result = run.result
+    result = run.result()
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(

@@ -222,7 +222,7 @@ class Explainer:
         if self.run is None:
             return None
         # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return SourceImages.of(load_recipe_data(self.run.recipe, self._root or self.run.root))
+        return SourceImages.of(load_recipe_data(self.run.recipe(), self._root or self.run.root))
 
     @cached_property
     def sources(self) -> Sources:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from torchvision.transforms.v2.functional import pil_to_tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.decomposition import Decomposition, decompose, similarities
@@ -160,6 +159,8 @@ def assemble(
         coarse: whether this is the first, quick answer
         seconds: what it took
     """
+    from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
+
     return Explanation(
         name=decision.picture.name,
         pixels=decision.picture.pixels,

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from protopfaith.correlation import pearson
+from protopfaith.correlation import pearson, share_inside
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Players
@@ -85,15 +85,6 @@ class RegionValues:
         """
         flat = self.flat
         return float(share_inside((flat.evidence / flat.players.sizes)[flat.players.labels], mask))
-
-
-def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
-    """The share of the positive part of maps (..., H, W) that lies on `mask` (bool, H x W): (...).
-
-    NaN where a map has no positive part. Chance is the mask's share of the pixels.
-    """
-    warm = maps.clamp_min(0)
-    return warm[..., mask].sum(-1) / warm.sum((-2, -1))
 
 
 def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:

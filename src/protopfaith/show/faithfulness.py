@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
-from protopfaith.evaluation.axioms import AXIOMS
 from protopfaith.evaluation.explainers import EXPLAINERS
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.metrics.axioms import AXIOMS
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.faithfulness_tables import METRICS, SANITY, Metric, axiom_text, metric_cells
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.dtypes import full_float32
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.estimators.moment_propagation.draws import Independent, sketch
