@@ -122,9 +122,9 @@ class Explainer:
             keywords: fields of `Settings`, in the place of those of `settings`.
 
         >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
-        >>> found = explainer.explain(torch.zeros(3, 32, 32), budget=64, players=8, sources=False)
+        >>> found = explainer.explain(torch.zeros(3, 32, 32), budget=128, players=8, sources=False)
         >>> found.evaluations
-        64
+        128
         """
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords).on(self.device)

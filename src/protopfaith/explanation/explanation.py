@@ -61,7 +61,15 @@ class SecondBaseline:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """An image, the decision on it, and what it rests on: everything a figure or a report shows."""
+    """An image, the decision on it, and what it rests on: everything a figure or a report shows.
+
+    >>> import torch
+    >>> from protopfaith.explanation import Explainer
+    >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
+    >>> found = explainer.explain(torch.zeros(3, 32, 32), players=16, sources=False, name="a pet")
+    >>> found.original_map().shape, len(found.evidence)
+    (torch.Size([32, 32]), 1)
+    """
 
     name: str
     pixels: Tensor  # uint8, C x H x W, as the network sees it

@@ -22,14 +22,27 @@ UNDECIDED = 2.0  # standard errors
 class RegionValues:
     """One output of a game: the players' shares in `total`, with standard errors.
 
-    `sign` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a
-    logit.
+    Args:
+        values: (n,).
+        standard_errors: (n,); NaN where the estimator does not know them.
+        total: value of the whole image minus value of the baseline.
+        gap: sum of the values minus total, before it was redistributed.
+        players: the regions.
+        sign: -1 where the output is a distance, of which a negative share means similarity, 1 for a logit.
+
+    >>> players = Players.windows((2, 2), 1)
+    >>> nothing = torch.zeros(4)
+    >>> regions = RegionValues(torch.tensor([1.0, 0.0, -2.0, 0.0]), nothing, -1.0, 0.0, players, sign=-1)
+    >>> regions
+    RegionValues(4 regions, total=-1, gap=0)
+    >>> regions.map().tolist()
+    [[-1.0, -0.0], [2.0, -0.0]]
     """
 
-    values: Tensor  # (n,)
-    standard_errors: Tensor  # (n,); NaN where the estimator does not know them
-    total: float  # value of the whole image minus value of the baseline
-    gap: float  # sum of the values minus total, before it was redistributed
+    values: Tensor
+    standard_errors: Tensor
+    total: float
+    gap: float
     players: Players
     sign: int
 
@@ -98,7 +111,13 @@ def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def region_values(attribution: Attribution, output: int, sign: int) -> RegionValues:
-    """One output of an attribution."""
+    """One output of an attribution.
+
+    Args:
+        attribution: of one game.
+        output: which of its outputs.
+        sign: -1 for a distance, 1 for a logit.
+    """
     return RegionValues(
         attribution.values[output],
         attribution.standard_errors[output],
@@ -119,7 +138,12 @@ class Agreement:
 
 
 def agreement(first: RegionValues, second: RegionValues) -> Agreement:
-    """Pearson's correlation, and the signs where both are sure."""
+    """Pearson's correlation, and the signs where both are sure.
+
+    Args:
+        first: a map.
+        second: another one over the same players.
+    """
     a, b = first.evidence.double(), second.evidence.double()
     sure = ~(first.undecided | second.undecided)
     same = (a[sure].sign() == b[sure].sign()).double().mean() if bool(sure.any()) else torch.tensor(math.nan)
@@ -133,6 +157,11 @@ def class_map(model: ProtoPNet, result: Attribution, row: Tensor) -> RegionValue
     last output itself, since the prototypes' errors go together. With log similarity the logit is not linear
     in the distances: there its own game is all there is; likewise where an estimator was asked for few
     prototypes.
+
+    Args:
+        model: the network.
+        result: of the game.
+        row: weights (P,) with which similarities add up to what is explained.
     """
     own = region_values(result, len(result.values) - 1, 1)
     if model.similarity != "linear" or bool(result.values.isnan().any()):
