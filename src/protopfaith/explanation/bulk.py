@@ -174,7 +174,7 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 
 def _warn_if_imprecise(explanation: Explanation, path: Path) -> None:
-    from protopfaith.show.percent import percent
+    from protopfaith.show.wording.numbers import percent
 
     asked = explanation.precision_asked
     if asked is not None and not explanation.reached:

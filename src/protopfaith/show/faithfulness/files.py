@@ -1,4 +1,4 @@
-"""What a judgement of explainers leaves in its folder: CSV, figures, settings and a page."""
+"""What a judgment of explainers leaves in its folder: CSV, figures, settings and a page."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.results import Faithfulness
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet
-from protopfaith.show.faithfulness import render
-from protopfaith.show.faithfulness_figures import curves_figure, examples_figure, scores_figure
+from protopfaith.show.faithfulness.figures import curves_figure, examples_figure, scores_figure
+from protopfaith.show.faithfulness.page import write_faithfulness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,8 +39,7 @@ def write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> No
             frame.to_csv(partial, index=name != "prototypes")
     with atomic(found.folder / "settings.json") as partial:
         partial.write_text(json.dumps(found.settings, indent=1, default=str), encoding="utf-8")
-    with atomic(found.page) as partial:
-        partial.write_text(render(found, dict(figures.values()), title), encoding="utf-8")
+    write_faithfulness(found.page, found, dict(figures.values()), title)
 
 
 def _examples(found: Faithfulness, bench: Bench, model: ProtoPNet) -> Figure:

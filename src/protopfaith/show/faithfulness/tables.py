@@ -38,7 +38,7 @@ METRICS = (
     Metric("spearman", "Spearman", "high"),
     Metric("relative_error", "relative\nerror", "low", ".2f"),
     Metric("completeness_gap", "complete-\nness gap", "low", ".1%"),
-    Metric("seconds", "seconds\nan image", None, ".3g"),
+    Metric("seconds", "seconds\nper image", None, ".3g"),
 )
 SANITY = (
     Metric("randomization", "weights\nshuffled", None, ".2f"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.shapley import ESTIMATORS
-from protopfaith.show.percent import percent
+from protopfaith.show.wording.numbers import percent
 
 
 class Result(Protocol):
