@@ -102,7 +102,7 @@ def play(
         check: whether to make sure that the function repeats itself
 
     >>> found = play(lambda x: x.flatten(1).sum(1), torch.ones(1, 4, 4), Settings(players=2))
-    >>> found.values.tolist()
+    >>> found.values.round(decimals=6).tolist()
     [[4.0, 4.0, 4.0, 4.0]]
     """
     # With a precision alone a first guess, before anything is known of the errors.
