@@ -11,9 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.show.colors import diverging, gray, overlay, rgb, scale_of, sequential
 from protopfaith.show.wording.costs import cost, relative_error

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.faithfulness.tables import METRICS, metric_cells, terminal_tables
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from protopfaith.evaluation.axioms import TOLERANCE, AxiomCheck
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.metrics.axioms import TOLERANCE, AxiomCheck
+from protopfaith.evaluation.results import Faithfulness
 
 
 @dataclass(frozen=True)
