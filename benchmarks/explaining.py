@@ -33,7 +33,7 @@ from protopfaith.explanation.decision import look
 from protopfaith.explanation.game import distances_and_logit
 from protopfaith.explanation.local import explanation_steps
 from protopfaith.shapley import Game, Players
-from protopfaith.show.wording import relative_gap
+from protopfaith.show.wording.trust import relative_gap
 
 TARGET = 1.5  # seconds, for a ResNet50 with 196 players on an H200
 console = make_console()

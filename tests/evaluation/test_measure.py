@@ -260,7 +260,7 @@ def test_every_table_fits_into_80_columns(result, request) -> None:
 
 
 def test_who_has_fewer_prototypes_is_never_the_best(limited) -> None:
-    from protopfaith.show.faithfulness_tables import METRICS, metric_cells
+    from protopfaith.show.faithfulness.tables import METRICS, metric_cells
 
     cells = metric_cells(limited, METRICS)[1]
     assert not any(best for _, best in cells["dasp (n=2)"])

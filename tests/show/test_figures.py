@@ -3,14 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explanation
-from protopfaith.show.colors import diverging, hatching, overlay
 from protopfaith.show.figures import figure
 
 
@@ -60,29 +58,3 @@ def test_unknown_formats(explanation: Explanation, tmp_path: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"written as \.png, \.pdf, \.svg"):
         figure(explanation, tmp_path / "figure.bmp")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_colors_are_centered_at_zero_and_say_the_sign() -> None:
-    warm, clear, cool = overlay(np.array([[2.0, 0.0, -2.0]]), 2.0)[0]
-    assert clear[3] == 0
-    assert warm[0] > warm[2]  # red above blue
-    assert cool[2] > cool[0]
-    assert warm[3] == cool[3] == overlay(np.array([5.0]), 2.0)[0, 3]  # beyond the scale is its end
-    assert np.allclose(diverging()(0.5)[:3], 1, atol=0.03)
-
-
-def test_color_blind_readers_can_tell_the_signs_apart() -> None:
-    """Orange and blue as a deuteranope sees them (Machado et al. 2009, full severity) differ widely in
-    blue."""
-    deuteranopia = np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]])
-    for size in (0.3, 0.6, 1.0):
-        warm, cool = (deuteranopia @ overlay(np.array([s * size]), 1.0)[0, :3] for s in (1, -1))
-        assert np.abs(warm - cool).max() > 0.25
-
-
-def test_hatching_marks_only_what_is_undecided() -> None:
-    labels = np.array([[0, 0, 1, 1]] * 4)
-    lines = hatching(labels, np.array([True, False]), 8)
-    assert lines.shape == (32, 32, 4)
-    assert lines[:, :16, 3].any()
-    assert not lines[:, 16:, 3].any()

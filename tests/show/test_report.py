@@ -15,7 +15,7 @@ import torch
 from protopfaith.explanation import Explanation, SecondBaseline
 from protopfaith.explanation.regions import Agreement
 from protopfaith.show.report import render_report
-from protopfaith.show.wording import percent
+from protopfaith.show.wording.numbers import percent
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -40,6 +40,15 @@ def test_a_page_is_self_contained(explanation: Explanation) -> None:
         assert link.startswith("data:")
     assert "a &lt;bird&gt; &amp; more" in page
     assert "<bird>" not in page
+
+
+def test_names_are_escaped_exactly_once(explanation: Explanation) -> None:
+    names = ("a <b> & c", *explanation.class_names[1:])
+    page = render_report(replace(explanation, class_names=names, target=0, versus=1))
+    assert "a <b>" not in page
+    assert "&amp;lt;" not in page
+    assert "a &lt;b&gt; &amp; c" in page
+    assert island(page)["maps"][0]["minus"] == "It speaks against a <b> & c."  # the script sets it as text
 
 
 def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation) -> None:

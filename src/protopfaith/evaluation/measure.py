@@ -107,7 +107,7 @@ def faithfulness(
         telling("tables and figures")
     told = _settings(run, bench.settings, device)
     found = _found(bench, results, truth, sample, folder=folder, skipped=skipped, settings=told)
-    from protopfaith.show.faithfulness_files import write
+    from protopfaith.show.faithfulness.files import write
 
     write(found, bench, bench.model, f"Faithfulness of explanations: {run.folder.name}")
     return found

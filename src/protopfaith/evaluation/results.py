@@ -170,7 +170,7 @@ class Faithfulness:
 
     def table(self) -> Group:
         """For the terminal."""
-        from protopfaith.show.faithfulness_tables import terminal_tables
+        from protopfaith.show.faithfulness.tables import terminal_tables
 
         return terminal_tables(self)
 

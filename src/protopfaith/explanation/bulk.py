@@ -24,7 +24,7 @@ from protopfaith.files import atomic, sha256
 from protopfaith.network import ProtoPNet
 from protopfaith.show.figures import check_format, figure
 from protopfaith.show.index import write_index
-from protopfaith.show.percent import percent
+from protopfaith.show.wording.numbers import percent
 from protopfaith.training import Run
 
 logger = logging.getLogger("protopfaith")

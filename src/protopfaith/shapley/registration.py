@@ -15,7 +15,11 @@ EstimatorFunction = Callable[..., Attribution]
 @dataclass(frozen=True)
 class Traits:
     """What an estimator says about itself where it is registered. All have defaults that are safe: an
-    estimator that says nothing is asked once, for everything, and believed no more than its numbers say."""
+    estimator that says nothing is asked once, for everything, and believed no more than its numbers say.
+
+    >>> Traits(description="guessed").evaluates
+    True
+    """
 
     description: str = "estimated"
     """How values come about, for people: "They were ..."."""

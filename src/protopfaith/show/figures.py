@@ -16,8 +16,8 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.files import atomic
 from protopfaith.show.colors import diverging, gray, overlay, rgb, scale_of, sequential
-from protopfaith.show.percent import percent
-from protopfaith.show.trust import cost, relative_error
+from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.numbers import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def figure(
 
 
 def check_format(name: str) -> None:
-    """Complains about a file name whose suffix is no format of figures."""
+    """Raises if the suffix of a file name is no format of figures."""
     if Path(name).suffix.lower() not in FORMATS:
         raise ProtoPFaithError(
             f"A figure is written as {', '.join(FORMATS)}, not as {name}; choose one of them."
@@ -240,8 +240,8 @@ def _draw_legend(part: SubFigure, explanation: Explanation, scales: _Scales) -> 
         orientation="horizontal",
     )
     bar.set_label(
-        "ours: share in the similarity (minus the share in the distance)\nblue: less similar, orange: more "
-        "similar",
+        "ours: share in the similarity (minus the share in the distance)\n"
+        "blue: less similar, orange: more similar",
         fontsize=7,
     )
     other = part.colorbar(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,39 @@ LARGEST = 640  # pixels of an image's longer side in a page
 COARSEST = 56  # pixels of ProtoPNet's map, which is smooth: the browser scales it up again
 
 
+@dataclass(frozen=True)
+class Box:
+    """A frame in percent of the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image and what lies over it; all images are data URIs."""
+
+    image: str
+    alt: str
+    ours: str | None = None
+    hatching: str | None = None
+    theirs: str | None = None
+    box: Box | None = None
+    map: int | None = None  # its number among the maps that the page's script knows
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the values of a map are: their unit, and what a positive and a negative one says."""
+
+    unit: str
+    plus: str
+    minus: str
+
+
 @dataclass
 class Pictures:
     """Makes the pictures of one page and gathers what its script needs to know."""
@@ -30,24 +62,25 @@ class Pictures:
     labels: list[dict[str, Any]] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
 
-    def plain(self, pixels: Tensor, alt: str) -> str:
-        return f'<div class="picture">{base_image(pixels, alt)}</div>'
+    def plain(self, pixels: Tensor, alt: str) -> Picture:
+        return Picture(image_uri(pixels), alt)
 
     def ours(
-        self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, words: tuple[str, str, str]
-    ) -> str:
-        """Our map over an image. `words`: the unit, and what a positive and a negative value mean."""
+        self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, meaning: Meaning | None = None
+    ) -> Picture:
+        """Our map over an image; with a `meaning`, hovering tells the values."""
         regions = regions.flat  # one value for hovering over a pixel
-        number = self._add(regions, words)
         labels = regions.players.labels.numpy()
-        heat = data_uri(png(overlay(regions.map().numpy(), scale)))
-        layers = f'<img class="layer ours" alt="" src="{heat}">'
+        lines = None
         if bool(regions.undecided.any()):
             factor = max(1, 384 // max(labels.shape))
             lines = data_uri(png(hatching(labels, regions.undecided.numpy(), factor)))
-            layers += f'<img class="layer hatch" alt="" src="{lines}">'
-        return (
-            f'<div class="picture heat hoverable" data-map="{number}">{base_image(pixels, alt)}{layers}</div>'
+        return Picture(
+            image_uri(pixels),
+            alt,
+            ours=data_uri(png(overlay(regions.map().numpy(), scale))),
+            hatching=lines,
+            map=None if meaning is None else self._add(regions, meaning),
         )
 
     def theirs(
@@ -57,7 +90,7 @@ class Pictures:
         limits: tuple[float, float],
         box: tuple[int, int, int, int],
         alt: str,
-    ) -> str:
+    ) -> Picture:
         """ProtoPNet's map over an image, with the box of its crop."""
         height, width = activation.shape
         factor = min(1.0, COARSEST / max(height, width))
@@ -65,24 +98,22 @@ class Pictures:
         small = interpolate(activation[None, None].float(), size, mode="area")[0, 0].numpy()
         share = (small - limits[0]) / max(limits[1] - limits[0], 1e-12)
         heat = data_uri(png(np.asarray(sequential()(np.clip(share, 0, 1)))[..., :3]))
-        layers = f'<img class="layer theirs" alt="" src="{heat}">{box_html(box, (height, width))}'
-        return f'<div class="picture heat">{base_image(pixels, alt)}{layers}</div>'
+        return Picture(image_uri(pixels), alt, theirs=heat, box=frame(box, (height, width)))
 
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""
         return {"maps": self.maps, "labels": self.labels}
 
-    def _add(self, regions: RegionValues, words: tuple[str, str, str]) -> int:
-        unit, plus, minus = words
+    def _add(self, regions: RegionValues, meaning: Meaning) -> int:
         errors = [None if math.isnan(e) else _short(e) for e in regions.standard_errors.tolist()]
         self.maps.append(
             {
                 "labels": self._label_image(regions.players.labels),
                 "values": [_short(v) for v in regions.evidence.tolist()],
                 "errors": errors,
-                "unit": unit,
-                "plus": plus,
-                "minus": minus,
+                "unit": meaning.unit,
+                "plus": meaning.plus,
+                "minus": meaning.minus,
             }
         )
         return len(self.maps) - 1
@@ -97,24 +128,20 @@ class Pictures:
         return self._known[key]
 
 
-def base_image(pixels: Tensor, alt: str) -> str:
+def image_uri(pixels: Tensor) -> str:
     """An image (uint8, C x H x W), no larger than a page needs."""
     image = to_pil(pixels)
     if max(image.size) > LARGEST:
         image.thumbnail((LARGEST, LARGEST), Image.Resampling.LANCZOS)
-    uri = data_uri(png(np.asarray(image) / 255))
-    return f'<img class="base" alt="{escape(alt)}" src="{uri}">'
+    return data_uri(png(np.asarray(image) / 255))
 
 
-def box_html(box: tuple[int, int, int, int], size: Sequence[int]) -> str:
+def frame(box: tuple[int, int, int, int], size: Sequence[int]) -> Box:
     """A frame around (left, top, right, bottom) in an image of `size` (height, width)."""
     left, top, right, bottom = box
     height, width = size
-    place = (
-        f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%;"
-        f"width:{100 * (right - left) / width:.2f}%;height:{100 * (bottom - top) / height:.2f}%"
-    )
-    return f'<div class="box" style="{place}"></div>'
+    shares = (left / width, top / height, (right - left) / width, (bottom - top) / height)
+    return Box(*(round(100 * share, 2) for share in shares))
 
 
 def _short(value: float) -> float:

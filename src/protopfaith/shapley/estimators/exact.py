@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
 
 MOST_PLAYERS = 20
@@ -48,6 +52,23 @@ def exact(
     return finish(
         game, "exact", values, torch.zeros_like(values), evaluations=2**n, seed=seed, precision=precision
     )
+
+
+def or_exact(estimator: Callable[..., Attribution]) -> Callable[..., Attribution]:
+    """The estimator, but games with so few players that the budget covers all coalitions are solved exactly.
+
+    Where a precision is asked for, the usual budget counts: sampling may need less than a large one.
+    """
+
+    @wraps(estimator)
+    def either(game: Game, *, budget: int, precision: float | None = None, **rest: Any) -> Attribution:
+        affordable = budget if precision is None else min(budget, DEFAULT_BUDGET)
+        if game.n_players > MOST_PLAYERS or 2**game.n_players > affordable:
+            return estimator(game, budget=budget, precision=precision, **rest)
+        found = exact(game, precision=precision, seed=rest.get("seed", 0), progress=rest.get("progress"))
+        return replace(found, method=estimator.__name__)
+
+    return either
 
 
 def coalitions_by_number(numbers: Tensor, n: int) -> Tensor:

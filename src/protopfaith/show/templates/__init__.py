@@ -1,1 +1,0 @@
-"""The pages as Jinja templates."""
