@@ -50,7 +50,9 @@ OUTPUTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 @torch.inference_mode()
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add_network_options(parser)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--images", type=int, default=500, help="test images, evenly spread")
