@@ -42,7 +42,7 @@ from opening import add_network_options, device_name, make_console, plain_rate, 
 from protopfaith.correlation import pearson
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Attribution, Game, estimate
-from protopfaith.shapley.estimators.moment_path import NODES
+from protopfaith.shapley.estimators.moment_propagation.moment_path import NODES
 from rivals import rivals
 
 console = make_console()

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from agreement_subjects import Subject
 from protopfaith.shapley import ESTIMATORS, estimate
-from protopfaith.shapley.estimators.dasp import coalition_sizes
+from protopfaith.shapley.estimators.moment_propagation.dasp import coalition_sizes
 from rivals import Rival
 
 CURVES = ("adaptive_owen", "owen")  # at every budget

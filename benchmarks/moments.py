@@ -31,10 +31,10 @@ from torch import Tensor, nn
 from opening import timed
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.moments import Gaussian
-from protopfaith.moments.draws import Independent, sketch
-from protopfaith.moments.presence import PlayerImage
 from protopfaith.network import ProtoPNet, load, minimum_over_positions, read_metadata, squared_distances
 from protopfaith.shapley import Attribution, Game, Players, estimate
+from protopfaith.shapley.estimators.moment_propagation.draws import Independent, sketch
+from protopfaith.shapley.estimators.moment_propagation.presence import PlayerImage
 
 AUTHORS = 312.0  # ms per player: the authors' code on an H200, ResNet50, 1,000 prototypes, 32 sizes
 PROTOTYPES = 5
@@ -193,7 +193,7 @@ def factors(args: argparse.Namespace, encoder: nn.Module, image: Tensor, name: s
             for count in (0, 9, 16):
                 directions = sketch(players.labels, count).to(image) if count else None
                 draw = Independent(torch.tensor([q], device=image.device), directions)
-                random = PlayerImage(image, torch.zeros_like(image), players.labels.to(image.device), draw)
+                random = PlayerImage.of(image, torch.zeros_like(image), players.labels.to(image.device), draw)
                 found = [x.moments[0][0] for x in recorded(encoder, random, stages)]
                 errors = [
                     float((f - t).square().mean().sqrt() / t.std()) for f, t in zip(found, truth, strict=True)

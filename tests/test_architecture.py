@@ -44,13 +44,13 @@ SUGAR = {
     ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
-    ("protopfaith.evaluation.summary", "show"),  # .frame()
-    ("protopfaith.evaluation.faithfulness", "show"),  # the page grows while explainers are judged
+    ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix beside its numbers
+    ("protopfaith.evaluation.results", "show"),  # .frame()
+    ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
 }
 """Imports inside functions that point upward: results that know how to show themselves, in one line."""
 
 NOT_YET = {
-    ("protopfaith.evaluation.faithfulness", "show"),
     ("protopfaith.explanation.bulk", "show"),
 }
 """Imports at the top of modules that still point upward."""

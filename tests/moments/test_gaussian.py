@@ -174,3 +174,9 @@ def test_autocast_lowers_convolutions_as_usual():
         low = layer(x)
     assert low.dtype == torch.bfloat16
     assert torch.allclose(low.mean.float(), layer(x).mean, atol=0.05)
+
+
+def test_it_shows_itself_in_one_line():
+    x = Gaussian(torch.zeros(2, 3), 1.0, torch.zeros(4, 2, 3))
+    assert repr(x) == "Gaussian(2 x 3, torch.float32 on cpu, 4 common factors)"
+    assert repr(Gaussian(torch.tensor(0.0))) == "Gaussian(one number, torch.float32 on cpu)"

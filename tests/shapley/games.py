@@ -7,7 +7,10 @@ from itertools import permutations
 import torch
 from torch import Tensor, nn
 
-from protopfaith.shapley import Game, Players
+from protopfaith.shapley import ESTIMATORS, Game, Players
+
+# Estimators that evaluate coalitions at random: a new one is tested by being registered.
+SAMPLING = [name for name in sorted(ESTIMATORS) if ESTIMATORS.traits(name).evaluates and name != "exact"]
 
 
 def mask_game(function, n: int, **options) -> Game:

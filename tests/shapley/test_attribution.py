@@ -26,6 +26,15 @@ def test_saved_and_loaded_it_is_the_same_and_can_be_continued(tmp_path):
     assert torch.equal(straight.values, again.values)
 
 
+def test_a_game_and_its_players_show_themselves_in_one_line():
+    game = network_game()
+    assert repr(game.players) == "Players(9 players (windows 4x4), 12 x 12 pixels)"
+    assert repr(game).startswith(
+        "Game(3 outputs, 9 players (windows 4x4), image 3 x 12 x 12 on cpu, baseline"
+    )
+    assert "\n" not in repr(game)
+
+
 def test_it_shows_itself_in_one_line():
     found = estimate(network_game(), "owen", budget=200)
     shown = repr(found)

@@ -6,9 +6,7 @@ import torch
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate, relative_error
 
-from .games import mask_game, network_game, random_table, table_game
-
-SAMPLING = ["permutation", "kernel", "owen", "adaptive_owen"]
+from .games import SAMPLING, mask_game, network_game, random_table, table_game
 
 
 @pytest.mark.parametrize("method", SAMPLING)

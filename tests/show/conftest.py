@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from protopfaith.evaluation.agreement import Truth
-from protopfaith.evaluation.axioms import AxiomCheck
-from protopfaith.evaluation.sanity import PrototypeHealth
-from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.evaluation.metrics.axioms import AxiomCheck
+from protopfaith.evaluation.metrics.sanity import PrototypeHealth
+from protopfaith.evaluation.metrics.truth import Truth
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 from protopfaith.network import DistinctPrototypes
 from tests.explanation.conftest import *  # noqa: F403
 

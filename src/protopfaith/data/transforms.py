@@ -8,12 +8,14 @@ whole pixels) and color factors are uniform and independent for each image.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torchvision.transforms import v2
+
+if TYPE_CHECKING:
+    from torchvision.transforms import v2  # itself imported where it is used: that takes as long as torch
 
 Padding = Literal["zeros", "border", "reflection"]
 # What torchvision calls the padding that grid_sample calls so.
@@ -47,6 +49,8 @@ def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compo
     With `padding="zeros"` it also moves `tv_tensors.BoundingBoxes`; for the rest, and for points, there
     are `warp_boxes` and `warp_points`. Random numbers come from torch's global generator.
     """
+    from torchvision.transforms import v2
+
     height, width = size
     padded = augmentation.padding in PAD_MODES
     # On an image padded to twice its size a fraction covers twice the pixels.

@@ -39,15 +39,36 @@ class Decomposition:
         """log P(target), or log P(target) - log P(versus)."""
         return float(self.scores.sum()) + self.rest
 
+    def __repr__(self) -> str:
+        asked = f"target={self.target}" + ("" if self.versus is None else f", versus={self.versus}")
+        return f"Decomposition({asked}, {len(self.prototypes)} prototypes, total={self.total:.4g})"
+
 
 def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
-    """What F reads: -s, or the log similarity."""
+    """What F reads: -s, or the log similarity.
+
+    Args:
+        model: whose similarity it is.
+        distances: (..., P).
+
+    >>> similarities(ProtoPNet("small", 2, 1, 8), torch.tensor([0.5, 2.0])).tolist()
+    [-0.5, -2.0]
+    """
     return SIMILARITIES[model.similarity](distances)
 
 
 def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:
     """The weights (P,) with which the similarities add up to the target's logit, or to a difference of
-    logits."""
+    logits.
+
+    Args:
+        model: the network.
+        target: a class.
+        versus: another one, whose logit is subtracted.
+
+    >>> class_row(ProtoPNet("small", ["cat", "dog"], 1, 8), 0).tolist()
+    [1.0, -0.5]
+    """
     weights = model.classifier.weight.detach()
     return weights[target] if versus is None else weights[target] - weights[versus]
 
@@ -58,6 +79,16 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
     `distances` is (P,). R sums $\exp \sum_k -a_{\hat c k} s_k$ over all classes, each with **its
     own** prototypes alone, as the paper has it. So the scores add up to a log probability of their own,
     not to the network's, whose F also reads the prototypes of other classes: see `decompose` for that.
+
+    Args:
+        model: the network.
+        distances: (P,), as the network computed them.
+        target: the class.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8)
+    >>> scores = [paper_scores(model, torch.tensor([1.0, 3.0]), target) for target in (0, 1)]
+    >>> round(float(torch.cat(scores).exp().sum()), 6)
+    1.0
     """
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
@@ -71,7 +102,11 @@ def decompose(
 ) -> Decomposition:
     """The sum of which log P(target), or the difference to `versus`, is made.
 
-    `distances` is (P,), as the network computed them. Without a target it is the predicted class.
+    Args:
+        model: the network.
+        distances: (P,), as the network computed them.
+        target: the class; the predicted one by default.
+        versus: another class to compare it with.
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> distances = torch.arange(1.0, 7.0)
@@ -103,7 +138,15 @@ def decompose(
 
 
 def find_class(model: ProtoPNet, name: str | int | None) -> int | None:
-    """A class by its name or number."""
+    """The number of a class, given by its name or number.
+
+    Args:
+        model: whose class it is.
+        name: None stays None.
+
+    >>> find_class(ProtoPNet("small", ["cat", "dog"], 1, 8), "dog")
+    1
+    """
     if name is None:
         return None
     if isinstance(name, str) and name in model.class_names:
@@ -123,9 +166,8 @@ def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
 
 
 def check_different(model: ProtoPNet, target: int | None, versus: int | None) -> None:
-    """Complains about a class that is compared with itself."""
+    """Raises if a class is compared with itself."""
     if target is not None and target == versus:
         raise ProtoPFaithError(
-            f"{model.class_names[target]!r} cannot be compared with itself; name another class to compare "
-            "it with."
+            f"{model.class_names[target]!r} cannot be compared with itself; name another class."
         )

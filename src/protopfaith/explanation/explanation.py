@@ -1,4 +1,4 @@
-"""The result: an image, the decision on it, and what it rests on."""
+"""The result: an image, the decision on it, and what it rests on; and how it is put together."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 from torch import Tensor
 
-from protopfaith.explanation.decomposition import Decomposition
-from protopfaith.explanation.explainer import SourceSide
-from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.network import PrototypeSource
+from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.decomposition import Decomposition, decompose, similarities
+from protopfaith.explanation.game import ROUNDING
+from protopfaith.explanation.protopnet_map import crop_box
+from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
+from protopfaith.explanation.settings import Settings, players_name
+from protopfaith.explanation.sources import SourceSide
+from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.shapley import Attribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,12 @@ class PrototypeEvidence:
     box: tuple[int, int, int, int]
     source_side: SourceSide | None
 
+    def __repr__(self) -> str:
+        return (
+            f"PrototypeEvidence(prototype={self.prototype}, {self.class_name!r}, "
+            f"distance={self.distance:.4g}, score={self.score:.4g})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SecondBaseline:
@@ -44,10 +55,21 @@ class SecondBaseline:
     class_agreement: Agreement
     prototype_agreement: dict[int, Agreement]
 
+    def __repr__(self) -> str:
+        return f"SecondBaseline({self.baseline!r}, correlation={self.class_agreement.correlation:.3f})"
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """An image, the decision on it, and what it rests on: everything a figure or a report shows."""
+    """An image, the decision on it, and what it rests on: everything a figure or a report shows.
+
+    >>> import torch
+    >>> from protopfaith.explanation import Explainer
+    >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
+    >>> found = explainer.explain(torch.zeros(3, 32, 32), players=16, sources=False, name="a pet")
+    >>> found.original_map().shape, len(found.evidence)
+    (torch.Size([32, 32]), 1)
+    """
 
     name: str
     pixels: Tensor  # uint8, C x H x W, as the network sees it
@@ -107,7 +129,143 @@ class Explanation:
 
         return write_report(self, path)
 
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({self.name!r}, {self.title!r}, p={float(self.probabilities[self.target]):.3f}, "
+            f"{len(self.class_map.values)} regions, {self.evaluations:,} evaluations, "
+            f"precision={self.precision:.2g})"
+        )
+
     def _repr_html_(self) -> str:
         from protopfaith.show.notebook import explanation_html
 
         return explanation_html(self)
+
+
+def assemble(
+    model: ProtoPNet,
+    decision: Decision,
+    result: Attribution,
+    settings: Settings,
+    *,
+    weights_hash: str,
+    sides: dict[int, SourceSide],
+    second: Attribution | None,
+    coarse: bool,
+    seconds: float,
+) -> Explanation:
+    """Puts an explanation together.
+
+    Args:
+        model: the network that decided
+        decision: what it said about the image
+        result: the game on the image, see `protopfaith.explanation.game.play_decision`
+        settings: how it was played
+        weights_hash: of the network
+        sides: prototypes on their source images, as far as wanted
+        second: the game with another baseline
+        coarse: whether this is the first, quick answer
+        seconds: what it took
+    """
+    from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
+
+    return Explanation(
+        name=decision.picture.name,
+        pixels=decision.picture.pixels,
+        original=pil_to_tensor(decision.picture.original),
+        class_names=model.class_names,
+        probabilities=decision.logits.softmax(0),
+        prediction=int(decision.logits.argmax()),
+        target=decision.target,
+        versus=decision.versus,
+        decomposition=decision.decomposition,
+        runner_up=decompose(model, decision.distances, decision.target, decision.rival),
+        evidence=_evidence(model, decision, result, sides),
+        class_map=class_map(model, result, decision.row),
+        prototype_values=result.values[: len(model.prototypes)],
+        method=result.method,
+        baseline=result.baseline,
+        evaluations=result.evaluations,
+        precision=result.precision,
+        precision_asked=settings.precision,
+        reached=result.reached,
+        second=None if second is None else _compared(model, decision, result, second),
+        coarse=coarse,
+        seconds=seconds,
+        network=_network_facts(model, weights_hash),
+        settings=_settings_facts(settings, result),
+        notes=_notes(settings, sides),
+    )
+
+
+def _evidence(
+    model: ProtoPNet, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
+) -> tuple[PrototypeEvidence, ...]:
+    """One for each prototype that is shown."""
+    complete = decision.decomposition
+    scores = dict(zip(complete.prototypes.tolist(), complete.scores.tolist(), strict=True))
+    similarity = similarities(model, decision.distances)
+    evidence = []
+    for prototype, activation in zip(decision.named, decision.activations, strict=True):
+        owner = int(model.prototype_classes[prototype])
+        evidence.append(
+            PrototypeEvidence(
+                prototype,
+                owner,
+                model.class_names[owner],
+                distance=float(decision.distances[prototype]),
+                similarity=float(similarity[prototype]),
+                weight=float(decision.row[prototype]),
+                paper_score=decision.paper[prototype],
+                score=scores[prototype],
+                source=model.sources[prototype],
+                duplicate_of=decision.duplicates[prototype][0],
+                duplicate_kind=decision.duplicates[prototype][1],
+                test=region_values(result, prototype, -1),
+                activation=activation,
+                box=crop_box(activation),
+                source_side=sides.get(prototype),
+            )
+        )
+    return tuple(evidence)
+
+
+def _compared(
+    model: ProtoPNet, decision: Decision, first: Attribution, second: Attribution
+) -> SecondBaseline:
+    maps = [class_map(model, result, decision.row) for result in (first, second)]
+    return SecondBaseline(
+        second.baseline,
+        maps[1],
+        agreement(*maps),
+        {p: agreement(region_values(first, p, -1), region_values(second, p, -1)) for p in decision.named},
+    )
+
+
+def _network_facts(model: ProtoPNet, weights_hash: str) -> dict[str, Any]:
+    return {
+        "encoder": model.encoder_name,
+        "similarity": model.similarity,
+        "activation": model.activation,
+        "prototypes": len(model.prototypes),
+        "weights_sha256": weights_hash,
+    }
+
+
+def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
+    return {
+        "players": result.players.description,
+        "players_asked": players_name(settings.players),
+        "budget": settings.budget,
+        "seed": settings.seed,
+        "options": dict(settings.options),
+        "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
+        "rounding": result.options.get(ROUNDING),
+    }
+
+
+def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:
+    if sides and not isinstance(settings.players, int | str):
+        size = next(iter(sides.values())).regions.players.description
+        return (f"The regions were drawn on the test image; source images are divided into {size} instead.",)
+    return ()

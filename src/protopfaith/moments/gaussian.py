@@ -220,7 +220,9 @@ class Gaussian:
         return iter(self.unbind(0))
 
     def __repr__(self) -> str:
-        return f"Gaussian(mean={self._mean!r}, variance={self._variance!r})"
+        shape = " x ".join(str(side) for side in self.shape) or "one number"
+        factors = "" if self._factors is None else f", {len(self._factors)} common factors"
+        return f"Gaussian({shape}, {self.dtype} on {self.device}{factors})"
 
     # Python looks operators up on the class, past __getattr__. Those without a rule raise the error that
     # says so: a comparison, or the truth of a random variable, has none.

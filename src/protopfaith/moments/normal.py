@@ -50,7 +50,7 @@ def tails(x: Tensor) -> Tails:
 
 
 def cdf(x: Tensor) -> Tensor:
-    """Phi(x), with full relative precision in the left tail."""
+    """Phi(x), accurate relative to its size even in the left tail."""
     return 0.5 * torch.special.erfc(x * -math.sqrt(0.5))
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
-from protopfaith.precision import full_precision
+from protopfaith.dtypes import full_precision
 
 
 def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:

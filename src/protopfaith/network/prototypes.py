@@ -24,8 +24,12 @@ class DistinctPrototypes:
     total: int
     """The number of prototypes."""
 
+    def __repr__(self) -> str:
+        return f"DistinctPrototypes({self.distinct} of {self.total})"
+
     @property
     def distinct(self) -> int:
+        """The number of groups."""
         return len(self.groups)
 
     @property

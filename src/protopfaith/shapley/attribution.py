@@ -32,6 +32,13 @@ class Attribution:
     the one reached: see `relative_error`. `reached` is False when a precision was asked for and
     the budget did not suffice. `state` lets `protopfaith.shapley.estimate` go on with more
     evaluations.
+
+    >>> from protopfaith.shapley import Game, estimate
+    >>> image = torch.arange(4.0).reshape(1, 2, 2)
+    >>> game = Game(lambda x: x.flatten(1).square().sum(1), image, Players.windows((2, 2), 1))
+    >>> found = estimate(game, "exact")
+    >>> found.values.round(decimals=6).tolist(), found.maps().shape
+    ([[0.0, 1.0, 4.0, 9.0]], torch.Size([1, 2, 2]))
     """
 
     values: Tensor  # (outputs, n)
@@ -63,7 +70,11 @@ class Attribution:
         )
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """Lower and upper ends of the confidence intervals, each `(outputs, n)`."""
+        """Lower and upper ends of the confidence intervals, each `(outputs, n)`.
+
+        Args:
+            level: the share of intervals that hold the true value.
+        """
         half = student_quantile(0.5 + level / 2, self.degrees_of_freedom) * self.standard_errors
         return self.values - half, self.values + half
 
@@ -134,8 +145,15 @@ _SCALARS = (
 def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None) -> float:
     """Root mean square standard error over root mean square value, for the worst output.
 
-    `values` and `standard_errors` are `(outputs, n)`; `outputs` are those that count (all). An output
-    without any effect and without error counts as 0; unknown errors (NaN) give infinity.
+    An output without any effect and without error counts as 0; unknown errors (NaN) give infinity.
+
+    Args:
+        values: `(outputs, n)`.
+        standard_errors: `(outputs, n)`.
+        outputs: numbers of the outputs that count, all by default.
+
+    >>> relative_error(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.3, 0.4]]))
+    0.10000000149011612
     """
     if outputs is not None:
         values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
@@ -150,7 +168,19 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
 
     For independent errors this is the best linear correction:
     $\psi_i \mathrel{-}= \sigma_i^2 \, (\sum_k \psi_k - t) / \sum_k \sigma_k^2$, which leaves the
-    variance $\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)$. Returns values and variances.
+    variance $\sigma_i^2 (1 - \sigma_i^2 / \sum_k \sigma_k^2)$.
+
+    Args:
+        values: `(outputs, n)`.
+        variances: `(outputs, n)`, those of the values' errors.
+        total: what the values must sum to, `(outputs,)`.
+
+    Returns:
+        Values and variances afterwards.
+
+    >>> values, _ = redistribute(torch.zeros(1, 2), torch.tensor([[1.0, 3.0]]), torch.ones(1))
+    >>> values.tolist()
+    [[0.25, 0.75]]
     """
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))

@@ -81,8 +81,15 @@ def make_baseline(
 ) -> tuple[Tensor, str]:
     """The baseline image and a description of it.
 
-    `spec` is a name of `BASELINES`, a name with its one argument (`"blur:8"`,
-    `"color:0,0.5,1"`), a color (a number or one per channel), or an image `C x H x W`.
+    Args:
+        spec: a name of `BASELINES`, a name with its one argument (`"blur:8"`, `"color:0,0.5,1"`), a color (a
+            number or one per channel), or an image `C x H x W`.
+        image: the image `C x H x W` that it stands in for.
+        options: options of a named baseline.
+
+    >>> baseline, description = make_baseline("color:0.5", torch.zeros(3, 2, 2))
+    >>> baseline.unique().tolist(), description
+    ([0.5], 'color (value 0.5)')
     """
     if isinstance(spec, str):
         name, _, argument = spec.partition(":")

@@ -19,7 +19,7 @@ from protopfaith.shapley.game import OTHER_BATCH, OTHER_BATCH_REDUCED, Game, siz
 FREE = ("shrinkage", "batch_size", "fuse", "stop_after", "checkpoint")
 MARK = "game."  # begins the names of what a state tells of its game
 CELLS = 8  # rows and columns of the small images by which an image and a baseline are recognized
-SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or half precision, rounds by less
+SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or a 16-bit dtype, rounds by less
 
 
 def marks(game: Game) -> dict[str, Tensor]:
@@ -48,7 +48,7 @@ def check_method(resume: Attribution, method: str) -> None:
 
 
 def check_options(resume: Attribution, estimator: Callable, options: dict) -> None:
-    """Complains about options other than those that the state was made with, but for those in `FREE`."""
+    """Raises if an option is not what the state was made with, but for those in `FREE`."""
     parameters = inspect.signature(estimator).parameters
     for name, value in options.items():
         default = parameters[name].default if name in parameters else None
@@ -61,11 +61,11 @@ def check_options(resume: Attribution, estimator: Callable, options: dict) -> No
 
 
 def check_game(resume: Attribution, game: Game) -> None:
-    """Complains about a result of another game.
+    """Raises if the result is one of another game.
 
     Players and the number of outputs must be equal. Image and baseline are compared as 8 x 8 means, tightly:
     neither batches nor autocast change them. Of the function its values on both are compared, up to what
-    another batch size, another device or (where one of the games has it) half precision changes by rounding.
+    another batch size, another device or (where one of the games has it) a 16-bit dtype changes by rounding.
     An exact result keeps no state, so of it only the totals are compared.
     """
     different = _difference(resume, game)

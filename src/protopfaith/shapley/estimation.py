@@ -62,6 +62,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     """Shapley values of `game` for all of its outputs.
 
     Args:
+        game: what is played, see `Game`.
         method: a name of `ESTIMATORS`; "default" is the best sampling estimator.
         budget: evaluations of the function at most, those of `resume` included.
         precision: stop once the root mean square standard error over the root mean square value is this
@@ -75,24 +76,30 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         outputs: numbers of the outputs whose precision counts, all by default. The others' values come with
             their standard errors all the same; one that is nearly constant would else never be precise.
         options: the estimator's own.
+
+    Returns:
+        The values with their standard errors, and all that is needed to judge them.
+
+    Raises:
+        ProtoPFaithError: if the estimator cannot work with the plan, the options or the result to resume.
+
+    >>> import torch
+    >>> from protopfaith.shapley import Players
+    >>> image = torch.arange(64.0).reshape(1, 8, 8)
+    >>> game = Game(lambda x: x.flatten(1).sum(1).sqrt(), image, Players.windows((8, 8), 1))
+    >>> found = estimate(game, budget=500)
+    >>> found.evaluations, bool((found.values[0].sum() - found.total[0]).abs() < 1e-4)
+    (500, True)
     """
     name = DEFAULT_METHOD if method == "default" else method
     estimator = ESTIMATORS[name]
-    check_plan(budget, precision)
-    check_names(name, estimator, options)
-    options = typed_options(name, estimator, options)
-    _check_outputs(outputs, game)
+    options = _checked(game, name, budget, precision, outputs, options)
     if resume is not None:
-        if resume.state is None and resume.method == name and not resume.standard_errors.any():
+        if _is_exact(resume, name):
             check_game(resume, game)
-            return resume  # exact: nothing to add
-        check_method(resume, name)
-        check_game(resume, game)
-        check_options(resume, estimator, options)
-        seed, options, resume = resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
-    if budget is None:
-        budget = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
-        budget = max(budget, resume.evaluations if resume is not None else 0)
+            return resume  # nothing to add
+        seed, options, resume = _resumed(resume, game, name, options)
+    budget = _evaluations(budget, precision, resume)
     if game.n_players == 1:  # nothing to share, nothing to sample
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
@@ -101,6 +108,74 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
         )
+
+
+def check_estimate(
+    game: Game,
+    method: str = "default",
+    budget: int | None = None,
+    precision: float | None = None,
+    **options: object,
+) -> None:
+    """Raises whatever `estimate` would raise about its arguments, without evaluating any coalition.
+
+    Args:
+        game: what is to be played.
+        method: a name of `ESTIMATORS`.
+        budget: evaluations at most.
+        precision: relative error to stop at.
+        options: the estimator's own.
+
+    >>> import torch
+    >>> from protopfaith.shapley import Players
+    >>> game = Game(lambda x: x.flatten(1).sum(1), torch.ones(1, 8, 8), Players.windows((8, 8), 1))
+    >>> check_estimate(game, budget=500)
+    >>> check_estimate(game, "exact")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    protopfaith.errors.ProtoPFaithError: Exact values of 64 players need 2^64 evaluations; ...
+    """
+    name = DEFAULT_METHOD if method == "default" else method
+    options = _checked(game, name, budget, precision, None, options)
+    check = getattr(ESTIMATORS[name], "check", None)
+    if check is not None and game.n_players > 1:
+        check(game, budget=_evaluations(budget, precision, None), precision=precision, **options)
+
+
+def _checked(  # noqa: PLR0917
+    game: Game,
+    name: str,
+    budget: int | None,
+    precision: float | None,
+    outputs: Sequence[int] | None,
+    options: dict[str, object],
+) -> dict[str, Any]:
+    """The options in their types, once all that was asked makes sense."""
+    check_plan(budget, precision)
+    check_names(name, ESTIMATORS[name], options)
+    _check_outputs(outputs, game)
+    return typed_options(name, ESTIMATORS[name], options)
+
+
+def _is_exact(resume: Attribution, name: str) -> bool:
+    return resume.state is None and resume.method == name and not bool(resume.standard_errors.any())
+
+
+def _resumed(
+    resume: Attribution, game: Game, name: str, options: dict[str, Any]
+) -> tuple[int, dict[str, Any], Attribution]:
+    """Seed and options of a result to go on from, and a copy of it that the estimator may change."""
+    check_method(resume, name)
+    check_game(resume, game)
+    check_options(resume, ESTIMATORS[name], options)
+    return resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
+
+
+def _evaluations(budget: int | None, precision: float | None, resume: Attribution | None) -> int:
+    """The budget, or what is usual where none is given."""
+    if budget is not None:
+        return budget
+    usual = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
+    return usual if resume is None else max(usual, resume.evaluations)
 
 
 def finish(
@@ -119,8 +194,24 @@ def finish(
 ) -> Attribution:
     """The attribution of an estimator's result: fills in all that the game knows.
 
-    `gap` is the completeness gap before redistribution; by default that of `values`. `outputs` are
-    those whose precision counts. The `state` also gets what its game is recognized by.
+    Args:
+        game: the game that was played.
+        method: the estimator's name.
+        values: `(outputs, n)`.
+        standard_errors: `(outputs, n)`; zero where values are exact, NaN where errors are unknown.
+        gap: the completeness gap before redistribution `(outputs,)`; by default that of `values`.
+        evaluations: how many were spent.
+        seed: the seed.
+        precision: the one asked for, if any.
+        outputs: those whose precision counts, all by default.
+        state: what the estimator needs to go on; gets what its game is recognized by.
+        rest: other fields of `Attribution`.
+
+    >>> import torch
+    >>> from protopfaith.shapley import Players
+    >>> game = Game(lambda x: x.flatten(1).sum(1), torch.ones(1, 1, 2), Players.windows((1, 2), 1))
+    >>> finish(game, "guess", torch.ones(1, 2), torch.zeros(1, 2), evaluations=2).completeness_gap.tolist()
+    [0.0]
     """
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
@@ -143,7 +234,7 @@ def finish(
 
 
 def check_plan(budget: int | None, precision: float | None) -> None:
-    """Complains about a budget or a precision that no estimator could work with."""
+    """Raises if no estimator could work with the budget or the precision."""
     if budget is not None and budget < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
     if precision is not None and not precision > 0:

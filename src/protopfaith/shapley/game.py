@@ -28,9 +28,8 @@ class Game:
     functions.
 
     Args:
-        function: maps images `(B, C, H, W)` to numbers `(B, outputs)` (or `(B,)`), on the image's
-            device. It must
-            be deterministic: call `model.eval()` first.
+        function: maps images `(B, C, H, W)` to numbers `(B, outputs)` (or `(B,)`), on the image's device. It
+            must be deterministic: call `model.eval()` first.
         image: `(C, H, W)`, as the function expects it; its device is where everything runs.
         players: the regions, see `Players`.
         baseline: what stands where a player is absent, see `make_baseline`.
@@ -39,6 +38,7 @@ class Game:
         memory: bytes that one batch may take (usually 4 GiB on a GPU, 128 MiB on a CPU). When memory runs out
             all the same, the batch is halved and evaluation goes on.
         autocast: a dtype such as `torch.bfloat16` runs the function under `torch.autocast`.
+        check: whether to check that calling the function again gives the same.
 
     `game(coalitions)` maps a boolean `(m, n)` to values `(m, outputs)` on the image's device.
 
@@ -73,7 +73,15 @@ class Game:
         self._baselines = self.baseline[None]
         self.memory = memory  # None: what is usual on the device
         self._batches = None if batch_size is None else Batches(batch_size)
-        self._anchor(check)
+        self.grand, self.empty = self._ends(check)
+
+    def __repr__(self) -> str:
+        outputs = f"{self.n_outputs} output{'s' if self.n_outputs > 1 else ''}"
+        size = " x ".join(str(side) for side in self.image.shape)
+        return (
+            f"Game({outputs}, {self.players.description}, image {size} on {self.device}, "
+            f"baseline {self.baseline_name}, {self.evaluations:,} evaluations)"
+        )
 
     @property
     def device(self) -> torch.device:
@@ -103,7 +111,7 @@ class Game:
         if not bool(torch.isfinite(values).all()):  # one synchronization per call, not per batch
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for some coalition; Shapley values need finite "
-                "numbers, so mend the function or run it in a wider floating point type."
+                "numbers, so fix the function or run it in a wider dtype."
             )
         return values
 
@@ -134,24 +142,24 @@ class Game:
         return self._batches
 
     @torch.no_grad()
-    def _anchor(self, check: bool) -> None:
-        """Values of all players and of none, and whether calling again gives the same."""
+    def _ends(self, check: bool) -> Tensor:
+        """Values of all players and of none, (2, outputs), checked: does calling again give the same?"""
         ends = torch.stack([torch.ones(self.n_players), torch.zeros(self.n_players)]).bool().to(self.device)
         few = Batches(3)  # whatever the batch size: in a batch of one, batch statistics would not show
         first = self._values(ends, few)
-        self.grand, self.empty = first[0], first[1]
         if not bool(torch.isfinite(first).all()):
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for the whole image or the baseline; Shapley "
-                "values need finite numbers, so mend the function or run it in a wider floating point type."
+                "values need finite numbers, so fix the function or run it in a wider dtype."
             )
         if check:
             again, elsewhere = self._values(ends, few), self._values(ends[[0, 0, 1]], few)[1:]
             _check_repeatable(first, again, elsewhere, self.is_reduced)
+        return first
 
     @property
     def is_reduced(self) -> bool:
-        """Whether the function runs in half precision."""
+        """Whether the function runs in a 16-bit dtype."""
         return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
 
 

@@ -22,7 +22,7 @@ PLAIN = (bool, int, float, str, type(None), Path, Ellipsis)
 
 
 def check_names(name: str, estimator: Callable, options: Mapping[str, object]) -> None:
-    """Complains about options that the estimator does not have."""
+    """Raises if the estimator does not have one of the options."""
     parameters = inspect.signature(estimator).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return

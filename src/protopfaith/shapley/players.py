@@ -12,13 +12,14 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Players:
-    """Which player every pixel belongs to.
+    """Which player every pixel belongs to. Every pixel has a player and every number has a pixel.
 
-    `labels` holds the player's number 0 ... n-1 for every pixel: `H x W` when a player takes all
-    channels of its pixels along, `C x H x W` when channels are players of their own. Every pixel has a
-    player and every number has a pixel.
+    Args:
+        labels: the player's number 0 ... n-1 for every pixel: `H x W` when a player takes all channels of its
+            pixels along, `C x H x W` when channels are players of their own.
+        kind: how they were made, for people.
 
     >>> players = Players.windows((5, 4), 2)
     >>> len(players), players.labels.tolist()[-1]
@@ -35,10 +36,12 @@ class Players:
     def windows(
         image_size: Sequence[int], size: int | Sequence[int], *, channels: int | None = None
     ) -> Players:
-        """Windows of `size` pixels from the top left corner on; the last row and column may be smaller.
+        """Windows from the top left corner on; the last row and column may be smaller.
 
-        `image_size` is `(H, W)`. With `channels` given, every channel of a window is a player of its
-        own.
+        Args:
+            image_size: `(H, W)`.
+            size: pixels of a window's side, or `(height, width)`.
+            channels: how many there are, where every channel of a window is to be a player of its own.
         """
         height, width = (int(s) for s in image_size)
         down, right = (size, size) if isinstance(size, int) else (int(s) for s in size)
@@ -56,7 +59,14 @@ class Players:
     def superpixels(
         image: Tensor, n: int, *, compactness: float = 10.0, channels: int | None = None
     ) -> Players:
-        """About `n` superpixels of `image` (`C x H x W`, any scale) by scikit-image's SLIC."""
+        """About `n` superpixels by scikit-image's SLIC.
+
+        Args:
+            image: `C x H x W`, of any scale.
+            n: how many to aim at.
+            compactness: how much distance counts against color.
+            channels: how many there are, where every channel of a superpixel is to be a player of its own.
+        """
         from skimage.segmentation import slic
 
         pixels = image.detach().float().cpu()
@@ -80,6 +90,10 @@ class Players:
 
     def __len__(self) -> int:
         return self.n
+
+    def __repr__(self) -> str:
+        height, width = self.image_size
+        return f"Players({self.description}, {height} x {width} pixels)"
 
     @cached_property
     def n(self) -> int:

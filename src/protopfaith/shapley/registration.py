@@ -15,7 +15,11 @@ EstimatorFunction = Callable[..., Attribution]
 @dataclass(frozen=True)
 class Traits:
     """What an estimator says about itself where it is registered. All have defaults that are safe: an
-    estimator that says nothing is asked once, for everything, and believed no more than its numbers say."""
+    estimator that says nothing is asked once, for everything, and believed no more than its numbers say.
+
+    >>> Traits(description="guessed").evaluates
+    True
+    """
 
     description: str = "estimated"
     """How values come about, for people: "They were ..."."""
@@ -26,6 +30,21 @@ class Traits:
     """The cost grows with the outputs, so that it is asked for few of them."""
     full_precision: bool = False
     """It needs the function in full precision: variances and small differences do not survive autocast."""
+
+
+def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:
+    """An estimator with a check that can be called alone, before any work.
+
+    Args:
+        check: gets the game, the plan (`budget`, `precision`) and the estimator's options, and raises if the
+            estimator cannot work with them; it evaluates nothing. The estimator calls it itself, too.
+    """
+
+    def attach(estimator: EstimatorFunction) -> EstimatorFunction:
+        estimator.check = check  # type: ignore[attr-defined]
+        return estimator
+
+    return attach
 
 
 class Estimators(Registry[EstimatorFunction]):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import wraps
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -15,9 +17,11 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.estimation import Progress, finish
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.registration import checked_by
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
+State = dict[str, Tensor] | None  # what a sampler kept, to go on from; None to start anew
 LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary at 128 MiB in float64
 
 
@@ -48,61 +52,126 @@ class Sampler(Protocol):
         ...
 
 
-def run(
-    game: Game,
-    method: str,
-    sampler: Sampler,
-    *,
-    budget: int,
-    precision: float | None,
-    outputs: Sequence[int] | None,
-    seed: int,
-    resume: Attribution | None,
-    progress: Progress | None,
-    options: dict | None = None,
-) -> Attribution:
-    """Rounds until `budget` evaluations are spent or `precision` is reached.
+def by_sampling(make: Callable[..., Sampler]) -> Callable[..., Attribution]:
+    """An estimator from the function that makes its sampler: all that a sampling estimator must say.
+
+    `make(game, state, **options)` gets the state to go on from, or None, and the estimator's own options.
+    The estimator takes these options and the plan (budget, precision, seed, resume, progress, outputs),
+    has `make`'s name and docstring, and records the options that differ from their defaults.
+    """
+    own = list(inspect.signature(make).parameters.values())[2:]
+
+    def check(game: Game, *, budget: int, precision: float | None = None, **options: Any) -> None:
+        _check_budget(game, make.__name__, make(game, None, **options), budget)
+
+    @checked_by(check)
+    @wraps(make)
+    def estimator(
+        game: Game,
+        *,
+        budget: int,
+        precision: float | None = None,
+        seed: int = 0,
+        resume: Attribution | None = None,
+        progress: Progress | None = None,
+        outputs: Sequence[int] | None = None,
+        **options: Any,
+    ) -> Attribution:
+        sampler = make(game, restore(resume), **options)
+        course = _Course(game, make.__name__, sampler, budget, precision, outputs, seed, resume, progress)
+        changed = {p.name: options[p.name] for p in own if options.get(p.name, p.default) != p.default}
+        return course.run(changed)
+
+    plan = list(inspect.signature(estimator, follow_wrapped=False).parameters.values())[:-1]
+    estimator.__signature__ = inspect.Signature([*plan, *own])  # type: ignore[attr-defined]
+    return estimator
+
+
+def _check_budget(game: Game, method: str, sampler: Sampler, budget: int) -> None:
+    if budget - ENDS < sampler.least:
+        raise ProtoPFaithError(
+            f"A budget of {budget} evaluations is too small for {method!r} with {game.n_players} players; "
+            f"give a budget of at least {sampler.least + ENDS}."
+        )
+
+
+class _Course:
+    """Rounds of a sampler until the budget is spent or the precision is reached.
 
     Every round has a random generator of its own, seeded by (seed, number of the round), so that a run
     that is continued neither repeats nor skips anything.
     """
-    spent, rounds = _progress_of(resume)
-    if budget - ENDS < sampler.least and not rounds:
-        raise ProtoPFaithError(
-            f"A budget of {budget} evaluations is too small for {method!r} with {game.n_players} "
-            f"players; give a budget of at least {sampler.least + ENDS}."
+
+    def __init__(  # noqa: PLR0917
+        self,
+        game: Game,
+        method: str,
+        sampler: Sampler,
+        budget: int,
+        precision: float | None,
+        outputs: Sequence[int] | None,
+        seed: int,
+        resume: Attribution | None,
+        progress: Progress | None,
+    ):
+        self.game, self.method, self.sampler = game, method, sampler
+        self.budget, self.precision, self.outputs = budget, precision, outputs
+        self.seed, self.progress = seed, progress
+        self.spent, self.rounds = _progress_of(resume)
+
+    def run(self, options: dict[str, Any]) -> Attribution:
+        if not self.rounds:
+            _check_budget(self.game, self.method, self.sampler, self.budget)
+        goal, expected = self._first_goal(), self.budget
+        while True:
+            self._sample(goal, expected)
+            result = self.sampler.estimate(self.game)
+            excess = self._excess(result)
+            if excess <= 1 or self._is_spent():
+                return self._finished(result, options)
+            goal, expected = next_goal(self.spent, excess, self.sampler.smallest, self.budget)
+
+    def _first_goal(self) -> int:
+        """Evaluations to have before errors are judged for the first time."""
+        if self.precision is None:
+            return self.budget
+        if self.rounds:
+            return self.spent  # what is there is judged first
+        return min(self.budget, ENDS + max(FIRST_ROUND, self.sampler.least))
+
+    def _sample(self, goal: int, expected: int) -> None:
+        while goal - self.spent >= self.sampler.smallest:
+            generator = _generator(self.game.device, self.seed, self.rounds)
+            self.spent += self.sampler.round(self.game, goal - self.spent, generator)
+            self.rounds += 1
+            if self.progress is not None:
+                self.progress(self.spent, expected)
+
+    def _excess(self, result: Estimate) -> float:
+        """How many times too large the error is; 0 where no precision is asked for."""
+        if self.precision is None:
+            return 0.0
+        return relative_error(result.values, result.variances.sqrt(), self.outputs) / self.precision
+
+    def _is_spent(self) -> bool:
+        return self.budget - self.spent < self.sampler.smallest
+
+    def _finished(self, result: Estimate, options: dict[str, Any]) -> Attribution:
+        counters = {"spent": torch.tensor(self.spent), "rounds": torch.tensor(self.rounds)}
+        return finish(
+            self.game,
+            self.method,
+            result.values,
+            result.variances.clamp_min(0).sqrt(),
+            gap=result.gap,
+            evaluations=self.spent,
+            seed=self.seed,
+            precision=self.precision,
+            outputs=self.outputs,
+            degrees_of_freedom=result.degrees_of_freedom,
+            options=options,
+            state={**counters, **{k: v.cpu() for k, v in self.sampler.state().items()}},
         )
-    goal = expected = budget
-    if precision is not None:  # what is there is judged first
-        goal = spent if rounds else min(budget, ENDS + max(FIRST_ROUND, sampler.least))
-    while True:
-        while goal - spent >= sampler.smallest:
-            spent += sampler.round(game, goal - spent, _generator(game.device, seed, rounds))
-            rounds += 1
-            if progress is not None:
-                progress(spent, expected)
-        result = sampler.estimate(game)
-        if precision is None or budget - spent < sampler.smallest:
-            break
-        error = relative_error(result.values, result.variances.sqrt(), outputs)
-        if error <= precision:
-            break
-        goal, expected = next_goal(spent, error / precision, sampler.smallest, budget)
-    counters = {"spent": torch.tensor(spent), "rounds": torch.tensor(rounds)}
-    return finish(
-        game,
-        method,
-        result.values,
-        result.variances.clamp_min(0).sqrt(),
-        gap=result.gap,
-        evaluations=spent,
-        seed=seed,
-        precision=precision,
-        outputs=outputs,
-        degrees_of_freedom=result.degrees_of_freedom,
-        options=options or {},
-        state={**counters, **{k: v.cpu() for k, v in sampler.state().items()}},
-    )
 
 
 def next_goal(spent: int, excess: float, smallest: int, budget: int) -> tuple[int, int]:
@@ -141,7 +210,7 @@ def blocks(count: int, n: int, multiple: int = 1) -> list[int]:
     return [min(size, count - start) for start in range(0, count, size)]
 
 
-def restore(resume: Attribution | None) -> dict[str, Tensor] | None:
+def restore(resume: Attribution | None) -> State:
     """What the sampler kept of a result to be continued; None to start anew."""
     if resume is None or resume.state is None:
         return None

@@ -11,9 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.explainer import SourceSide
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.show.colors import diverging, overlay, plain_colors, rgb, sequential
 from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
@@ -111,7 +111,7 @@ def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     check_format(path.name)
     with atomic(path) as partial:
         form = path.suffix[1:].lower()
-        fast = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
+        fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
         drawing.savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
     return path
 

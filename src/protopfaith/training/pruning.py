@@ -15,11 +15,11 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.training.launch import make_fabric
 from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
-from protopfaith.training.train import make_fabric
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,9 @@ class PruningReport:
     kept: int
     validation: tuple[float, float]  # before, after
     test: tuple[float, float]
+
+    def __repr__(self) -> str:
+        return f"PruningReport({len(self.dropped)} dropped, {self.kept} kept; {self.run.folder})"
 
     def table(self) -> Table:
         """For `rich.print`."""
@@ -63,7 +66,7 @@ def prune_run(
     before = run.model(place)
     dropped = _to_drop(before, drop, tolerance)
     pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
-    recipe = run.recipe
+    recipe = run.recipe()
     if run.root is not None:  # the new run finds its images by itself
         recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]

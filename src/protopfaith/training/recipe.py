@@ -154,7 +154,11 @@ class ComputeRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides how a model comes about."""
+    """Everything that decides how a model comes about.
+
+    >>> Recipe()
+    Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
+    """
 
     seed: int = 0
     data: DataRecipe = DataRecipe()
@@ -166,10 +170,19 @@ class Recipe:
     projection: ProjectionRecipe = ProjectionRecipe()
     compute: ComputeRecipe = ComputeRecipe()
 
+    def __repr__(self) -> str:
+        model, schedule = self.model, self.schedule
+        return (
+            f"Recipe({self.data.name}: {model.encoder}, {model.prototypes_per_class} prototypes per class, "
+            f"{schedule.cycles} cycles, seed {self.seed})"
+        )
+
     def to_dict(self) -> dict[str, Any]:
+        """Plain values, as YAML holds them."""
         return to_dict(self)
 
     def save(self, path: Path | str) -> None:
+        """Writes it as YAML, whole or not at all."""
         with atomic(path) as partial:
             partial.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False))
 

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.agreement import agreement
-from protopfaith.evaluation.aopc import aopc, region_sums, removal_curves, removal_ranks
 from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density, game_of
 from protopfaith.evaluation.explainers import gradients as gradient_explainers
 from protopfaith.evaluation.explainers.games import from_attribution
+from protopfaith.evaluation.metrics.removal import aopc, region_sums, removal_curves, removal_ranks
+from protopfaith.evaluation.metrics.truth import compare_with_truth
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
 
@@ -86,7 +86,7 @@ def test_known_values_are_found(known, name) -> None:
     explained = EXPLAINERS[name](model, image, [0], options)
     assert explained.shares
     loose = {"gradient_shap": 0.4, "owen": 0.25}.get(name, 0.1)  # those that draw few or clumsily
-    assert float(agreement(explained.values(options.players), values[None]).relative_error) < loose
+    assert float(compare_with_truth(explained.values(options.players), values[None]).relative_error) < loose
 
 
 def test_the_perfect_explainer_is_best_and_its_reverse_worst(known) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.faithfulness.figures import KINDS, curves_figure, examples_figure, scores_figure
 
 

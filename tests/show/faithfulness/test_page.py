@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.faithfulness.figures import scores_figure
 from protopfaith.show.faithfulness.page import write_faithfulness
 

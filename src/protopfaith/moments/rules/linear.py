@@ -37,7 +37,7 @@ def weighted_sum(
     )
 
 
-@rule("batch_norm")
+@rule(F.batch_norm)
 def batch_norm(  # noqa: PLR0917  (as torch has it)
     function: Callable,
     input: Gaussian,
@@ -63,6 +63,23 @@ def batch_norm(  # noqa: PLR0917  (as torch has it)
         lambda f: f * scale,
         lambda v: v * scale.square(),
     )
+
+
+@rule(torch.batch_norm)
+def batch_norm_by_torch(  # noqa: PLR0917  (torch has another order than its functional form)
+    function: Callable,
+    input: Gaussian,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Gaussian:
+    """As batch_norm."""
+    return batch_norm(function, input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 @rule("avg_pool1d", "avg_pool2d", "avg_pool3d")

@@ -84,7 +84,7 @@ def max_pool(  # noqa: PLR0917  (as torch has it)
     return input
 
 
-@rule("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+@rule(F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
 def adaptive_max_pool(
     function: Callable, input: Gaussian, output_size: Any, return_indices: bool = False
 ) -> Gaussian:

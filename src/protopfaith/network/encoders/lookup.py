@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
-from protopfaith.network.encoders.libraries import timm_encoder, torchvision_encoder, torchvision_names
+from protopfaith.network.encoders.libraries import (
+    has_timm_model,
+    timm_encoder,
+    torchvision_encoder,
+    torchvision_names,
+)
 from protopfaith.registry import Registry
 
 Build = Callable[[int, str | None], nn.Module]
@@ -44,6 +49,14 @@ class EncoderRegistry(Registry[Build]):
             return add(build)
 
         return add_callable
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `self[name]` gives an encoder: those of the libraries count, too."""
+        if not isinstance(name, str):
+            return False
+        if name.startswith("timm:"):
+            return has_timm_model(name.removeprefix("timm:"))
+        return super().__contains__(name) or name in ALIASES or name in torchvision_names()
 
     def __missing__(self, name: str) -> Build:
         if name in ALIASES:

@@ -1,4 +1,4 @@
-"""One file per estimator; importing this package registers them all."""
+"""One file, or one package, per estimator; importing this package registers them all."""
 
 from protopfaith.registry import import_modules
 

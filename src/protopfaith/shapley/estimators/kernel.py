@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import ESTIMATORS, Progress
+from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, blocks, restore, run
+from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
 
 GROUPS = 16  # of samples, for the jackknife
 MOST_PLAYERS = 2048  # the normal equations are GROUPS x n x n
 
 
 @ESTIMATORS.register("kernel", description="estimated by hiding random sets of regions")
-def kernel(
-    game: Game,
-    *,
-    budget: int,
-    precision: float | None = None,
-    seed: int = 0,
-    resume: Attribution | None = None,
-    progress: Progress | None = None,
-    outputs: Sequence[int] | None = None,
-) -> Attribution:
+@by_sampling
+def kernel(game: Game, state: State) -> Sampler:
     r"""Weighted least squares of v(S) - v(empty) on membership, constrained to sum to the total.
 
     Coalition sizes s are drawn uniformly (the leverage of a coalition depends on its size little), each
@@ -42,22 +32,11 @@ def kernel(
             f"Kernel regression of {game.n_players} players needs too large a matrix; take at most "
             f"{MOST_PLAYERS} players, or the estimator 'owen'."
         )
-    sampler = _Regression(game, restore(resume))
-    return run(
-        game,
-        "kernel",
-        sampler,
-        budget=budget,
-        precision=precision,
-        outputs=outputs,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-    )
+    return _Regression(game, state)
 
 
 class _Regression:
-    def __init__(self, game: Game, state: dict[str, Tensor] | None):
+    def __init__(self, game: Game, state: State):
         n = game.n_players
         self.smallest = 2 * GROUPS
         # A complement tells what its coalition told: without a group, there must be as many pairs as players.

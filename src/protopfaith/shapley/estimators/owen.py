@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,25 +9,16 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley.attribution import Attribution, redistribute
+from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
-from protopfaith.shapley.estimation import ESTIMATORS, Progress
+from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, blocks, restore, run
+from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
 
 
 @ESTIMATORS.register("owen", description="estimated by hiding random sets of regions")
-def owen(
-    game: Game,
-    *,
-    budget: int,
-    precision: float | None = None,
-    seed: int = 0,
-    resume: Attribution | None = None,
-    progress: Progress | None = None,
-    outputs: Sequence[int] | None = None,
-    nodes: int | None = None,
-) -> Attribution:
+@by_sampling
+def owen(game: Game, state: State, *, nodes: int | None = None) -> Sampler:
     r"""$\psi_i = \int_0^1 \mathrm{Cov}_q(v(S), 1[i \in S]) / (q (1-q)) \, dq$, by sampling.
 
     Every mask has a density q of its own, stratified over (0, 1), so no node is fixed and nothing is
@@ -40,20 +30,7 @@ def owen(
     With `nodes` the densities are that many Gauss-Legendre nodes instead (the textbook form): biased for
     what happens between them, and its sum is off until the residual is redistributed.
     """
-    state = restore(resume)
-    sampler = _Sizes(game, state) if nodes is None else _Nodes(game, nodes, state)
-    return run(
-        game,
-        "owen",
-        sampler,
-        budget=budget,
-        precision=precision,
-        outputs=outputs,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-        options={} if nodes is None else {"nodes": nodes},
-    )
+    return _Sizes(game, state) if nodes is None else _Nodes(game, nodes, state)
 
 
 class _Sizes:
@@ -61,7 +38,7 @@ class _Sizes:
 
     smallest, least = 1, 32
 
-    def __init__(self, game: Game, state: dict[str, Tensor] | None):
+    def __init__(self, game: Game, state: State):
         zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
         state = state or {
             "count": torch.zeros((), dtype=torch.float64, device=game.device),
@@ -98,7 +75,7 @@ class _Sizes:
 class _Nodes:
     """Fixed nodes; per node the moments of values and presence."""
 
-    def __init__(self, game: Game, nodes: int, state: dict[str, Tensor] | None):
+    def __init__(self, game: Game, nodes: int, state: State):
         if nodes < 1:
             raise ProtoPFaithError(f"Owen sampling with {nodes} nodes samples nothing; give at least one.")
         self.smallest, self.least = nodes, 16 * nodes

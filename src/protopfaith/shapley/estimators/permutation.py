@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import ESTIMATORS, Progress
+from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, restore, run
+from protopfaith.shapley.sampling import Estimate, Sampler, State, by_sampling
 
 
 @ESTIMATORS.register("permutation", description="estimated by hiding random sets of regions")
-def permutation(
-    game: Game,
-    *,
-    budget: int,
-    precision: float | None = None,
-    seed: int = 0,
-    resume: Attribution | None = None,
-    progress: Progress | None = None,
-    outputs: Sequence[int] | None = None,
-) -> Attribution:
+@by_sampling
+def permutation(game: Game, state: State) -> Sampler:
     r"""Mean of the marginal contributions $v(S \cup i) - v(S)$ along random orders of the players.
 
     Each order comes with its reverse, which cancels the odd part of the error; a pair costs $2(n-1)$
     evaluations and sums to the total exactly. Standard errors come from the spread between pairs.
     """
-    sampler = _Permutations(game, restore(resume))
-    return run(
-        game,
-        "permutation",
-        sampler,
-        budget=budget,
-        precision=precision,
-        outputs=outputs,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-    )
+    return _Permutations(game, state)
 
 
 class _Permutations:
-    def __init__(self, game: Game, state: dict[str, Tensor] | None):
+    def __init__(self, game: Game, state: State):
         self.smallest = self.least = 2 * (game.n_players - 1)
         zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
         state = state or {

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 from protopfaith.show.colors import diverging, overlay, rgb
 
 if TYPE_CHECKING:

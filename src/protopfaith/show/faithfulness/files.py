@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from protopfaith.evaluation.bench import Bench
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.bench.runner import Bench
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet
 from protopfaith.show.faithfulness.figures import curves_figure, examples_figure, scores_figure

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protopfaith.evaluation.axioms import AXIOMS
 from protopfaith.evaluation.explainers import EXPLAINERS
-from protopfaith.evaluation.summary import Faithfulness
+from protopfaith.evaluation.metrics.axioms import AXIOMS
+from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.faithfulness.tables import BEST, METRICS, SANITY, Metric, axiom_text, metric_cells
 from protopfaith.show.pages import write_page

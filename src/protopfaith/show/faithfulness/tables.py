@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from protopfaith.evaluation.axioms import TOLERANCE, AxiomCheck
-from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
+from protopfaith.evaluation.metrics.axioms import TOLERANCE, AxiomCheck
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 FEWEST = 10  # prototypes below which nobody is called the best
 ERRORS = 2.0  # standard errors within which two means are not told apart

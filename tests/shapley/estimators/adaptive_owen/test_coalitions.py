@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+from protopfaith.shapley.estimators.adaptive_owen import coalitions
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
+    allocate,
+    masks_by_threshold,
+    masks_of_sizes,
+    stratified_sizes,
+)
+
+
+@pytest.mark.parametrize("draw", [masks_of_sizes, masks_by_threshold])
+def test_masks_have_their_sizes_and_every_player_an_equal_chance(draw):
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.arange(1, 13).repeat_interleave(4000)
+    masks = draw(sizes, 13, generator)
+    assert masks.dtype == torch.bool
+    assert torch.equal(masks.sum(1), sizes)
+    for size in (1, 6, 12):
+        p = size / 13
+        chances = masks[sizes == size].double().mean(0)
+        assert float((chances - p).abs().max()) < 5 * (p * (1 - p) / 4000) ** 0.5
+        pairs = masks[sizes == size].double()
+        together = float((pairs[:, 0] * pairs[:, 1]).mean())
+        expected = size * (size - 1) / (13 * 12)
+        assert abs(together - expected) < 5 * (max(expected, 1 / 4000) / 4000) ** 0.5
+
+
+def test_equal_keys_do_not_change_the_sizes(monkeypatch):
+    """Eight different keys for 50 players: ties at every threshold."""
+    monkeypatch.setattr(coalitions, "KEY_BITS", 3)
+    sizes = torch.arange(1, 50)
+    assert torch.equal(masks_by_threshold(sizes, 50, torch.Generator().manual_seed(1)).sum(1), sizes)
+
+
+def test_sizes_come_as_often_as_their_chances_say():
+    chance = torch.rand(12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sizes = stratified_sizes(chance, 1000, torch.Generator().manual_seed(1))
+    counts = torch.bincount(sizes, minlength=13)
+    assert counts[0] == 0
+    expected = 1000 * chance / chance.sum()
+    assert float((counts[1:] - expected).abs().max()) < 2  # stratified: at most one at either end of a size
+
+
+@pytest.mark.parametrize("n", [3, 10, 500])
+def test_sizes_with_more_variance_get_more_samples_and_none_gets_nothing(n):
+    sizes = torch.arange(1, n).repeat(4)
+    even = allocate(torch.full((len(sizes),), 1 / len(sizes), dtype=torch.float64), sizes, n)
+    assert torch.allclose(even, torch.full((n - 1,), 1 / (n - 1), dtype=torch.float64))
+    variance = (sizes == n - 1).double()
+    chance = allocate(variance / variance.sum(), sizes, n)
+    assert float(chance.sum()) == pytest.approx(1)
+    assert chance[-1] == chance.max() > 1 / (n - 1)
+    assert float(chance.min()) >= 0.2 / (n - 1)
