@@ -38,7 +38,19 @@ class Preparation:
 
 def prepare(name: str, root: Path | str | None = None, size: Size = None, **options: Any) -> Preparation:
     """Checks that every file of the data set is there and readable and builds the cache that training maps
-    into memory. What is missing is one `ProtoPFaithError` that says where to get it."""
+    into memory. What is missing is one `ProtoPFaithError` that says where to get it.
+
+    Args:
+        name: one of `DATASETS`
+        root: where the data lies
+        size: the training size
+        options: further ones of `load_data`
+
+    >>> print(prepare("birds", size=16, train=8, validation=8, test=8))  # doctest: +ELLIPSIS
+    birds: 24 images of 8 classes (3 to 3 each), all readable
+    at 16x16: 8 train, 8 validation, 8 test
+    fingerprint ..., ready in ... s
+    """
     start = perf_counter()
     data = load_data(name, root=root, size=size, **options)
     return Preparation(name, data, perf_counter() - start)

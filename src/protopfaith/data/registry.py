@@ -37,6 +37,18 @@ def load_data(
     `root` is where the data lies, `size` the training size (a number or (height, width)), `seed` fixes
     the splits. `fold` 0 to 4 names the fold to validate on, `"none"` trains on everything, and None means
     the data set's own validation set, or fold 0 where it has none.
+
+    Args:
+        name: one of `DATASETS`
+        root: where the data lies
+        size: the training size, a number or (height, width); None for the data set's own
+        seed: fixes the splits
+        fold: 0 to 4 is the fold to validate on, "none" trains on everything, None is the data set's default
+        skip_unreadable: go on without images that cannot be read
+        options: of that data set alone, see `options_of`
+
+    >>> load_data("birds", size=16, train=8, validation=8, test=8).train
+    ImageSet(8 images of 8 classes, 3x16x16)
     """
     loader = DATASETS[name]
     known = options_of(name)
@@ -50,7 +62,15 @@ def load_data(
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """The options that one data set has beyond the common ones, with their defaults."""
+    """The options that one data set has beyond the common ones, with their defaults.
+
+    Args:
+        name: one of `DATASETS`
+
+    >>> from protopfaith.data import options_of
+    >>> options_of("folder")
+    {'channels': 3}
+    """
     parameters = inspect.signature(DATASETS[name]).parameters
     return {key: value.default for key, value in parameters.items() if key not in COMMON}
 

@@ -21,6 +21,19 @@ def contact_sheet(
     annotation.
 
     `seed` picks classes and images at random; None takes the first of each.
+
+    Args:
+        images: any set
+        rows: classes at most
+        columns: images of a class at most
+        tile: side of an image on the sheet, in pixels
+        boxes: draw boxes and part locations where they are known
+        seed: picks classes and images at random; None takes the first of each
+
+    >>> from protopfaith.data import load_data
+    >>> birds = load_data("birds", size=16, train=8, validation=8, test=8)
+    >>> contact_sheet(birds.train, rows=2, columns=3, tile=20).size
+    (60, 72)
     """
     order = list(range(len(images)))
     if seed is not None:

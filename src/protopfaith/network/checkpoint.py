@@ -22,6 +22,16 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     """Writes `model` to one .safetensors file, whole or not at all.
 
     `metadata` is anything that JSON holds (the preprocessing, say); `load` gives it back.
+
+    Args:
+        model: the network
+        path: a .safetensors file
+        metadata: anything that JSON holds
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
     header = {
         "format": FORMAT,
@@ -44,6 +54,18 @@ def load(
     """The network in `path`, in eval mode, and the metadata it was saved with.
 
     A network whose encoder was the user's own module needs that module again, as `encoder`.
+
+    Args:
+        path: a file that `save` wrote
+        encoder: the module, where the network's encoder was the user's own
+        device: where to put the network
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
+    ...     load(f"{folder}/model.safetensors")[0].class_names
+    ('cat', 'dog')
     """
     header, tensors = _read(path)
     config = dict(header["architecture"])
@@ -62,7 +84,18 @@ def load(
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:
-    """The metadata in `path` alone: no tensor is read and no network is built."""
+    """The metadata in `path` alone: no tensor is read and no network is built.
+
+    Args:
+        path: a file that `save` wrote
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
+    ...     read_metadata(f"{folder}/model.safetensors")
+    {'epoch': 3}
+    """
     return _read(path, with_tensors=False)[0]["metadata"]
 
 

@@ -39,6 +39,25 @@ def train(
     the weights that the uninterrupted run would have had. `data` and `model` replace those of the recipe,
     for images or encoders that have no name. `fabric` is one that has been launched already, for
     callers that train several times.
+
+    Args:
+        recipe: how; may be None to resume
+        folder: of the run; it must not be there yet, unless it is resumed
+        resume: continue what was interrupted
+        data: images instead of those that the recipe names
+        model: a network instead of the one that the recipe describes
+        fabric: one that has been launched already
+        progress: show a bar and a line for each stage
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from protopfaith.training import load_recipe
+    >>> small = ["data.size=[16,16]", "data.options={train: 16, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> with TemporaryDirectory() as folder:
+    ...     run = train(load_recipe("birds", small + short), f"{folder}/run", progress=False)
+    ...     run.is_finished()
+    True
     """
     folder = Path(folder)
     if resume and recipe is None:
@@ -69,7 +88,18 @@ def train(
 
 
 def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
-    """The recipe's network for the data's classes, initialized from the recipe's seed."""
+    """The recipe's network for the data's classes, initialized from the recipe's seed.
+
+    Args:
+        recipe: names encoder, prototypes and seed
+        data: has the classes and the number of channels
+
+    >>> from protopfaith.training import load_recipe
+    >>> from protopfaith.training.run import load_recipe_data
+    >>> recipe = load_recipe("birds", ["data.options={train: 8, validation: 8, test: 8}"])
+    >>> len(build_model(recipe, load_recipe_data(recipe)).class_names)
+    8
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
         return ProtoPNet(

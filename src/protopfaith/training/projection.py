@@ -165,5 +165,14 @@ def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Te
 
 
 def count_distinct(model: ProtoPNet) -> int:
-    """How many different prototypes there are, each class counted by itself."""
+    """How many different prototypes there are, each class counted by itself.
+
+    Args:
+        model: the network
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> count_distinct(model)
+    4
+    """
     return distinct_prototypes(model).distinct

@@ -188,7 +188,11 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """The recipes in the package."""
+    """The recipes in the package.
+
+    >>> "birds" in recipe_names()
+    True
+    """
     folder = resources.files("protopfaith.training") / "recipes"
     return sorted(
         entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")
@@ -196,12 +200,23 @@ def recipe_names() -> list[str]:
 
 
 def recipe_summary(name: str) -> str:
-    """What a recipe is for: its first line, which is a comment."""
+    """What a recipe is for: its first line, which is a comment.
+
+    Args:
+        name: one of `recipe_names`
+
+    >>> bool(recipe_summary("birds"))
+    True
+    """
     return _text(name).splitlines()[0].lstrip("# ")
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe of the package by name, or any YAML file; `overrides` are texts like `"data.root=images"`.
+
+    Args:
+        name_or_path: one of `recipe_names`, or a YAML file
+        overrides: texts like `"data.root=images"`, applied in order
 
     >>> load_recipe("cub", ["optimization.learning_rate=1e-3"]).optimization.learning_rate
     0.001

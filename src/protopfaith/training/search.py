@@ -72,13 +72,24 @@ class Grid:
 
 
 def grid_names() -> list[str]:
-    """The search spaces in the package."""
+    """The search spaces in the package.
+
+    >>> "cub" in grid_names()
+    True
+    """
     folder = resources.files("protopfaith.training") / "recipes" / "grids"
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
 
 
 def load_grid(name_or_path: str | Path) -> Grid:
-    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list)."""
+    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list).
+
+    Args:
+        name_or_path: one of `grid_names`, or a YAML file
+
+    >>> load_grid("cub").recipe
+    'cub'
+    """
     path = Path(name_or_path)
     if path.is_file():
         text = read_text(path)

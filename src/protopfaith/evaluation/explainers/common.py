@@ -101,7 +101,12 @@ CHECKS = ("reversed",)
 
 
 def default_explainers() -> list[str]:
-    """All but those that are there to test the metrics."""
+    """All but those that are there to test the metrics.
+
+    >>> from protopfaith.evaluation import default_explainers
+    >>> "ours" in default_explainers(), "reversed" in default_explainers()
+    (True, False)
+    """
     return [name for name in EXPLAINERS if name not in CHECKS]
 
 

@@ -130,6 +130,28 @@ def check_axioms(
     The players must be windows; few, as `on_grid` gives, keep sampling precise. `own` is the
     explanation of the first prototype and `twin` the network as `rewritten` gives it, where they are
     known already.
+
+    Args:
+        explainer: one of `EXPLAINERS`
+        model: the network
+        image: normalized, C x H x W
+        prototypes: two of them
+        options: for the explainer; few players keep sampling precise
+        axioms: names of `AXIOMS`; all by default
+        own: the explanation of the first prototype, where it is known already
+        twin: the network as `rewritten` gives it, where it is there already
+        tolerance: violations up to this share of the largest value pass
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> from protopfaith.evaluation import EXPLAINERS, Options
+    >>> from protopfaith.shapley import Players
+    >>> options, image = Options(Players.windows((32, 32), 8)), torch.rand(3, 32, 32)
+    >>> (check,) = check_axioms(
+    ...     EXPLAINERS["random"], model.eval(), image, (0, 2), options, axioms=["completeness"]
+    ... )
+    >>> check.passed
+    False
     """
     test = AxiomTest(explainer, model, image, prototypes, options, own, twin)
     return [_checked(name, test, tolerance) for name in (AXIOMS if axioms is None else axioms)]

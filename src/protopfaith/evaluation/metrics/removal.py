@@ -41,6 +41,11 @@ def removal_ranks(
     With `regions` whole regions go, those with the largest mean importance first; without, single pixels.
     Equal importance is no preference: `generator` draws the order then. Inside a region it is row by row.
 
+    Args:
+        importance: a map, H x W
+        regions: whole regions go at once; None for single pixels
+        generator: draws the order of equals
+
     >>> removal_ranks(torch.tensor([[0.0, 3.0], [1.0, 2.0]])).tolist()
     [[3, 0], [2, 1]]
     """
@@ -118,12 +123,27 @@ def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:
     """Mean of s(0) - s(t) over steps t >= 1 that remove at most the share `up_to`: (n, T + 1) to (n,).
 
     Insertion curves fall instead of rising: `insertion_score` is negative for good explanations, too.
+
+    Args:
+        curves: of `removal_curves`, (n, T + 1)
+        up_to: the share of pixels up to which steps count
+
+    >>> aopc(torch.tensor([[1.0, 2.0, 4.0]])).tolist()
+    [-2.0]
     """
     return (curves[:, :1] - curves[:, 1 : _last_step(curves, up_to) + 1]).mean(1)
 
 
 def insertion_score(curves: Tensor, up_to: float = 1.0) -> Tensor:
-    """Mean of s(t) - s(0) over the steps t >= 1 of insertion, (n,): negative and large is good."""
+    """Mean of s(t) - s(0) over the steps t >= 1 of insertion, (n,): negative and large is good.
+
+    Args:
+        curves: of `removal_curves(..., insertion=True)`, (n, T + 1)
+        up_to: the share of pixels up to which steps count
+
+    >>> insertion_score(torch.tensor([[4.0, 2.0, 1.0]])).tolist()
+    [-2.5]
+    """
     return -aopc(curves, up_to)
 
 
@@ -131,6 +151,14 @@ def paper_aopc(curves: Tensor, classes: int, prototypes_per_class: float) -> flo
     r"""The paper's normalizer: $\frac{1}{C + K + T - 1} \sum_j \sum_t s_j(0) - s_j(t)$.
 
     It grows with the number of curves n and hardly falls with T: numbers compare only at equal n, C, K and T.
+
+    Args:
+        curves: of `removal_curves`, (n, T + 1)
+        classes: C
+        prototypes_per_class: K
+
+    >>> paper_aopc(torch.tensor([[1.0, 2.0, 4.0]]), classes=2, prototypes_per_class=1)
+    -1.0
     """
     steps = curves.shape[1] - 1
     return float((curves[:, :1] - curves[:, 1:]).sum()) / (classes + prototypes_per_class + steps - 1)

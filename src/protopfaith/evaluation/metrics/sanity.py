@@ -44,6 +44,24 @@ def randomization(
 
     Near zero is right: an explanation that stays when the weights are gone does not explain them (Adebayo et
     al., 2018). `own` is the explanation and `other` the shuffled network, where they are known already.
+
+    Args:
+        explainer: one of `EXPLAINERS`
+        model: the network
+        image: normalized, C x H x W
+        prototypes: whose distances are explained
+        options: for the explainer
+        own: the explanation, where it is known already
+        other: the shuffled network, where it is there already
+        seed: of the shuffle
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> from protopfaith.evaluation import EXPLAINERS, Options
+    >>> from protopfaith.shapley import Players
+    >>> options, image = Options(Players.windows((32, 32), 8)), torch.rand(3, 32, 32)
+    >>> randomization(EXPLAINERS["protopnet"], model.eval(), image, [0, 1], options).shape
+    torch.Size([2])
     """
     own = own or explainer(model, image, prototypes, options)
     without = explainer(other or shuffled(model, seed), image, prototypes, options)
@@ -64,6 +82,24 @@ def stability(
     """Rank correlation between explanations of the image and of the image with noise; near one is right.
 
     `noise` is the standard deviation as a share of the image's own. (outputs,)
+
+    Args:
+        explainer: one of `EXPLAINERS`
+        model: the network
+        image: normalized, C x H x W
+        prototypes: whose distances are explained
+        options: for the explainer
+        own: the explanation, where it is known already
+        seed: of the noise
+        noise: its standard deviation, as a share of the image's own
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> from protopfaith.evaluation import EXPLAINERS, Options
+    >>> from protopfaith.shapley import Players
+    >>> options, image = Options(Players.windows((32, 32), 8)), torch.rand(3, 32, 32)
+    >>> stability(EXPLAINERS["protopnet"], model.eval(), image, [0, 1], options).shape
+    torch.Size([2])
     """
     generator = torch.Generator().manual_seed(seed)
     added = torch.randn(image.shape, generator=generator).to(image) * noise * image.std()
@@ -105,6 +141,16 @@ def prototype_health(
     """Duplicates, and variation over normalized images (batches B x C x H x W on the network's device).
 
     `tolerance` is that of `protopfaith.network.distinct_prototypes`.
+
+    Args:
+        model: the network
+        batches: normalized images, B x C x H x W each, on the network's device
+        tolerance: that of `protopfaith.network.distinct_prototypes`
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> prototype_health(model.eval(), [torch.rand(4, 3, 32, 32)]).per_class
+    (2, 2)
     """
     distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
     distinct = distinct_prototypes(model, tolerance)

@@ -68,6 +68,16 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
 
     Not the default estimator, which shrinks its values: the truth must be unbiased. It shares no draws with
     what is judged by it, also where that is `owen` itself.
+
+    Args:
+        game: of any number of players
+        budget: evaluations of both halves together
+        seed: of the draws
+
+    >>> from protopfaith.shapley import Players
+    >>> game = Game(lambda x: x.sum((1, 2, 3))[:, None], torch.ones(1, 4, 4), Players.windows((4, 4), 2))
+    >>> true_values(game, budget=64).values.round(decimals=6).tolist()
+    [[4.0, 4.0, 4.0, 4.0]]
     """
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
@@ -84,6 +94,10 @@ def check_true_values(game: Game, budget: int) -> None:
 
 def compare_with_truth(values: Tensor, truth: Tensor) -> TruthAgreement:
     """Of `values` with `truth`, both (outputs, n).
+
+    Args:
+        values: of some explainer, (outputs, n)
+        truth: of the same players, (outputs, n)
 
     >>> truth = torch.tensor([[0.0, 3.0, 4.0]])
     >>> compare_with_truth(torch.tensor([[0.0, 3.0, 9.0]]), truth).relative_error.tolist()
