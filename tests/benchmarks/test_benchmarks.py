@@ -238,3 +238,9 @@ def test_the_speed_of_libraries_counts_every_output() -> None:
     result = tables.Measured(values, torch.full_like(values, torch.nan), evaluations=200, seconds=2.0)
     rows = tables.compare(result, truth, image=0, name="a library", budget=100, rate=50.0)
     assert [(row.evaluations, row.speed) for row in rows] == [(100, 2.0)] * 2
+
+
+def test_reporting_times_every_page(printed: Printed) -> None:
+    text = printed("reporting", "--size", "48", "--prototypes", "1", "--repeats", "2")
+    for what in ("report", "index of one case", "figure"):
+        assert what in text

@@ -168,12 +168,12 @@ def _prototype(
     }
     if side is not None:
         plain = pictures.plain(side.pixels, f"{name}: its source image {side.path}")
-        ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it is made of there", SIMILAR)
+        ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
         alt = f"{name}: ProtoPNet's own map on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
         sides["On its source image"] = (
             (plain, "image"),
-            (ours, "what it is made of"),
+            (ours, "what it sees"),
             (theirs, "ProtoPNet's own map"),
         )
     return Prototype(name, f"{one.paper_score:+.3f}", _facts(one), sides, one.duplicate_of is not None)
