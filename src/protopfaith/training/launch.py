@@ -16,6 +16,7 @@ from protopfaith.training.curves import save_curves
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def train(
         trainer.fit()
     if fabric.is_global_zero:
         save_curves(run)
+        if run.model_path.is_file():
+            keep_reference(run, data)
     return run
 
 
