@@ -44,8 +44,8 @@ def explain(
         str | None,
         typer.Option(
             "--explain",
-            help="What the map adds up to: margin (the logit minus the mean of all, the default), logit, versus "
-            "(minus that of the next class or of --versus), log_probability.",
+            help="What the map adds up to: margin (the logit minus the mean of all, the default), "
+            "logit, versus (minus that of the next class, or of --versus), log_probability.",
         ),
     ] = None,
     baseline: Baseline = "zero",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,10 +81,11 @@ def train(
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         trainer.fit()
+        if fabric.is_global_zero and run.model_path.is_file():
+            own = copy.deepcopy(model.encoder) if model.encoder_name is None else None
+            keep_reference(run, data, run.model(fabric.device, encoder=own))
     if fabric.is_global_zero:
         save_curves(run)
-        if run.model_path.is_file():
-            keep_reference(run, data)
     return run
 
 

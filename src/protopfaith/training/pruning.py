@@ -76,8 +76,8 @@ def prune_run(
         origin = {"pruned_from": str(run.folder), "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
-    keep_reference(Run(folder), data)
     after = Run(folder).model(place)
+    keep_reference(Run(folder), data, after)
     accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
     return PruningReport(
         Run(folder),

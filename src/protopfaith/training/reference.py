@@ -170,9 +170,8 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
     return torch.stack([torch.quantile(m, USUAL) if len(m) >= FEW else every for m in members])
 
 
-def keep_reference(run: Run, data: ImageData) -> None:
+def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:
     """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
-    model = run.model()
     if Reference.load(run.folder, weights_hash(model)) is None:
         measure_reference(model, data).save(run.folder)
 
