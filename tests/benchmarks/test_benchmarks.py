@@ -258,3 +258,9 @@ def test_speaking_for_has_the_outputs_that_a_map_may_explain(run: Run, printed: 
     assert totals["logit"].tolist() == [1.0, 2.0]
     assert totals["logit minus mean of all"].tolist() == pytest.approx([0.5 + 0.25, 3.0 + 0.25])
     assert totals["log odds"].tolist() == pytest.approx([1.5, 6.5])
+
+
+def test_reporting_times_every_page(printed: Printed) -> None:
+    text = printed("reporting", "--size", "48", "--prototypes", "1", "--repeats", "2")
+    for what in ("report", "index of one case", "figure"):
+        assert what in text
