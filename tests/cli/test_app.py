@@ -15,7 +15,7 @@ from protopfaith import __version__
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
-from protopfaith.explanation.settings import USUAL_BUDGET
+from protopfaith.explanation.settings import USUAL_BUDGET, USUAL_SOURCE_BUDGET
 from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS
 from tests.cli.conftest import TINY, fails_with, protopfaith
@@ -53,7 +53,8 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
 @pytest.mark.parametrize("command", ["explain", "prototypes"])
 def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
     words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
-    assert "Default: {cpu:,}, on a GPU {gpu:,};".format(**USUAL_BUDGET) in words
+    assert "Default: {cpu:,}, on a GPU {gpu:,} (".format(**USUAL_BUDGET) in words
+    assert "(a source image: {cpu:,}, on a GPU {gpu:,});".format(**USUAL_SOURCE_BUDGET) in words
 
 
 def test_help_names_what_judging_usually_takes(place: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EXPLAINED = 3
 PLAYERS = 8  # pixels a side: 144 regions of a 96 x 96 image
+BUDGET = 4_096  # evaluations per game, which take this small network seconds
 
 
 @app.command()
@@ -35,12 +36,12 @@ def demo(
     console.print(evaluate_run(run, "test", "auto", 64).table())
     print_prototypes(run)
     images = write_test_images(run, EXPLAINED)
-    batch = explain_files(run, images, out / "explained", players=PLAYERS, progress=True)
+    batch = explain_files(run, images, out / "explained", players=PLAYERS, budget=BUDGET, progress=True)
     say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
     say("\nNext")
     for line in (
         f"explain {out} {images[0]} --players {PLAYERS} --precision 0.05",
-        f"prototypes {out} --players {PLAYERS}",
+        f"prototypes {out} --players {PLAYERS} --budget {BUDGET}",
         f"faithfulness {out}",
     ):
         say(f"  {called_as()} {line}")

@@ -31,7 +31,13 @@ def explain(
     folder: RunFolder,
     images: ImageFiles,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
-    players: Players = "16",
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A rough answer soon: larger regions, 512 evaluations, no source images."
+        ),
+    ] = False,
+    players: Players = None,
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
@@ -55,6 +61,13 @@ def explain(
     no_sources: Annotated[
         bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
     ] = False,
+    no_coarse: Annotated[
+        bool, typer.Option("--no-coarse", help="Without a first, coarse answer before the real one.")
+    ] = False,
+    mask: Annotated[
+        Path | None,
+        typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
+    ] = None,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -66,6 +79,8 @@ def explain(
     """
     check_run(folder, root)
     check_images(images)
+    if mask is not None:
+        check_images([mask])
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files
@@ -84,6 +99,8 @@ def explain(
         autocast=autocast,
         seed=seed,
     )
+    if quick:
+        settings = settings.made_quick()
     batch = explain_files(
         Run(folder, root),
         expand_folders(images),
@@ -91,7 +108,8 @@ def explain(
         target=target,
         versus=versus,
         settings=settings,
-        coarse=True,
+        coarse=not no_coarse,
+        mask=mask,
         progress=True,
         device=choose_device(device),
     )

@@ -29,7 +29,7 @@ from protopfaith.cli.options import (
 def prototypes(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/prototypes.")] = None,
-    players: Players = "16",
+    players: Players = None,
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",

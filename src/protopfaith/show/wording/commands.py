@@ -23,7 +23,7 @@ def sharper(explanation: Explanation) -> str:
 def asked(explanation: Explanation) -> dict[str, str]:
     """The options of `protopfaith explain` that differ from the usual ones."""
     settings, options = explanation.settings, {}
-    if settings.get("players_asked") not in (None, "16"):
+    if settings.get("players_asked") is not None:
         options["--players"] = str(settings["players_asked"])
     if explanation.precision_asked is not None:
         options["--precision"] = f"{explanation.precision_asked:g}"
