@@ -155,3 +155,23 @@ def test_every_output_can_be_chosen(explanation: Explanation) -> None:
     page = render_report(explanation)
     assert page.count('type="radio"') == 1 + len(explanation.other_maps)
     assert page.count(" checked") == 1
+
+
+def test_where_the_object_is_known_the_share_outside_is_said(explanation: Explanation) -> None:
+    assert "dashed line" not in render_report(explanation)
+    height, width = explanation.class_map.players.labels.shape
+    mask = torch.zeros(height, width, dtype=torch.bool)
+    mask[:, : width // 2] = True
+    page = render_report(replace(explanation, mask=mask))
+    outside = 1 - explanation.class_map.share_inside(mask)
+    assert f"{percent(outside)} of the evidence for" in page
+    assert "covers 50% of the image" in page
+    assert 'class="frame mask"' in page
+
+
+def test_the_true_class_is_said_where_it_is_known(explanation: Explanation) -> None:
+    names, label = explanation.class_names, explanation.prediction
+    right = html.unescape(render_report(replace(explanation, true_class=label)))
+    wrong = html.unescape(render_report(replace(explanation, true_class=label - 1)))
+    assert f"right: it is {names[label]}" in right
+    assert f"wrong: it is {names[label - 1]}" in wrong

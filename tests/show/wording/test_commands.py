@@ -8,9 +8,9 @@ from protopfaith.show.wording.commands import sharper
 
 
 def test_the_command_asks_for_as_much_more_as_the_error_needs(explanation: Explanation) -> None:
-    rough = replace(explanation, precision=0.6, evaluations=1000, name="a bird.png")
+    rough = replace(explanation, precision=0.6, evaluations=1000, name="a bird.png", path="birds/a bird.png")
     words = shlex.split(sharper(rough))
-    assert words[:4] == ["protopfaith", "explain", "RUN", "a bird.png"]
+    assert words[:4] == ["protopfaith", "explain", "RUN", "birds/a bird.png"]
     assert (
         int(words[words.index("--budget") + 1]) >= 16_000
     )  # four times the precision, sixteen times the work

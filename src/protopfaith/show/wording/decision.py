@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from protopfaith.explanation.decomposition import Closeness
@@ -11,6 +12,7 @@ from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import place_for
 
+MOSTLY = 0.5  # share of the evidence outside the object that is called out
 ROUGH = 0.3  # relative error above which a map must not be read without a warning
 
 
@@ -81,8 +83,53 @@ def how_sure(explanation: Explanation) -> list[Chip]:
     """Short facts on the decision and on the map."""
     p = percent(float(explanation.probabilities[explanation.prediction]))
     calibrated = "calibrated" if explanation.calibrated else "not calibrated"
-    chips = [Chip(f"decision: {p}, {calibrated}"), _familiar(explanation), _map_chip(explanation)]
+    chips = [
+        Chip(f"decision: {p}, {calibrated}"),
+        _right(explanation),
+        _familiar(explanation),
+        _map_chip(explanation),
+        _outside(explanation),
+    ]
     return [chip for chip in chips if chip is not None]
+
+
+def _right(explanation: Explanation) -> Chip | None:
+    if explanation.true_class is None:
+        return None
+    name = explanation.class_names[explanation.true_class]
+    if explanation.true_class == explanation.prediction:
+        return Chip(f"right: it is {name}", "good")
+    return Chip(f"wrong: it is {name}", "alert")
+
+
+def _outside(explanation: Explanation) -> Chip | None:
+    share = share_outside(explanation)
+    if share is None or share <= MOSTLY:
+        return None
+    return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
+
+
+def share_outside(explanation: Explanation) -> float | None:
+    """The share of the evidence for the class that lies outside the mask; None where that is not known."""
+    if explanation.mask is None:
+        return None
+    inside = explanation.class_map.share_inside(explanation.mask)
+    return None if math.isnan(inside) else 1 - inside
+
+
+def about_mask(explanation: Explanation) -> str:
+    """A first look at shortcuts: how much of the evidence lies where the object is not."""
+    share = share_outside(explanation)
+    if explanation.mask is None:
+        return ""
+    covers = percent(float(explanation.mask.double().mean()))
+    if share is None:
+        return f"The dashed line is the object's border; it covers {covers} of the image."
+    target = explanation.class_names[explanation.target]
+    return (
+        f"The dashed line is the object's border. {percent(share)} of the evidence for {target} "
+        f"lies outside; the object covers {covers} of the image."
+    )
 
 
 def _familiar(explanation: Explanation) -> Chip | None:
