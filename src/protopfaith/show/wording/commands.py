@@ -10,9 +10,10 @@ from protopfaith.explanation.explanation import Explanation
 AIM = 0.15  # relative error that a sharper map is expected to have
 
 
-def sharper(explanation: Explanation) -> str:
-    """The command that would make a rough map sharper: errors fall with the root of the budget."""
-    factor = (explanation.precision / AIM) ** 2
+def sharper(explanation: Explanation, error: float) -> str:
+    """The command that would make a map with that relative `error` sharper: errors fall with the root of the
+    budget."""
+    factor = max(error / AIM, 1.0) ** 2
     budget = 2 ** math.ceil(math.log2(max(explanation.evaluations, 2) * factor))
     options = {**asked(explanation), "--budget": str(budget)}
     options.pop("--precision", None)
