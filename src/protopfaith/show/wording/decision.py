@@ -72,10 +72,9 @@ def _support(mine: Closeness, other: Closeness) -> str:
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
         return "lacks support: the image is farther from all its prototypes than training images usually are"
+    how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     name = f"prototype {int(other.prototypes[best])}"
-    if theirs < ours:
-        return f"has less support: {theirs:+.3g} from its prototypes, most from {name}, against {ours:+.3g}"
-    return f"has support, too: {theirs:+.3g} from its prototypes, most from {name}, beside {ours:+.3g}"
+    return f"has {how} support from its prototypes, most from {name}: {theirs:+.2g} against {ours:+.2g}"
 
 
 def how_sure(explanation: Explanation) -> list[Chip]:
@@ -92,7 +91,7 @@ def _familiar(explanation: Explanation) -> Chip | None:
         return None
     if strange:
         return Chip("looks like nothing the network knows", "alert")
-    return Chip("as near to its prototypes as usual", "good")
+    return Chip("as near to its prototypes as usual")
 
 
 def _map_chip(explanation: Explanation) -> Chip:
