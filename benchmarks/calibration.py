@@ -5,9 +5,9 @@
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
     python benchmarks/calibration.py --markdown
 
-For every game: the share of 95% intervals that hold the true value, over all players and over the five largest
-true values of each output; the slope of the mean unshrunk estimate on the truth (with its standard error in units
-of the last digits); the error of the values relative to their size; how many of the players are shown as decided
+For every game: the share of 95% intervals that hold the true value, over all players and over the five
+largest true values of each output; the slope of the mean unshrunk estimate on the truth, with its standard
+error; the error of the values relative to their size; how many of the players are shown as decided
 (`Attribution.decided`), and the share of these whose sign is wrong, a true zero being wrong either way.
 """
 
@@ -122,7 +122,7 @@ def covered(result: Attribution, truth: Tensor) -> Tensor:
 
 
 def worst_slope(raw: Tensor, truth: Tensor) -> tuple[float, float]:
-    """Of the mean estimate on the truth through the values' means, with its error from the spread over seeds."""
+    """Of the mean estimate on the truth, with its error from the spread over seeds."""
     centered = truth - truth.mean(1, keepdim=True)
     slopes = (raw * centered).sum(2) / centered.square().sum(1).clamp_min(1e-300)  # (seeds, outputs)
     mean, error = slopes.mean(0), slopes.std(0) / len(raw) ** 0.5

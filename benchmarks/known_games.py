@@ -331,7 +331,7 @@ def shapley_of_weights(weights: np.ndarray, function: Callable[[np.ndarray], np.
 
 @known_game("any of some groups")
 def groups(seed: int) -> KnownGame:
-    """One as soon as all players of any group are there, as a prototype that is found in one of many places."""
+    """One as soon as all players of any group are there, as a prototype found in one of many places."""
     random = _random(seed)
     sizes = random.integers(3, 9, size=12)
     members = np.split(random.permutation(144)[: sizes.sum()], np.cumsum(sizes)[:-1])

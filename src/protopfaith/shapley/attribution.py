@@ -86,9 +86,10 @@ class Attribution:
         """Players whose sign is known, `(outputs, n)`: a statement about each output's map as a whole.
 
         Of the players that are decided at most the share `rate` is expected to have the wrong sign; one whose
-        true value is zero counts as wrong. Where the estimator has a posterior, that is the mean of its chances
-        (`wrong_signs`), and each of them is at most twice the rate; otherwise the players are those that
-        the procedure of Benjamini and Hochberg rejects at that rate. Nothing is decided where errors are unknown.
+        true value is zero counts as wrong. Where the estimator has a posterior, that is the mean of its
+        chances (`wrong_signs`), and each of them is at most twice the rate; otherwise the players are those
+        that the procedure of Benjamini and Hochberg rejects at that rate. Nothing is decided where errors are
+        unknown.
 
         Args:
             rate: the share of wrong signs among the decided ones that is tolerated.
@@ -217,7 +218,7 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
 
 
 def chosen(scores: Tensor, bound: Callable[[Tensor, Tensor], Tensor], rate: float) -> Tensor:
-    """The largest set of the smallest scores of each row whose `bound(ordered scores, rank)` is at most `rate`."""
+    """The most of the smallest scores of each row whose `bound(ordered scores, rank)` is at most `rate`."""
     ordered, order = scores.sort(1)
     rank = torch.arange(1, scores.shape[1] + 1, dtype=scores.dtype)
     inside = (bound(ordered, rank) <= rate).flip(1).cummax(1).values.flip(1)

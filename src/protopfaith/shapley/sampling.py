@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley.attribution import Attribution, relative_error
-from protopfaith.shapley.estimation import Progress, finish
+from protopfaith.shapley.attribution import Attribution
+from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
@@ -27,8 +27,8 @@ LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary a
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values `(outputs, n)`, their variances, the completeness gap before redistribution `(outputs,)`, and the
-    chance that a value has the wrong sign, where a posterior tells it `(outputs, n)`."""
+    """Values `(outputs, n)`, their variances, the completeness gap before redistribution `(outputs,)`, and
+    the chance that a value has the wrong sign, where a posterior tells it `(outputs, n)`."""
 
     values: Tensor
     variances: Tensor
@@ -38,8 +38,8 @@ class Estimate:
 
 
 class Generators:
-    """Random generators by number. A sampler that takes a generator by the number of what it draws (a block, a
-    pair of orders) draws the same whether it goes on from a result or went there in one go."""
+    """Random generators by number. A sampler that takes them by the number of what it draws (a block, a pair
+    of orders) draws the same whether it goes on from a result or went there in one go."""
 
     def __init__(self, device: torch.device, seed: int):
         self.device, self.seed = device, seed
@@ -155,7 +155,7 @@ class _Course:
         """How many times too large the error is; 0 where no precision is asked for."""
         if self.precision is None:
             return 0.0
-        return relative_error(result.values, result.variances.sqrt(), self.outputs) / self.precision
+        return game_error(self.game, result.values, result.variances.sqrt(), self.outputs) / self.precision
 
     def _is_spent(self) -> bool:
         return self.budget - self.spent < self.sampler.smallest
@@ -203,8 +203,8 @@ def _progress_of(resume: Attribution | None) -> tuple[int, int]:
 
 
 def by_block(start: int, count: int, draw: Callable[[int], Tensor]) -> Tensor:
-    """Rows start ... start + count - 1 of the blocks of `DRAWN` rows that `draw(number)` gives: what is drawn does
-    not depend on where an earlier result ended."""
+    """Rows start ... start + count - 1 of the blocks of `DRAWN` rows that `draw(number)` gives: what is drawn
+    does not depend on where an earlier result ended."""
     parts = []
     for number in range(start // DRAWN, -(-(start + count) // DRAWN)):
         first = number * DRAWN

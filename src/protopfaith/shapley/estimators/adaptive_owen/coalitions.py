@@ -33,8 +33,8 @@ def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
 def spread_sizes(chance: Tensor, start: int, count: int, shift: float) -> Tensor:
     """Sizes of 1 ... n-1 by `chance`, of the samples from number `start` on, `(count,)`.
 
-    They follow the multiples of the golden ratio, from a random `shift` on: wherever one begins and ends, they
-    are spread as evenly as can be.
+    They follow the multiples of the golden ratio, from a random `shift` on: wherever one begins and ends,
+    they are spread as evenly as can be.
     """
     number = torch.arange(start, start + count, dtype=torch.float64, device=chance.device)
     place = (shift + number * GOLDEN) % 1.0

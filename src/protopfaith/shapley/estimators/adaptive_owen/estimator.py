@@ -91,15 +91,17 @@ class _Adaptive:
         likely = posterior(found.values, found.noise(), game.total / game.n_players, self.near)
         gap = likely.mean.sum(1) - game.total
         values, variances = redistribute(likely.mean, likely.variance, game.total)
-        return Estimate(values, variances + likely.allowance, gap, wrong_sign=likely.wrong_sign)
+        variances = (variances + likely.allowance) * found.above_average()
+        return Estimate(values, variances, gap, wrong_sign=likely.wrong_sign)
 
     def _unshrunk(self, game: Game) -> Noisy:
         """The unbiased estimate from all samples."""
         learned = self._first(game)
         if float(self.kept["count"]) <= 1:
             return learned.found
-        sums = (self.kept[name] for name in ("sum", "squares", "fourths"))
-        return learned.found.combined(Noisy.from_sums(*sums, self.kept["count"]).plus(learned.known))
+        sums, squares, fourths = (self.kept[name] for name in ("sum", "squares", "fourths"))
+        later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
+        return learned.found.combined(later.plus(learned.known))
 
     def state(self) -> dict[str, Tensor]:
         return self.kept
@@ -157,7 +159,7 @@ class _Adaptive:
             for k in range(folds(len(masks)))
         ]
         models, left = surrogates.cross_fit(
-            masks, residuals, fold, priors, self.near.correlation, self.settings
+            masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
         )
         known = [model.shapley() + share for model in models]
         found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))

@@ -13,7 +13,7 @@ FEWEST = 2.0  # degrees of freedom, below which nothing is known
 
 @dataclass(frozen=True)
 class Noisy:
-    """Unbiased values, the variances of their errors, and the variances of these variances: `(outputs, n)`."""
+    """Unbiased values, the variances of their errors, the variances of these variances: `(outputs, n)`."""
 
     values: Tensor
     variances: Tensor
@@ -48,12 +48,21 @@ class Noisy:
         )
 
     def noise(self) -> Tensor:
-        """Variances that a normal distribution would need for intervals as wide as Student's: where few samples
-        make most of a variance, others like them may have been missed."""
-        pooled = (self.variances * self.variances.mean(1, keepdim=True)).sqrt()
+        """Variances of normal errors that are as large as these may be.
+
+        Each variance is noisy itself, so it is drawn half way to the mean over the players. And where few
+        samples make most of a variance, others like them may have been missed: it is raised until normal
+        intervals are as wide as Student's.
+        """
+        pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
         doubt = self.doubts / self.variances.square().clamp_min(1e-300)
         degrees = (2 / doubt.clamp_min(1e-9)).clamp_min(FEWEST)
         return pooled * (student(degrees) / NORMAL).square()
+
+    def above_average(self) -> Tensor:
+        """How many times larger a player's own variance is than what `noise` draws it to; at least one."""
+        pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
+        return (self.variances / pooled.clamp_min(1e-300)).clamp_min(1)
 
 
 def student(degrees: Tensor) -> Tensor:

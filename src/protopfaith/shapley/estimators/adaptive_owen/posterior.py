@@ -1,16 +1,17 @@
 """What the values of players are likely to be, given noisy estimates of them: an empirical Bayes posterior.
 
-A prior is a guess at where a value lies before its own estimate is looked at. There are three kinds of guesses:
+A prior is a guess at where a value lies before its own estimate is looked at. There are three kinds of them:
 
 1. it is zero: the player does nothing;
 2. it is like all players of this output, wherever they lie: zero or their mean, give or take one of several
    widths;
-3. it is like its neighbors: what they predict (`smoothing.py`), give or take what they leave open, which may be
-   more or less than they say.
+3. it is like its neighbors: what they predict (`smoothing.py`), give or take what they leave open, which may
+   be more or less than they say.
 
-How often each is right is learned for each output from all its players (by expectation maximization), each guess
-being judged by an estimate that it has not seen. Maps without any spatial order so get no smoothing, lone peaks
-are not drawn down by their surroundings, and error bars are as wide as guesses turned out to be wrong.
+How often each is right is learned for each output from all its players (by expectation maximization), each
+guess being judged by an estimate that it has not seen. So maps without any spatial order get no smoothing,
+lone peaks are not drawn down by their surroundings, and error bars are as wide as guesses turned out to be
+wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ STEPS = 40  # of expectation maximization
 # Players that count for each guess beforehand: none is ruled out by chance, and zero is what to doubt last.
 COUNT, COUNT_OF_ZERO = 0.5, 5.0
 FAR = 2.0  # squared distance from a guess, in units of its width, that error bars allow for
-MOVED = 0.5  # standard errors that an estimate may be moved before the rest of the way is allowed for
+MOVED = 0.3  # standard errors that an estimate may be moved before the rest of the way is allowed for
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ def _allowance(moved: Tensor, noise: Tensor, lost: Tensor) -> Tensor:
     """What error bars need beyond the posterior's variance.
 
     A posterior is right on average over all players. People look at the largest values, and those lie farther
-    from any guess than most: shrinkage takes more from them than it takes on average (`lost`, as a square). And
-    where an estimate was moved by more than part of its own error, the guess may have been wrong.
+    from any guess than most: shrinkage takes more from them than it takes on average (`lost`, as a square).
+    And where an estimate was moved by more than part of its own error, the guess may have been wrong.
     """
     far = (moved.abs() - MOVED * noise.sqrt()).clamp_min(0)
     return (FAR - 1) * lost + far.square()

@@ -125,9 +125,9 @@ def shrink(
 
 
 def predicted(estimates: Tensor, noise: Tensor, near: Neighborhood) -> tuple[Tensor, Tensor]:
-    """What its neighbors say of each player, without its own estimate: mean and variance, each `(outputs, n)`.
+    """What its neighbors say of each player, without its own estimate: mean and variance, each (outputs, n).
 
-    With A = C + N the covariance of the estimates, y_i - (A^-1 y)_i / (A^-1)_ii is the mean of estimate i given
+    With A = C + N the covariance of the estimates y, y_i - (A^-1 y)_i / (A^-1)_ii is the mean of y_i given
     all others, and 1 / (A^-1)_ii its variance, which has N_i of the own noise in it.
     """
     prior = _prior(estimates, noise, near)

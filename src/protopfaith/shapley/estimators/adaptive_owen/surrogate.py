@@ -75,17 +75,18 @@ def cross_fit(
     residuals: Tensor,
     fold: Tensor,
     priors: Sequence[Tensor],
+    *,
     correlation: Tensor | None,
     settings: Sequence[Setting] = SETTINGS,
 ) -> tuple[list[Surrogate], Tensor]:
-    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold, fitted
-    without the sample.
+    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
+    fitted without the sample.
 
     Args:
         masks: (m, n).
         residuals: (m, outputs), what is to be predicted.
         fold: number of each sample's fold, (m,).
-        priors: for each fold the expected square of each player's effect (n,), as samples of other folds tell it.
+        priors: for each fold the expected square of each player's effect (n,), as other folds tell it.
         correlation: between players' effects.
         settings: to choose from. Outputs that none predicts keep a surrogate of zero.
     """
@@ -157,7 +158,8 @@ class _Data:
         return model, (best.left * self.spread).double()
 
     def regression(self, product: Tensor, setting: Setting) -> _Fit:
-        """Gaussian process regression; a left-out sample's residual is its weight over the inverse's diagonal."""
+        """Gaussian process regression; what is left of a sample without it is its weight over the inverse's
+        diagonal."""
         gain, ratio = setting
         kernel = self.density * (product + gain * product.square() if gain else product)
         size = kernel.diagonal().mean().clamp_min(1e-30)
