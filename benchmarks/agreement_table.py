@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 from torch import Tensor
 
-from protopfaith.evaluation.agreement import agreement
+from protopfaith.evaluation.metrics.truth import compare_with_truth
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Row:
 def compare(
     result: Measured, truth: Reference, *, image: int, name: str, budget: int, rate: float
 ) -> list[Row]:
-    near = agreement(result.values, truth.values)
+    near = compare_with_truth(result.values, truth.values)
     # The interval of the difference: both sides have errors.
     widths = (result.half_widths.square() + (1.96 * truth.standard_errors).square()).sqrt()
     covered = ((result.values - truth.values).abs() <= widths).double().mean(1)

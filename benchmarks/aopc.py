@@ -19,7 +19,7 @@ from rich.table import Table
 from torch import Tensor
 
 from opening import in_turns
-from protopfaith.evaluation.aopc import removal_curves, removal_ranks
+from protopfaith.evaluation.metrics.removal import removal_curves, removal_ranks
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players
 from protopfaith.shapley.memory import fitting

@@ -27,13 +27,12 @@ from torch import Tensor
 
 from opening import add_network_options, device_name, make_console, open_network, plain_passes, spread, timed
 from protopfaith.devices import choose_autocast
-from protopfaith.explanation import Explainer, Explanation, Settings, explain
+from protopfaith.explanation import Explainer, Explanation, Settings
 from protopfaith.explanation.bulk import write_case
-from protopfaith.explanation.decision import look
-from protopfaith.explanation.game import distances_and_logit
-from protopfaith.explanation.local import explanation_steps
+from protopfaith.explanation.decision import decide
+from protopfaith.explanation.game import distances_and_outputs
 from protopfaith.shapley import Game, Players
-from protopfaith.show.wording import relative_gap
+from protopfaith.show.wording.trust import relative_gap
 
 TARGET = 1.5  # seconds, for a ResNet50 with 196 players on an H200
 console = make_console()
@@ -129,9 +128,9 @@ def _cache_sources(explainer: Explainer, images: list[Path | Tensor], settings: 
     shown: dict[int, None] = {}
     for image in images:
         picture = explainer.open(image)
-        case = look(explainer.model, picture, picture.input.to(explainer.device), None, None)
+        case = decide(explainer.model, picture)
         shown |= dict.fromkeys(case.named)
-    seconds = timed(lambda: explainer.explain_sources(list(shown), settings), explainer.device)[0]
+    seconds = timed(lambda: explainer.sources.explain(list(shown), settings), explainer.device)[0]
     console.print(f"maps on the sources of {len(shown)} prototypes, made or read: {seconds:.1f} s")
 
 
@@ -139,18 +138,10 @@ def _one(explainer: Explainer, image: Path | Tensor, settings: Settings, sources
     device = explainer.device
 
     def asked() -> Explanation:
-        return explain(
-            explainer,
-            image,
-            players=settings.players,
-            budget=settings.budget,
-            precision=settings.precision,
-            autocast=settings.autocast,
-            sources=sources,
-        )
+        return explainer.explain(image, settings=settings, sources=sources)
 
     whole, found = timed(asked, device)
-    coarse, _ = timed(lambda: next(explanation_steps(explainer, image, settings, sources=sources)), device)
+    coarse = _coarse(explainer, image, settings, sources)
     with tempfile.TemporaryDirectory() as folder:
         report, _ = timed(lambda: found.report(Path(folder) / "report.html"), device)
         written, _ = timed(lambda: write_case(found, Path(folder) / "case"), device)
@@ -161,10 +152,23 @@ def _one(explainer: Explainer, image: Path | Tensor, settings: Settings, sources
     return Timing(whole, coarse, report, written, plain, found.evaluations, found.precision, gap, rounding)
 
 
+def _coarse(explainer: Explainer, image: Path | Tensor, settings: Settings, sources: bool) -> float:
+    """Seconds until the first, quick answer."""
+    seconds: list[float] = []
+    start = perf_counter()
+    explainer.explain(
+        image,
+        settings=settings,
+        sources=sources,
+        on_coarse=lambda _: seconds.append(perf_counter() - start),
+    )
+    return seconds[0]
+
+
 def _plain(explainer: Explainer, image: Path | Tensor, settings: Settings, found: Explanation) -> float:
     """Forward passes without any game, as many as the explanation took."""
     x = explainer.open(image).input.to(explainer.device)
-    function = distances_and_logit(explainer.model)
+    function = distances_and_outputs(explainer.fused)
     players = Players.windows(x.shape[-2:], int(str(settings.players)))
     game = Game(function, x, players, autocast=settings.autocast, check=False)
     return timed(plain_passes(game, found.evaluations), explainer.device)[0]

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.aopc import aopc, removal_curves, removal_ranks
+from protopfaith.evaluation.bench.subjects import choose_prototypes, find_subjects
 from protopfaith.evaluation.explainers import Options, density, game_of, selected_distances
-from protopfaith.evaluation.subjects import choose_prototypes, find_subjects
+from protopfaith.evaluation.metrics.removal import aopc, removal_curves, removal_ranks
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Game, Players, estimate, make_baseline
 from protopfaith.training import Run

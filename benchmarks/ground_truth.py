@@ -22,9 +22,9 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
+from protopfaith.correlation import share_inside
 from protopfaith.data import ImageSet, defining_parts
 from protopfaith.explanation import Explainer, Explanation, RegionValues, explain
-from protopfaith.explanation.regions import share_inside
 
 Shares = dict[str, list[float]]
 
@@ -56,7 +56,7 @@ def main() -> None:
         for one in found.evidence:
             if one.prototype not in explained and one.source_side is not None:
                 explained.add(one.prototype)
-                images, place = explainer.images.find(explainer.source(one.prototype), one.prototype)  # type: ignore[union-attr]
+                images, place = explainer.sources.find(one.prototype)
                 mask = defining_mask(images, place)
                 if mask is not None:
                     measure(on_source, [(one.source_side.regions, one.source_side.activation)], mask)

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, Preprocessing
 from protopfaith.evaluation import Faithfulness
-from protopfaith.evaluation.aopc import aopc, paper_aopc, removal_curves, removal_ranks
+from protopfaith.evaluation.bench.subjects import find_subjects
 from protopfaith.evaluation.explainers import EXPLAINERS, Options, selected_distances
-from protopfaith.evaluation.subjects import find_subjects
+from protopfaith.evaluation.metrics.removal import aopc, paper_aopc, removal_curves, removal_ranks
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players, make_baseline
 

@@ -49,7 +49,7 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
 def open_network(options: argparse.Namespace) -> Opened:
     if options.run is not None:
         run = Run(options.run, options.root)
-        return Opened(run.model(), run.preprocessing(), load_recipe_data(run.recipe, run.root), run)
+        return Opened(run.model(), run.preprocessing(), load_recipe_data(run.recipe(), run.root), run)
     if options.checkpoint is None:
         raise SystemExit("Give the folder of a run, or --checkpoint.")
     model, metadata = load(options.checkpoint)

@@ -12,7 +12,7 @@ from torch import Tensor
 from opening import device_name
 from paper_numbers import PaperModel, paper_model
 from protopfaith.evaluation import ExplainerResult, Faithfulness
-from protopfaith.evaluation.aopc import paper_aopc
+from protopfaith.evaluation.metrics.removal import paper_aopc
 from protopfaith.training import Run
 
 NAMES = {
@@ -32,7 +32,7 @@ NAMES = {
 
 def markdown(found: Faithfulness, run: Run, options: argparse.Namespace, test: float) -> str:
     """Everything that docs/results.md needs of one model."""
-    recipe = run.recipe
+    recipe = run.recipe()
     paper = paper_model(recipe.data.name, recipe.model.encoder)
     n, steps = len(found.prototypes), found.steps
     denominator = found.classes + found.prototypes_per_class + steps - 1
@@ -103,7 +103,7 @@ def explainers_table(found: Faithfulness) -> str:
 
 def beside_the_paper(found: Faithfulness, paper: PaperModel | None, run: Run, test: float) -> str:
     """Accuracy and AOPC of ProtoPNet's map against the faithful one, here and there."""
-    validation = 100 * float(run.result["validation_balanced_accuracy"])
+    validation = 100 * float(run.result()["validation_balanced_accuracy"])
     rows = [
         ("validation balanced accuracy, %", f"{validation:.1f}", paper.validation if paper else "-"),
         ("test balanced accuracy, %", f"{100 * test:.1f}", paper.test if paper else "-"),

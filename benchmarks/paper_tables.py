@@ -31,7 +31,7 @@ from paper_markdown import markdown
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_autocast
 from protopfaith.evaluation import default_explainers, faithfulness
-from protopfaith.evaluation.plan import default_window
+from protopfaith.evaluation.bench.settings import default_window
 from protopfaith.evaluation.prediction import classify_set
 from protopfaith.explanation.settings import usual_budget
 from protopfaith.files import atomic

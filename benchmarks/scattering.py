@@ -8,9 +8,9 @@ from torch.nn import functional
 
 from protopfaith.data import ImageData, Preprocessing
 from protopfaith.evaluation import Faithfulness
-from protopfaith.evaluation.aopc import aopc, removal_curves, removal_ranks
+from protopfaith.evaluation.bench.subjects import find_subjects
 from protopfaith.evaluation.explainers import selected_distances
-from protopfaith.evaluation.subjects import find_subjects
+from protopfaith.evaluation.metrics.removal import aopc, removal_curves, removal_ranks
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Players, make_baseline
 

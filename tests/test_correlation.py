@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from torch import Tensor
 
-from protopfaith.correlation import pearson, spearman
+from protopfaith.correlation import pearson, share_inside, spearman
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -36,3 +38,12 @@ def test_a_constant_map_tells_nothing(correlation, value: float) -> None:
 def test_small_differences_on_a_large_constant_count() -> None:
     small = random(20)
     assert float(pearson(1e6 + small, small)) == pytest.approx(1, abs=1e-6)
+
+
+def test_share_inside_a_mask() -> None:
+    maps = torch.tensor([[[1.0, 2.0], [-5.0, 1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
+    mask = torch.tensor([[True, False], [True, False]])
+    inside = share_inside(maps, mask)
+    assert float(inside[0]) == pytest.approx(0.25)
+    assert math.isnan(float(inside[1]))
+    assert torch.equal(share_inside(maps[0], mask), inside[0])

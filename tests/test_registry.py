@@ -20,7 +20,7 @@ from protopfaith.shapley import ESTIMATORS
 
 NEW_FILES = {  # each a file and where its registry is
     "network/encoders/new.py": "network.encoders.lookup import ENCODERS",
-    "data/new.py": "data.sources import DATASETS",
+    "data/new.py": "data.registry import DATASETS",
     "evaluation/explainers/new.py": "evaluation.explainers.common import EXPLAINERS",
     "shapley/estimators/new.py": "shapley.estimation import ESTIMATORS",
 }

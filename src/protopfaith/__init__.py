@@ -1,3 +1,65 @@
-"""Prototype networks whose explanations are true."""
+"""Prototype networks whose explanations are true.
 
-from protopfaith._version import __version__ as __version__
+The names below are all that most programs need. They are loaded when they are first used, so that
+`import protopfaith` takes no time:
+
+>>> import protopfaith as pf
+>>> explanation = pf.explain("runs/birds", "bird.png", precision=0.1)  # doctest: +SKIP
+>>> explanation.report("bird.html")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from protopfaith._version import __version__
+
+if TYPE_CHECKING:
+    from protopfaith.evaluation import faithfulness
+    from protopfaith.explanation import Explainer, explain
+    from protopfaith.moments import Gaussian
+    from protopfaith.network import ProtoPNet
+    from protopfaith.shapley import Attribution, Game, Players, estimate
+    from protopfaith.training import Run, train
+
+__all__ = [
+    "Attribution",
+    "Explainer",
+    "Game",
+    "Gaussian",
+    "Players",
+    "ProtoPNet",
+    "Run",
+    "__version__",
+    "estimate",
+    "explain",
+    "faithfulness",
+    "train",
+]
+
+_HOMES = {
+    "Attribution": "shapley",
+    "Explainer": "explanation",
+    "Game": "shapley",
+    "Gaussian": "moments",
+    "Players": "shapley",
+    "ProtoPNet": "network",
+    "Run": "training",
+    "estimate": "shapley",
+    "explain": "explanation",
+    "faithfulness": "evaluation",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'protopfaith' has no attribute {name!r}")
+    value = getattr(import_module(f"protopfaith.{_HOMES[name]}"), name)
+    globals()[name] = value  # the next time without this function
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

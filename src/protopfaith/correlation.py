@@ -1,4 +1,4 @@
-"""How far two maps go together."""
+"""Numbers of maps: how far two go together, and how much of one lies on an object."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def ranks(values: Tensor) -> Tensor:
     from scipy.stats import rankdata
 
     return torch.from_numpy(rankdata(values.detach().cpu().double().numpy(), axis=-1)) - 1
+
+
+def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
+    """The share of the positive part of maps (..., H, W) that lies on `mask` (bool, H x W): (...).
+
+    NaN where a map has no positive part. Chance is the mask's share of the pixels.
+
+    >>> mask = torch.tensor([[True, False], [True, True]])
+    >>> share_inside(torch.tensor([[3.0, 1.0], [-5.0, 0.0]]), mask).item()
+    0.75
+    """
+    warm = maps.clamp_min(0)
+    return warm[..., mask].sum(-1) / warm.sum((-2, -1))

@@ -46,7 +46,7 @@ class Registry(dict[str, T]):
 
     def register(self, name: str) -> Callable[[T], T]:
         def add(thing: T) -> T:
-            if name in self:
+            if name in self.keys():
                 raise ValueError(f"there is already a {self.kind} named {name!r}")
             self[name] = thing
             return thing

@@ -29,7 +29,7 @@ def test_limits_and_precision(run, tmp_path, monkeypatch, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
+    "test",
     [
         (["--limit", "dasp"], "such as dasp=20"),
         (["--limit", "dasp=few"], "such as dasp=20"),
@@ -39,8 +39,8 @@ def test_limits_and_precision(run, tmp_path, monkeypatch, capsys) -> None:
         (["--budget", "10"], "budget of 10 evaluations is too small"),
     ],
 )
-def test_misspelt_options_are_one_sentence(run, tmp_path, monkeypatch, capsys, case) -> None:
-    wrong, told = case
+def test_misspelt_options_are_one_sentence(run, tmp_path, monkeypatch, capsys, test) -> None:
+    wrong, told = test
     arguments = ["faithfulness", str(run.folder), "--out", str(tmp_path / "none"), *QUICK, *wrong]
     assert protopfaith(monkeypatch, *arguments) == 1
     assert told in " ".join(capsys.readouterr().err.split())

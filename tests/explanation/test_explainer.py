@@ -1,126 +1,439 @@
-"""Source images: found by path and content, explained once."""
+"""Explanations of single images, on a trained network."""
 
 from __future__ import annotations
 
-import shutil
+import copy
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from protopfaith.data import ImageSet
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Settings, explain
-from protopfaith.network import load, save
-from protopfaith.training import Run
-
-QUICK = Settings(players=24, budget=96)
-
-
-def test_sources_are_explained_once(run: Run) -> None:
-    plan = replace(QUICK, seed=123)
-    first = Explainer(run)
-    assert not first.has_sources([0, 1], plan)
-    one = first.explain_sources([0, 1], plan)
-    assert first.has_sources([0, 1], plan)
-    again = Explainer(run)
-    calls = []
-    again.model.register_forward_pre_hook(lambda *_: calls.append(1))
-    again.model.encoder.register_forward_pre_hook(lambda _, inputs: calls.append(len(inputs[0])))
-    two = again.explain_sources([0, 1], plan)
-    assert sum(calls) <= 2  # only ProtoPNet's own maps: one forward pass per source image
-    for prototype in (0, 1):
-        assert torch.equal(one[prototype].regions.values, two[prototype].regions.values)
-    assert not again.has_sources([0, 1], replace(plan, seed=124))
+from protopfaith.explanation import (
+    Explainer,
+    Explanation,
+    RegionValues,
+    class_row,
+    explain,
+    explain_files,
+    explain_prototypes,
+)
+from protopfaith.explanation.picture import to_pil
+from protopfaith.explanation.regions import weighted_values
+from protopfaith.explanation.saving import load
+from protopfaith.explanation.settings import OUTPUTS
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Game, Players, estimate
 
 
-def test_other_weights_have_another_cache(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(run.folder, folder)
-    before = Explainer(folder)
-    before.explain_sources([0], QUICK)
-    model, metadata = load(folder / "model.safetensors")
+def every_map(explanation: Explanation) -> list[RegionValues]:
+    maps = [explanation.class_map, *(one.test for one in explanation.evidence)]
+    return maps + [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
+
+
+def test_values_sum_to_what_is_shared_within_the_reported_gap(explanation: Explanation) -> None:
+    for regions in every_map(explanation):
+        missing = abs(float(regions.values.sum()) - regions.total)
+        assert missing <= abs(regions.gap) + 1e-4 * max(1.0, abs(regions.total))
+
+
+def test_totals_are_differences_of_distances(explainer: Explainer, explanation: Explanation) -> None:
+    model, x = explainer.model, explainer.preprocessing(explanation.pixels)  # type: ignore[misc]
     with torch.no_grad():
-        model.encoder.state_dict()[next(iter(model.encoder.state_dict()))].mul_(1.5)
-    save(model, folder / "model.safetensors", metadata)
-    after = Explainer(folder)
-    assert after.weights_hash != before.weights_hash
-    assert not after.has_sources([0], QUICK)
+        whole, nothing = model.distances(torch.stack([x, torch.zeros_like(x)])).double()
+    for one in explanation.evidence:
+        assert one.distance == pytest.approx(float(whole[one.prototype]), abs=1e-5)
+        assert one.test.total == pytest.approx(float((whole - nothing)[one.prototype]), abs=1e-4)
+        assert one.source_side is not None
+        # On its own source image a prototype is at distance zero.
+        assert one.source_side.regions.total == pytest.approx(-float(nothing[one.prototype]), abs=1e-3)
 
 
-def test_a_source_is_at_distance_zero(explainer: Explainer) -> None:
-    side = explainer.explain_sources([2], QUICK)[2]
-    x = explainer.preprocessing.normalize(side.pixels)  # type: ignore[union-attr]
+def test_the_class_map_is_the_weighted_sum_of_all_prototypes(
+    explainer: Explainer, explanation: Explanation
+) -> None:
+    weights = explainer.model.classifier.weight.detach().double()
+    centered = weights[explanation.target] - weights.mean(0)
+    expected = torch.zeros_like(explanation.class_map.values)
+    for weight, values in zip(centered, explanation.prototype_values, strict=True):
+        expected -= weight / explanation.temperature * values  # type: ignore[operator]
+    assert explanation.output == "margin"
+    assert torch.allclose(explanation.class_map.values, expected, atol=1e-9)
+
+
+def test_the_class_map_is_that_of_a_game_on_the_logit(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """By linearity: few players, so that both can be exact."""
+    found = explain(explainer, pixels, players=16, estimator="exact", sources=False, versus=1, target=0)
+    x = explainer.preprocessing(pixels)  # type: ignore[misc]
+
+    def difference(images: torch.Tensor) -> torch.Tensor:
+        return explainer.model(images) @ torch.tensor([1.0, -1.0, *[0.0] * 6]) / found.temperature
+
+    logit = estimate(Game(difference, x, Players.windows((48, 48), 16), check=False), "exact")
+    assert torch.allclose(found.class_map.values, logit.values[0], atol=1e-4)
+    assert found.decomposition.total == pytest.approx(float(difference(x[None]).detach()), abs=1e-4)
+    assert not found.class_map.undecided.any()
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_every_output_is_what_its_name_says(explainer: Explainer, pixels: torch.Tensor, output: str) -> None:
+    """Few players, so that all can be exact; whatever is explained, the others come along."""
+    found = explainer.explain(pixels, players=16, estimator="exact", sources=False, output=output, target=2)
+    x, rival = explainer.preprocessing(pixels), found.rival  # type: ignore[misc]
+    assert rival is not None
+
+    def logits(images: torch.Tensor) -> torch.Tensor:
+        return explainer.model(images) / found.temperature
+
+    functions = {
+        "margin": lambda images: logits(images)[:, 2] - logits(images).mean(1),
+        "logit": lambda images: logits(images)[:, 2],
+        "versus": lambda images: logits(images)[:, 2] - logits(images)[:, rival],
+        "log_probability": lambda images: logits(images).log_softmax(1)[:, 2],
+    }
+    maps = {found.output: found.class_map, **found.other_maps}
+    assert maps.keys() == functions.keys()
+    assert found.output == output
+    for name, function in functions.items():
+        slow = estimate(Game(function, x, Players.windows((48, 48), 16), check=False), "exact")
+        assert torch.allclose(maps[name].values, slow.values[0], atol=1e-3), name
+        assert maps[name].total == pytest.approx(float(slow.total[0]), abs=1e-3)
+
+
+def test_the_empty_image_is_told(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explainer.explain(pixels, players=24, budget=96, sources=False, baseline="color:0.5")
+    empty = torch.full((1, 3, 48, 48), 0.5)
     with torch.no_grad():
-        assert float(explainer.model.distances(x[None])[0, 2]) == pytest.approx(0, abs=1e-4)
+        expected = (explainer.model(empty)[0].double() / found.temperature).softmax(0)
+    assert found.empty_probabilities is not None
+    assert torch.allclose(found.empty_probabilities, expected, atol=1e-5)
+    assert found.empty_prediction == int(expected.argmax())
 
 
-def copies(explainer: Explainer) -> ImageSet:
-    """The training images in memory."""
-    train = explainer.images.sets[0]  # type: ignore[union-attr]
-    return ImageSet(train.uint8().numpy(), train.records, train.classes)
+def test_probabilities_and_sums_are_calibrated(explainer: Explainer, explanation: Explanation) -> None:
+    assert explainer.reference is not None
+    assert explanation.temperature == explainer.reference.temperature
+    assert explanation.calibrated
+    x = explainer.preprocessing(explanation.pixels)  # type: ignore[misc]
+    with torch.no_grad():
+        logits = explainer.model(x[None])[0].double() / explanation.temperature
+    assert torch.allclose(explanation.probabilities, logits.softmax(0), atol=1e-5)
+    assert explanation.decomposition.total == pytest.approx(
+        float(explanation.probabilities[explanation.target].log()), abs=1e-6
+    )
 
 
-def changed(images: ImageSet, **record: str) -> ImageSet:
-    records = [replace(old, **record) if old == images.records[5] else old for old in images.records]
-    return ImageSet(images.pixels, records, images.classes)
+def test_closeness_adds_up_to_what_is_explained(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """For the target and, in the same quantity, for its rival."""
+    for output in ("margin", "logit", "versus"):
+        found = explainer.explain(pixels, players=24, budget=96, sources=False, output=output)
+        x = explainer.preprocessing(pixels)  # type: ignore[misc]
+        with torch.no_grad():
+            logits = explainer.model(x[None])[0].double() / found.temperature
+        assert found.rival is not None
+        assert found.closeness is not None
+        assert found.rival_closeness is not None
+        for mine, own, other in (
+            (found.closeness, found.target, found.rival),
+            (found.rival_closeness, found.rival, found.target),
+        ):
+            less = {"margin": logits.mean(), "logit": torch.tensor(0.0), "versus": logits[other]}[output]
+            assert mine.total == pytest.approx(float(logits[own] - less), abs=1e-3)
+            assert mine.class_index == own
+            owners = explainer.model.prototype_classes[mine.prototypes]
+            assert bool((owners == own).all())
 
 
-def with_source(explainer: Explainer, images: ImageSet, shown: ImageSet) -> Explainer:
-    """An explainer whose prototype 0 comes from image 5 of `images`, and that finds `shown`."""
-    made = Explainer(explainer.model, preprocessing=explainer.preprocessing, images=shown)
-    source = replace(explainer.source(0), image=images.paths[5], sha256=images.sha256(5))
-    made.source = lambda prototype: source  # type: ignore[method-assign]
-    return made
+def test_an_image_unlike_all_others_is_unfamiliar(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plan = {"players": 24, "budget": 96, "sources": False}
+    known = explainer.explain(explainer.images.sets[0].image(0), **plan)  # type: ignore[union-attr,arg-type]
+    assert known.usual_distance is not None
+    assert known.is_unfamiliar == (known.nearest_distance > known.usual_distance)  # type: ignore[operator]
+    close = replace(known, nearest_distance=0.0)
+    far = replace(known, nearest_distance=known.usual_distance + 1)
+    assert (close.is_unfamiliar, far.is_unfamiliar) == (False, True)
 
 
-def test_moved_images_are_found_by_content(explainer: Explainer, caplog: pytest.LogCaptureFixture) -> None:
-    images = copies(explainer)
-    moved = with_source(explainer, images, changed(images, path="elsewhere/bird.png"))
-    assert moved.explain_sources([0], QUICK)[0].path == "elsewhere/bird.png"
-    assert "is now at elsewhere/bird.png" in caplog.text
+def test_a_network_alone_is_not_calibrated(explainer: Explainer) -> None:
+    found = Explainer(explainer.model).explain(torch.rand(3, 48, 48), players=24, budget=96, sources=False)
+    assert not found.calibrated
+    assert found.closeness is None
+    assert found.is_unfamiliar is None
+    assert found.empty_probabilities is not None
 
 
-def test_changed_and_missing_images_are_one_clear_error(explainer: Explainer) -> None:
-    images = copies(explainer)
-    with pytest.raises(ProtoPFaithError, match=r"source image .* has changed since training \(its SHA-256"):
-        with_source(explainer, images, changed(images, sha256="0" * 64)).explain_sources([0], QUICK)
-    gone = images.subset([i for i in range(len(images)) if i != 5])
-    with pytest.raises(ProtoPFaithError, match="is not among the images any more"):
-        with_source(explainer, images, gone).explain_sources([0], QUICK)
+def test_moment_propagation_has_no_log_probability(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plan = {"players": 24, "estimator": "dasp", "options": {"sizes": 2}, "sources": False}
+    found = explainer.explain(pixels, **plan)  # type: ignore[arg-type]
+    assert set(found.other_maps) == {"logit", "versus"}
+    with pytest.raises(ProtoPFaithError, match="no rule for a log probability"):
+        explainer.explain(pixels, output="log_probability", **plan)  # type: ignore[arg-type]
 
 
-def test_an_unrelated_image_may_change(run: Run, explainer: Explainer) -> None:
-    images = copies(explainer)
-    used = {explainer.source(p).image for p in range(len(explainer.model.prototypes))}
-    free = next(i for i, path in enumerate(images.paths) if path not in used)
-    rest = images.subset([i for i in range(len(images)) if i != free])
-    made = Explainer(explainer.model, preprocessing=explainer.preprocessing, images=rest)
-    assert set(made.explain_sources([0], QUICK)) == {0}
+def test_moment_path_takes_the_shown_prototypes_alone(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """A backward pass for each of hundreds of prototypes would take minutes."""
+    model, x = explainer.model, explainer.preprocessing(pixels)  # type: ignore[misc]
+    options, seen = {"nodes": 8}, []
+    found = explain(
+        explainer,
+        pixels,
+        estimator="moment_path",
+        options=options,
+        versus=3,
+        target=1,
+        sources=False,
+        progress=lambda *one: seen.append(one),
+    )
+    shown = [one.prototype for one in found.evidence]
+    known = ~found.prototype_values.isnan().any(1)
+    assert sorted(shown) == torch.where(known)[0].tolist() == [2, 3, 6, 7]
+    game = Game(model.distances, x, Players.windows((48, 48), 16))
+    everything = estimate(game, "moment_path", **options)  # type: ignore[arg-type]
+    for one in found.evidence:
+        assert torch.allclose(one.test.values, everything.values[one.prototype], rtol=1e-3, atol=1e-5)
+        assert one.test.total == pytest.approx(float(everything.total[one.prototype]), abs=1e-5)
+    assert found.temperature is not None
+    row = class_row(model, 1, 3).double() / found.temperature
+    weighted = weighted_values(model, everything.values, row)
+    assert torch.allclose(found.class_map.values, weighted, rtol=1e-3, atol=1e-4)
+    assert seen[-1] == ("test image", 10, 10)  # nodes, and F at both ends
 
 
-def test_runs_without_a_model(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for name in ("recipe.yaml", "environment.json"):
-        shutil.copy(run.folder / name, folder)
-    with pytest.raises(ProtoPFaithError, match="has no model yet"):
-        explain(folder, torch.rand(3, 48, 48))
-    with pytest.raises(ProtoPFaithError, match="is no run folder"):
-        Explainer(tmp_path)
+def test_dasp_tells_how_far_it_has_got(explainer: Explainer, pixels: torch.Tensor) -> None:
+    seen: list[tuple[str, int, int]] = []
+    options = {"sizes": 2, "batch_size": 6}
+    plan = {"players": 24, "estimator": "dasp", "options": options, "sources": False}
+    explain(explainer, pixels, progress=lambda *one: seen.append(one), **plan)  # type: ignore[arg-type]
+    passes = [one for one in seen if one[2] == 2 * 2 * 4]
+    assert [done for _, done, _ in passes[:3]] == [6, 12, 16]
 
 
-def test_a_network_in_training_mode_is_not_changed(explainer: Explainer) -> None:
-    model = explainer.model.train()
-    try:
-        assert not Explainer(model).model.training
-        assert model.training
-    finally:
-        model.eval()
+def test_prototypes_are_ranked_by_the_paper_score(explanation: Explanation) -> None:
+    scores = [one.paper_score for one in explanation.evidence]
+    assert scores == sorted(scores, reverse=True)
+    assert {one.class_index for one in explanation.evidence} == {explanation.target}
+    assert explanation.prediction == explanation.target
+    assert float(explanation.probabilities.sum()) == pytest.approx(1)
 
 
-def test_superpixels_differ_between_images(explainer: Explainer) -> None:
-    sides = explainer.explain_sources([0, 2], replace(QUICK, players="superpixels:5"))
-    assert not np.array_equal(sides[0].regions.players.labels, sides[2].regions.players.labels)
+def test_another_class_and_two_classes(explainer: Explainer, pixels: torch.Tensor) -> None:
+    name = explainer.model.class_names[5]
+    other = explain(explainer, pixels, target=name, budget=96, sources=False)
+    assert other.target == 5
+    both = explain(explainer, pixels, target=5, versus=2, budget=96, sources=False)
+    assert [one.class_index for one in both.evidence] == [5, 5, 2, 2]
+    assert both.title == f"Why {name} and not {explainer.model.class_names[2]}?"
+    row = class_row(explainer.model, 5, 2) / both.temperature  # type: ignore[operator]
+    assert both.evidence[2].weight == pytest.approx(float(row[both.evidence[2].prototype]))
+
+
+def test_maps_show_similarity_in_any_geometry(explainer: Explainer, pixels: torch.Tensor) -> None:
+    picture = to_pil(pixels).resize((100, 60))
+    found = explain(explainer, picture, budget=96, sources=False, players=24)
+    one = found.evidence[0].test
+    assert torch.equal(one.map(), -one.players.to_map(one.values))
+    assert torch.equal(found.class_map.map(), found.class_map.players.to_map(found.class_map.values))
+    large = found.original_map(one)
+    assert large.shape == (60, 100)
+    for player, (y, x) in enumerate([(5, 5), (5, 95), (55, 5), (55, 95)]):
+        assert float(large[y, x]) == float(one.evidence[player])
+
+
+def test_precision_is_that_of_the_outputs_asked_for(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explain(explainer, pixels, players=24, precision=0.2, sources=False)
+    assert found.reached
+    assert found.precision <= 0.2
+    rows = [one.test for one in found.evidence] + [found.class_map]
+    errors = [float(r.standard_errors.square().mean().sqrt() / r.values.square().mean().sqrt()) for r in rows]
+    assert found.precision == pytest.approx(max(errors), rel=1e-2)
+    hopeless = explain(explainer, pixels, players=8, precision=1e-6, budget=128, sources=False)
+    assert not hopeless.reached
+    assert hopeless.evaluations <= 128
+
+
+def test_a_coarse_answer_comes_first(explainer: Explainer, pixels: torch.Tensor) -> None:
+    quick: list[Explanation] = []
+    stages: set[str] = set()
+    final = explain(
+        explainer,
+        pixels,
+        budget=96,
+        sources=False,
+        on_coarse=quick.append,
+        progress=lambda stage, done, expected: stages.add(stage),
+    )
+    assert len(quick) == 1
+    assert quick[0].coarse
+    assert len(quick[0].class_map.values) == 49
+    assert not final.coarse
+    assert stages == {"coarse answer", "test image"}
+
+
+def test_a_second_baseline_and_how_far_it_agrees(explainer: Explainer, pixels: torch.Tensor) -> None:
+    same = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="zero").second
+    assert same is not None
+    assert same.class_agreement.correlation == pytest.approx(1)
+    other = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="blur:3").second
+    assert other is not None
+    assert other.baseline == "blur (sigma 3)"
+    assert -1 <= other.class_agreement.correlation < 1
+    assert set(other.prototype_agreement) == set(same.prototype_agreement)
+
+
+def test_log_similarity_plays_on_the_logit_and_refuses_weighted_maps(pixels: torch.Tensor) -> None:
+    torch.manual_seed(0)
+    model = ProtoPNet("small", 3, 2, 8, similarity="log").eval()
+    x = torch.randn(3, 48, 48)
+    found = explain(model, x, players=16, estimator="exact", sources=False)
+    target = found.target
+    logit = estimate(Game(lambda images: model(images)[:, target], x, Players.windows((48, 48), 16)), "exact")
+    assert torch.allclose(found.class_map.values, logit.values[0], atol=1e-4)
+    log_p = model(x[None]).detach().double().log_softmax(1)[0]
+    assert found.decomposition.total == pytest.approx(float(log_p[target]), abs=1e-5)
+    with pytest.raises(ProtoPFaithError, match="no weighted sum"):
+        weighted_values(model, found.prototype_values, class_row(model, target))
+
+
+def test_duplicates_are_found(explainer: Explainer, pixels: torch.Tensor) -> None:
+    model = copy.deepcopy(explainer.model)
+    with torch.no_grad():
+        model.prototypes[1] = model.prototypes[0]
+        model.prototypes[3] = model.prototypes[2] + 1e-5
+    found = explain(
+        model, pixels, target=0, versus=1, budget=96, sources=False, preprocessing=explainer.preprocessing
+    )
+    marks = {one.prototype: (one.duplicate_of, one.duplicate_kind) for one in found.evidence}
+    assert sorted(marks[p][1] for p in (0, 1)) == ["", "identical"]
+    assert sorted(marks[p][1] for p in (2, 3)) == ["", "near"]
+    first = next(one.prototype for one in found.evidence if one.class_index == 0)
+    assert marks[1 - first] == (first, "identical")
+
+
+def test_players_of_other_kinds(explainer: Explainer, pixels: torch.Tensor) -> None:
+    assert len(explain(explainer, pixels, players="12", budget=96, sources=False).class_map.values) == 16
+    assert (
+        len(explain(explainer, pixels, players="superpixels:6", budget=96, sources=False).class_map.values)
+        > 1
+    )
+    labels = torch.zeros(48, 48, dtype=torch.long)
+    labels[10:30, 10:30] = 1
+    masked = explain(explainer, pixels, players=labels, budget=96)
+    assert len(masked.class_map.values) == 2
+    assert (
+        masked.evidence[0].source_side is not None
+    )  # whose regions are windows, not the mask of another image
+    assert len(masked.evidence[0].source_side.regions.values) == 9
+
+
+def test_channels_as_players(explainer: Explainer, pixels: torch.Tensor, tmp_path: Path) -> None:
+    """Maps, figures, reports and files have all channels in them."""
+    players = Players.windows(pixels.shape[-2:], 24, channels=3)
+    found = explain(explainer, pixels, players=players, estimator="exact")
+    mine = found.class_map
+    assert len(mine.values) == 12
+    assert float(mine.map().sum()) / 24**2 == pytest.approx(mine.total, rel=1e-4)
+    whole = explain(explainer, pixels, players=24, estimator="exact")
+    assert float(whole.class_map.map().sum()) == pytest.approx(float(mine.map().sum()), rel=1e-4)
+    page = found.report(tmp_path / "report.html").read_text()
+    shown = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[0])
+    assert sum(shown["maps"][0]["values"]) == pytest.approx(mine.total, rel=1e-3)
+    found.figure(path=tmp_path / "figure.svg")
+    text, _ = found.save(tmp_path / "saved")
+    assert torch.equal(load(text).class_map.map(), mine.map())
+
+
+def test_deterministic_estimators_have_no_standard_errors(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explain(
+        explainer, pixels, players=24, estimator="moment_path", options={"nodes": 4}, sources=False
+    )
+    assert found.method == "moment_path"
+    assert not found.class_map.errors_known
+    assert not found.class_map.undecided.any()
+
+
+def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
+    model, one = explainer.model, {"sources": False, "budget": 96}
+    cases = [
+        (explainer, Path("nowhere.png"), {}, "no image at"),
+        (explainer, pixels, {"target": "Sparow"}, "no class 'Sparow'"),
+        (explainer, pixels, {"target": 0, "versus": 0}, "with itself"),
+        (explainer, pixels, {"output": "margn"}, "no output 'margn' to explain; did you mean 'margin'"),
+        (explainer, pixels, {"output": "logit", "versus": 1}, "leave out one of them"),
+        (explainer, pixels, {"players": "circles"}, "players 'circles'"),
+        (explainer, pixels, {"estimator": "magic"}, "no estimator named 'magic'"),
+        (explainer, pixels, {"baseline": "magic"}, "no baseline named 'magic'"),
+        (explainer, pixels, {"precision": -1.0}, "precision"),
+        *(
+            (explainer, pixels, {"estimator": "dasp", "options": {part: 1}}, f"takes no option '{part}'")
+            for part in ("stop_after", "checkpoint", "resume")
+        ),
+        *(
+            (explainer, pixels, {"options": {name: 3}}, f"give it as {own}=... beside")
+            for name, own in (("seed", "seed"), ("budget", "budget"), ("method", "estimator"))
+        ),
+        (explainer, pixels, {"players": None}, "players None are not known"),
+        (explainer, pixels.long(), {}, "uint8 or a normalized float"),
+        (explainer, torch.rand(1, 48, 48), {}, "3 x height x width"),
+        (explainer, 3.5, {}, "not float"),
+        (model, pixels, {}, "does not say how images are prepared"),
+        (model, torch.rand(3, 48, 48), {"sources": True}, "does not know its training images"),
+    ]
+    for subject, image, options, message in cases:
+        with pytest.raises(ProtoPFaithError, match=message):
+            explain(subject, image, **{**one, **options})  # type: ignore[arg-type]
+    unprojected = copy.deepcopy(model)
+    unprojected.sources = [None] * len(model.sources)
+    with pytest.raises(ProtoPFaithError, match=r"has no source image because .* were not projected"):
+        explain(
+            unprojected,
+            pixels,
+            budget=96,
+            preprocessing=explainer.preprocessing,
+            images=explainer.images.sets,
+        )  # type: ignore[union-attr]
+
+
+def test_a_network_that_answers_at_random_is_refused(explainer: Explainer) -> None:
+    model = copy.deepcopy(explainer.model)
+    model.encoder = torch.nn.Sequential(model.encoder, _Noise())
+    with pytest.raises(ProtoPFaithError, match="differently when asked twice"):
+        explain(model, torch.rand(3, 48, 48), sources=False)
+
+
+class _Noise(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+
+@pytest.mark.parametrize("option", ["device", "preprocessing", "images"])
+def test_what_an_explainer_has_already_is_not_given_beside_it(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path, option: str
+) -> None:
+    images = explainer.images
+    assert images is not None
+    given = {"device": "cpu", "preprocessing": explainer.preprocessing, "images": images.sets}[option]
+    for call in (
+        lambda **more: explain(explainer, pixels, budget=96, **more),
+        lambda **more: explain_files(explainer, [], tmp_path / "out", budget=96, **more),
+        lambda **more: explain_prototypes(explainer, budget=96, **more),
+    ):
+        with pytest.raises(ProtoPFaithError, match=rf"takes {option}=\.\.\. when it is made"):
+            call(**{option: given})
+    assert not (tmp_path / "out").exists()
+
+
+def test_prototypes_take_no_argument_that_they_do_not_know(explainer: Explainer) -> None:
+    with pytest.raises(TypeError, match="player"):
+        explain_prototypes(explainer, player=24)
+
+
+def test_results_are_one_line(explainer: Explainer, explanation: Explanation) -> None:
+    shown = [explainer, explainer.sources, explanation, *explanation.evidence, explanation.class_map]
+    shown += [explanation.decomposition, explanation.evidence[0].source_side, Path("x")]
+    for one in shown:
+        assert 0 < len(repr(one)) < 250
+        assert "\n" not in repr(one)
+        assert "tensor(" not in repr(one)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protopfaith.explanation import Explanation, RegionValues
-from protopfaith.explanation.regions import agreement, share_inside
+from protopfaith.explanation.regions import agreement
 from protopfaith.shapley import Players
-from protopfaith.show.colors import scale_of
+from protopfaith.show.heat import scale_of
 
 
 def test_undecided_regions_are_within_two_standard_errors(explanation: Explanation) -> None:
@@ -88,12 +88,3 @@ def test_agreement_compares_what_both_decide() -> None:
     assert found.correlation == pytest.approx(expected)
     constant = agreement(first, replace(first, values=torch.full((4,), 0.1)))
     assert constant.correlation == 0  # reports print it: a number, not NaN
-
-
-def test_share_inside_a_mask() -> None:
-    maps = torch.tensor([[[1.0, 2.0], [-5.0, 1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
-    mask = torch.tensor([[True, False], [True, False]])
-    inside = share_inside(maps, mask)
-    assert float(inside[0]) == pytest.approx(0.25)
-    assert math.isnan(float(inside[1]))
-    assert torch.equal(share_inside(maps[0], mask), inside[0])

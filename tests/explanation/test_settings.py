@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explainer, Settings, ShapleyAttribution, explain, explain_prototypes
-from protopfaith.explanation.settings import USUAL_BUDGET, coarse_players, usual_budget, with_budget
+from protopfaith.explanation.settings import USUAL_BUDGET, coarse_players, usual_budget
 
 
 def test_settings_have_names_that_change_with_the_result() -> None:
@@ -36,9 +36,32 @@ def test_the_coarse_answer_has_seven_by_seven_windows(size: tuple[int, int]) -> 
 )
 def test_the_device_decides_where_nothing_else_is_said(device: str, kind: str) -> None:
     assert usual_budget(device) == usual_budget(torch.device(device)) == USUAL_BUDGET[kind]
-    assert with_budget(Settings(), device) == Settings(budget=USUAL_BUDGET[kind])
+    assert Settings().on(device) == Settings(budget=USUAL_BUDGET[kind])
     for said in (Settings(budget=77), Settings(precision=0.1), Settings(budget=77, precision=0.1)):
-        assert with_budget(said, device) is said
+        assert said.on(device) == said
+
+
+def test_keywords_replace_fields_and_others_are_refused() -> None:
+    assert Settings.of(Settings(players=8, seed=1), seed=2) == Settings(players=8, seed=2)
+    assert Settings.of(players="8") == Settings(players=8)
+    with pytest.raises(TypeError, match=r"no setting named 'player'; did you mean 'players'"):
+        Settings.of(player=8)
+
+
+def test_settings_and_keywords_ask_for_the_same(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plan = Settings(players=24, budget=96, sources=False)
+    one = explainer.explain(pixels, settings=plan)
+    two = explainer.explain(pixels, players=24, budget=96, sources=False)
+    three = explainer.explain(pixels, settings=replace(plan, players=8), players=24)
+    assert torch.equal(one.class_map.values, two.class_map.values)
+    assert torch.equal(one.class_map.values, three.class_map.values)
+
+
+def test_the_same_words_every_time_and_on_one_line() -> None:
+    labels = torch.zeros(4, 4).long()
+    assert repr(Settings()) == "Settings()"
+    assert repr(Settings(players=labels, seed=3)) == "Settings(players=<tensor 4 x 4>, seed=3)"
+    assert "\n" not in repr(Settings(baseline=torch.rand(3, 40, 40), options={"shrinkage": False}))
 
 
 def test_every_explanation_takes_the_usual_budget_of_its_device(
@@ -63,16 +86,16 @@ def test_maps_of_sources_are_kept_apart_by_the_budget_that_was_used(
     """As on a CPU and a GPU that share a run's folder."""
     plan = Settings(players=12, seed=5)
     monkeypatch.setitem(USUAL_BUDGET, "cpu", 90)
-    explainer.explain_sources([0], plan)
-    assert explainer.has_sources([0], plan)
-    assert explainer.has_sources([0], replace(plan, budget=90))
+    explainer.sources.explain([0], plan)
+    assert explainer.sources.known([0], plan)
+    assert explainer.sources.known([0], replace(plan, budget=90))
     monkeypatch.setitem(USUAL_BUDGET, "cpu", 120)
-    assert not explainer.has_sources([0], plan)
-    assert explainer.explain_sources([0], plan)[0].evaluations == 120
+    assert not explainer.sources.known([0], plan)
+    assert explainer.sources.explain([0], plan)[0].evaluations == 120
 
 
 def test_what_is_written_about_budgets_is_true() -> None:
     said = "{cpu:,}, on a GPU {gpu:,}".format(**USUAL_BUDGET)
     manual = Path(__file__).parents[2] / "docs" / "explanations.md"
-    for text in (explain.__doc__ or "", manual.read_text(encoding="utf-8")):
+    for text in (Settings.__doc__ or "", manual.read_text(encoding="utf-8")):
         assert said in " ".join(text.split())

@@ -3,15 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.text import Text
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explanation
-from protopfaith.show.colors import diverging, hatching, overlay
 from protopfaith.show.figures import figure
+from protopfaith.show.heat import maps_of, scale_of
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
@@ -48,41 +48,47 @@ def test_without_sources_and_with_two_classes(explanation: Explanation) -> None:
     assert figure(replace(explanation, evidence=alone, versus=0)) is not None
 
 
+def texts(drawing) -> list[str]:
+    return [text.get_text() for text in drawing.findobj(Text)]
+
+
 def test_no_room_is_left_for_sources_that_are_not_shown(explanation: Explanation) -> None:
-    evidence = tuple(replace(one, source_side=None) for one in explanation.evidence)
-    alone = replace(explanation, evidence=evidence)
-    with_sources, without = figure(explanation, columns=4), figure(alone, columns=4)
-    assert len(without.findobj(Axes)) < len(with_sources.findobj(Axes))
-    assert not any(ax.get_title() == "source" for ax in without.findobj(Axes))
+    many = explanation.evidence * 4
+    evidence = tuple(replace(one, source_side=None) for one in many)
+    with_sources, without = (figure(replace(explanation, evidence=some)) for some in (many, evidence))
+    assert without.get_figwidth() < with_sources.get_figwidth()
+    assert "its source" in texts(with_sources)
+    assert "its source" not in texts(without)
+
+
+def test_five_prototypes_fill_a_row(explanation: Explanation) -> None:
+    one = explanation.evidence[0]
+    heights = {n: figure(replace(explanation, evidence=(one,) * n)).get_figheight() for n in (1, 5, 6)}
+    assert heights[1] == heights[5] < heights[6]
+
+
+def test_a_rough_map_says_so_with_the_command_that_sharpens_it(explanation: Explanation) -> None:
+    rough = " ".join(texts(figure(replace(explanation, precision=0.5))))
+    assert "This map is rough." in rough
+    assert "--budget" in rough
+    assert "rough" not in " ".join(texts(figure(replace(explanation, precision=0.2))))
+
+
+def test_both_scales_have_their_color_bar(explanation: Explanation) -> None:
+    said = texts(figure(explanation))
+    for scale in (scale_of([explanation.class_map]), scale_of(maps_of(explanation.evidence))):
+        assert f"+{scale:.3g}" in said
+
+
+def test_undecided_regions_can_be_hatched(explanation: Explanation) -> None:
+    mine = explanation.class_map
+    vague = replace(explanation, class_map=replace(mine, standard_errors=mine.values.abs() + 1))
+    hatched = [patch for patch in figure(vague, hatching=True).findobj(PathPatch) if patch.get_hatch()]
+    assert hatched
+    assert not [patch for patch in figure(vague).findobj(PathPatch) if patch.get_hatch()]
 
 
 def test_unknown_formats(explanation: Explanation, tmp_path: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"written as \.png, \.pdf, \.svg"):
         figure(explanation, tmp_path / "figure.bmp")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_colors_are_centered_at_zero_and_say_the_sign() -> None:
-    warm, clear, cool = overlay(np.array([[2.0, 0.0, -2.0]]), 2.0)[0]
-    assert clear[3] == 0
-    assert warm[0] > warm[2]  # red above blue
-    assert cool[2] > cool[0]
-    assert warm[3] == cool[3] == overlay(np.array([5.0]), 2.0)[0, 3]  # beyond the scale is its end
-    assert np.allclose(diverging()(0.5)[:3], 1, atol=0.03)
-
-
-def test_color_blind_readers_can_tell_the_signs_apart() -> None:
-    """Orange and blue as a deuteranope sees them (Machado et al. 2009, full severity) differ widely in
-    blue."""
-    deuteranopia = np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]])
-    for size in (0.3, 0.6, 1.0):
-        warm, cool = (deuteranopia @ overlay(np.array([s * size]), 1.0)[0, :3] for s in (1, -1))
-        assert np.abs(warm - cool).max() > 0.25
-
-
-def test_hatching_marks_only_what_is_undecided() -> None:
-    labels = np.array([[0, 0, 1, 1]] * 4)
-    lines = hatching(labels, np.array([True, False]), 8)
-    assert lines.shape == (32, 32, 4)
-    assert lines[:, :16, 3].any()
-    assert not lines[:, 16:, 3].any()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from protopfaith.explanation import Explanation
+from protopfaith.shapley import Game, Players, estimate
+from protopfaith.show.notebook import ShownAttribution
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "explain.ipynb"
 
@@ -17,6 +21,24 @@ def test_an_explanation_shows_itself(explanation: Explanation) -> None:
     assert "relative error" in shown
     assert shown.count("<img") == 2 + 3 * len(explanation.evidence)
     assert "<script" not in shown  # survives being exported, and being looked at by someone careful
+
+
+def test_no_column_is_left_for_sources_that_are_not_shown(explanation: Explanation) -> None:
+    alone = tuple(replace(one, source_side=None) for one in explanation.evidence)
+    shown = replace(explanation, evidence=alone)._repr_html_()
+    assert "source image" not in shown
+    assert shown.count("<img") == 2 + len(alone)
+
+
+@pytest.mark.parametrize(("method", "error"), [("moment_path", "unknown"), ("exact", "0%")])
+def test_an_attribution_shows_its_error_only_where_it_is_known(method: str, error: str) -> None:
+    image = torch.rand(1, 4, 4)
+    game = Game(
+        lambda x: torch.conv2d(x, torch.ones(1, 1, 4, 4)).relu()[:, :, 0, 0],
+        image,
+        Players.windows((4, 4), 2),
+    )
+    assert f"relative error {error}." in ShownAttribution(estimate(game, method))._repr_html_()
 
 
 @pytest.mark.slow

@@ -31,7 +31,8 @@ METRICS = EpochMetrics(
 def shown(*metrics: EpochMetrics, enabled: bool = True) -> list[str]:
     """What a program without a terminal sees: lines, no bar."""
     output = io.StringIO()
-    with TrainingProgress(enabled, 4, console=Console(file=output, width=20)) as progress:
+    with TrainingProgress(enabled, 4, Console(file=output, width=20)) as progress:
+        progress.begin()
         progress.stage(STAGE)
         for row in metrics:
             progress.advance()
@@ -65,12 +66,13 @@ def test_silence_when_asked_for():
 
 def test_in_a_narrow_terminal_bar_and_times_stay_whole():
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    progress = TrainingProgress(True, 4, console=console)
+    progress = TrainingProgress(True, 4, console)
+    progress.begin()
     progress.stage(STAGE)
     progress.advance()
     progress.epoch(STAGE, replace(METRICS, stage_epoch=0))
     with console.capture() as captured:
-        console.print(progress.progress.get_renderable(), no_wrap=False)
+        console.print(progress.bar._progress.get_renderable(), no_wrap=False)
     text = re.sub(r"\x1b\[[0-9;]*m", "", captured.get())
     first = text.splitlines()[0]
     assert first.startswith("cycle 3 classifier (F) " + "━" * 3)

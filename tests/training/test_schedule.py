@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.optim.lr_scheduler import CyclicLR
 
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
-from protopfaith.training.schedule import make_optimizer, make_scheduler, plan
+from protopfaith.training.schedule import make_optimizer, make_scheduler, make_stages
 
 RATE = 0.01
 
@@ -20,7 +20,7 @@ def parts():
 
 def rates(recipe: Recipe, stage_name: str, iterations: int, group: int = 0) -> list[float]:
     """The learning rate that every iteration of a stage uses."""
-    stage = next(stage for stage in plan(recipe.schedule) if stage.name == stage_name)
+    stage = next(stage for stage in make_stages(recipe.schedule) if stage.name == stage_name)
     optimizer = make_optimizer(parts(), stage, recipe)
     scheduler = make_scheduler(optimizer, stage, recipe, iterations)
     used = []
@@ -36,8 +36,8 @@ def recipe():
     return recipe_from_dict({"optimization": {"learning_rate": RATE, "weight_decay": 0.1}})
 
 
-def test_the_paper_s_plan():
-    stages = plan(load_recipe("cub").schedule)
+def test_the_paper_s_stages():
+    stages = make_stages(load_recipe("cub").schedule)
     assert [(stage.name, stage.epochs) for stage in stages[:3]] == [
         ("warmup", 10),
         ("joint", 5),
@@ -45,7 +45,7 @@ def test_the_paper_s_plan():
     ]
     assert sum(stage.epochs for stage in stages) == 1000
     assert [stage.first_epoch for stage in stages[:4]] == [0, 10, 15, 25]
-    rsna = plan(load_recipe("rsna_convnet").schedule)
+    rsna = make_stages(load_recipe("rsna_convnet").schedule)
     assert (rsna[0].name, rsna[0].epochs) == ("pretraining", 100)
     assert sum(stage.epochs for stage in rsna[1:]) == 100
 
@@ -79,7 +79,7 @@ def test_two_triangles_between_a_fifth_and_the_whole_rate(recipe, stage):
     ],
 )
 def test_parts_and_weight_decay(recipe, stage_name, trained, decayed):
-    stage = next(stage for stage in plan(recipe.schedule) if stage.name == stage_name)
+    stage = next(stage for stage in make_stages(recipe.schedule) if stage.name == stage_name)
     optimizer = make_optimizer(parts(), stage, recipe)
     assert isinstance(optimizer, torch.optim.AdamW)
     assert [group["part"] for group in optimizer.param_groups] == trained
@@ -96,7 +96,7 @@ def test_gradients_of_mixed_precision_can_be_clipped_on_a_gpu(precision, clip, f
     with FakeTensorMode():  # parameters on a GPU that need not be there
         on_gpu = {name: [nn.Parameter(torch.zeros(1, device="cuda"))] for name in parts()}
         recipe = recipe_from_dict(values)
-        optimizer = make_optimizer(on_gpu, plan(recipe.schedule)[0], recipe)
+        optimizer = make_optimizer(on_gpu, make_stages(recipe.schedule)[0], recipe)
     assert all(group["fused"] == fused for group in optimizer.param_groups)
     if precision == "16-mixed" and clip is not None:
         scaler = torch.amp.GradScaler("cuda", enabled=False)

@@ -31,8 +31,8 @@ def test_folds_train_apart_and_are_summed_up(tmp_path):
     saved = pd.read_csv(tmp_path / "folds" / "folds.csv")
     assert saved.test_balanced_accuracy.tolist() == pytest.approx(tests.tolist())
     first, second = (Run(tmp_path / "folds" / f"fold_{fold}") for fold in (0, 1))
-    assert first.recipe.data.fold == 0
-    assert second.recipe.data.fold == 1
+    assert first.recipe().data.fold == 0
+    assert second.recipe().data.fold == 1
     validation = [set(run.data().validation.paths) for run in (first, second)]
     assert not validation[0] & validation[1]
     assert "pretraining" in set(second.metrics().stage)  # its own, on its own training images
@@ -52,7 +52,7 @@ def test_a_grid_tries_every_point_and_resumes(tmp_path):
     assert len(table) == 4
     assert table.validation_balanced_accuracy.is_monotonic_decreasing
     points = {
-        (run.recipe.optimization.clip, run.recipe.model.prototypes_per_class)
+        (run.recipe().optimization.clip, run.recipe().model.prototypes_per_class)
         for run in (Run(tmp_path / "runs" / name) for name in table.run)
     }
     assert points == {(None, 1), (None, 2), (1.0, 1), (1.0, 2)}

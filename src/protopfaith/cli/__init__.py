@@ -1,9 +1,32 @@
 """The command line: one thin command per verb, no logic of its own.
 
-Each module adds its commands to `app` when it is imported.
+Each module adds its command to the program when it is imported; their order is that of the help.
 """
 
-from protopfaith.cli import data, demo, explaining, judging, training
-from protopfaith.cli.app import app, main
+from protopfaith.cli import (  # isort: skip
+    demo,
+    recipes,
+    data,
+    training,
+    evaluate,
+    predict,
+    explain,
+    prototypes,
+    faithfulness,
+    prune,
+)
+from protopfaith.cli.app import main
 
-__all__ = ["app", "data", "demo", "explaining", "judging", "main", "training"]
+__all__ = [
+    "data",
+    "demo",
+    "evaluate",
+    "explain",
+    "faithfulness",
+    "main",
+    "predict",
+    "prototypes",
+    "prune",
+    "recipes",
+    "training",
+]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
 from protopfaith.errors import ProtoPFaithError
@@ -21,7 +20,29 @@ from protopfaith.errors import ProtoPFaithError
 
 console = Console()
 errors = Console(stderr=True)
+ORDER = (  # of work
+    "demo",
+    "recipes",
+    "data",
+    "train",
+    "evaluate",
+    "predict",
+    "explain",
+    "prototypes",
+    "faithfulness",
+    "prune",
+)
+
+
+class InOrder(TyperGroup):
+    """Lists its commands in the order of work."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else 99)
+
+
 app = typer.Typer(
+    cls=InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -33,16 +54,6 @@ REGISTRIES = {
     "ESTIMATORS": "protopfaith.shapley",
     "EXPLAINERS": "protopfaith.evaluation",
 }
-
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
-Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
-Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
-MovedRoot = Annotated[
-    Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
-]
-BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
-Seed = Annotated[int, typer.Option(help="Of all random choices.")]
-Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]
 
 
 def main() -> None:
@@ -125,13 +136,6 @@ class NamesInHelp(TyperCommand):
 def say(text: str) -> None:
     """A line for people, as it is: never wrapped in the middle of a path, square brackets are no markup."""
     console.print(text, soft_wrap=True, highlight=False, markup=False)
-
-
-def parse_indices(text: str, what: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ProtoPFaithError(f"{what} are numbers with commas between, not {text!r}.") from None
 
 
 def fail_for(problems: list[str]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, Root, app, say
+from protopfaith.cli.app import NamesInHelp, app, say
+from protopfaith.cli.checks import check_root
+from protopfaith.cli.options import Root
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def data_prepare(
     skip_unreadable: Annotated[bool, typer.Option(help="Go on without images that cannot be read.")] = False,
 ) -> None:
     """Check a data set file by file and build its fast local cache."""
+    check_root(root)
     from protopfaith.data import prepare
 
     say(str(prepare(name, root, size, skip_unreadable=skip_unreadable)))
@@ -45,6 +48,7 @@ def data_show(
     seed: Annotated[int | None, typer.Option(help="Pick images at random.")] = None,
 ) -> None:
     """Draw a contact sheet of a data set, one class per row."""
+    check_root(root)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic
 

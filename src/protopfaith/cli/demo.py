@@ -1,4 +1,4 @@
-"""The command that shows everything at once: demo."""
+"""`protopfaith demo`: everything at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from protopfaith.cli.app import app, console, fail_for, say
-from protopfaith.cli.judging import evaluate_run, print_prototypes
+from protopfaith.cli.evaluate import evaluate_run, print_prototypes
 
 if TYPE_CHECKING:
     from protopfaith.training import Run

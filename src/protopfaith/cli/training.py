@@ -1,4 +1,4 @@
-"""Commands that make a model: train, recipes, prune."""
+"""`protopfaith train`: makes a model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from protopfaith.cli.app import Device, MovedRoot, Root, RunFolder, app, console, parse_indices, say
+from protopfaith.cli.app import app, console, say
+from protopfaith.cli.checks import check_recipe, check_root
+from protopfaith.cli.options import Root, parse_indices
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -56,72 +56,68 @@ def train(
 
     protopfaith train --resume --out runs/mine compute.workers=2
     """
-    from protopfaith.training import Run, load_recipe, train_folds, train_grid
-    from protopfaith.training import train as run_training
-    from protopfaith.training.search import FOLDS
-
-    changes = list(overrides or [])
-    if recipe is not None and (grid is not None or "=" in recipe):  # a grid or a run brings its own recipe
-        changes.insert(0, recipe)
-        recipe = None
+    check_root(root)
+    recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
+    if recipe is not None:
+        check_recipe(recipe)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
-    if recipe is None and grid is None:
-        if not resume or out is None:
-            raise ProtoPFaithError(
-                "Nothing to train: name a recipe, or the run to resume with --resume --out."
-            )
-        recipe = str(Run(out).recipe_path)
-    folder = out or Path("runs") / Path(grid or recipe or "").stem
     if grid is not None:
-        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
+        search(grid, out, changes, resume)
         return
-    chosen_recipe = load_recipe(recipe or "", changes)
+    named = recipe or recipe_to_resume(out, resume)
+    folder = out or Path("runs") / Path(named).stem
     if folds is not None:
-        chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
-        _print_frame(train_folds(chosen_recipe, folder, chosen, resume=resume), folder)
+        cross_validate(named, folder, changes, folds, resume)
     else:
-        _print_result(run_training(chosen_recipe, folder, resume=resume))
+        train_once(named, folder, changes, resume)
 
 
-@app.command()
-def recipes() -> None:
-    """List the recipes in the package, with what each is for."""
-    from protopfaith.training import recipe_names
-    from protopfaith.training.recipe import recipe_summary
-
-    table = Table.grid(padding=(0, 2))
-    for name in recipe_names():
-        table.add_row(Text(name), Text(recipe_summary(name)))
-    console.print(table, highlight=False)
+def split_arguments(
+    first: str | None, others: list[str], *, has_recipe: bool
+) -> tuple[str | None, list[str]]:
+    """The recipe and the overrides: what comes first is an override where there is no recipe to name."""
+    if first is not None and (not has_recipe or "=" in first):
+        return None, [first, *others]
+    return first, list(others)
 
 
-@app.command()
-def prune(
-    folder: RunFolder,
-    out: Annotated[Path | None, typer.Option(help="The folder of the new run; default RUN-pruned.")] = None,
-    prototypes: Annotated[
-        str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
-    ] = None,
-    root: MovedRoot = None,
-    device: Device = "auto",
-) -> None:
-    """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
-    from protopfaith.training import Run, prune_run
+def recipe_to_resume(out: Path | None, resume: bool) -> str:
+    """A run brings its own recipe."""
+    from protopfaith.training import Run
 
-    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
-    out = out or folder.with_name(f"{folder.name}-pruned")
-    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, device=device)
-    console.print(result.table())
-    say(f"The pruned run is in {result.run.folder}")
+    if not resume or out is None:
+        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    return str(Run(out).recipe_path)
+
+
+def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> None:
+    """One run."""
+    from protopfaith.training import load_recipe
+    from protopfaith.training import train as run_training
+
+    _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
+
+
+def cross_validate(recipe: str, folder: Path, changes: list[str], folds: str, resume: bool) -> None:
+    """A run for each fold."""
+    from protopfaith.training import load_recipe, train_folds
+    from protopfaith.training.search import FOLDS
+
+    chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
+    _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+
+
+def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> None:
+    """A run for each point of a search space, which names its recipe."""
+    from protopfaith.training import train_grid
+
+    folder = out or Path("runs") / Path(grid).stem
+    _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
 
 
 def _print_result(run: Run) -> None:
-    result = run.result
+    result = run.result()
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(

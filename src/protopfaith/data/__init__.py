@@ -4,12 +4,12 @@ Importing this package registers all data sets in its files.
 """
 
 from protopfaith.data.birds import defining_parts
-from protopfaith.data.contact_sheet import contact_sheet
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
-from protopfaith.data.prepare import Preparation, prepare
+from protopfaith.data.preparation import Preparation, prepare
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.sources import DATASETS, load_data, options_of
+from protopfaith.data.registry import DATASETS, load_data, options_of
+from protopfaith.data.sheet import contact_sheet
 from protopfaith.data.transforms import Augmentation, augment
 from protopfaith.registry import import_modules
 

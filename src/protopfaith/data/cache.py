@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from rich.progress import track
 
 from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, sha256
+from protopfaith.progress import Bar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -116,8 +116,8 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> None:
 def in_threads(function: Callable[[T], R], items: Iterable[T], description: str) -> Iterator[R]:
     """`map` with a progress bar, on all cores: decoding and hashing release Python's lock."""
     items = list(items)
-    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
-        yield from track(pool.map(function, items), description, total=len(items), transient=True)
+    with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool, Bar() as bar:
+        yield from bar.track(pool.map(function, items), description, len(items))
 
 
 def _key(listing: Listing, hashes: dict[str, str], preprocessing: Preprocessing) -> str:

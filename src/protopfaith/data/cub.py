@@ -9,7 +9,7 @@ from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imageset import Box, ImageData
 from protopfaith.data.listing import Entry, Listing, check_all_there, existing_folder, unlisted_note
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
 
 WHERE = "CUB_200_2011.tgz from the CUB-200-2011 page of Caltech's data site, data.caltech.edu"

@@ -32,41 +32,58 @@ Splitter = Callable[[Sequence[Known]], Sequence[str]]
 def load_listing(
     listing: Listing, split: Splitter, preprocessing: Preprocessing, *, skip_unreadable: bool, split_name: str
 ) -> ImageData:
-    """Decodes (or finds in the cache) the listed images, splits them and checks the splits."""
+    """Decodes (or finds in the cache) the listed images, splits them and checks the splits.
+
+    Args:
+        listing: which files there are
+        split: decides the split of every readable image
+        preprocessing: at which size they are kept
+        skip_unreadable: go on without files that cannot be read, which is an error otherwise
+        split_name: under which the split is written into the cache, for people
+    """
     hashes = content_hashes(listing)
     cached = cached_images(listing, hashes, preprocessing)
-    notes = [*listing.notes, *_about_unreadable(cached, skip_unreadable)]
-    by_path = {entry.path: entry for entry in listing.entries}
-    known = [Known(by_path[path], hashes[path]) for path in cached.paths]
-    records = [
-        _record(item, size, listing.classes, preprocessing)
-        for item, size in zip(known, cached.sizes, strict=True)
-    ]
-    pool = ImageSet(cached.pixels, records, listing.classes, root=listing.root)
+    refuse_unreadable(cached, skip_unreadable)
+    known = _known(listing, cached, hashes)
     split_of = split(known)
-    left_out = sum(not name for name in split_of)
-    if left_out:
-        notes.append(f"{left_out} training images are also test images and are left out of training.")
-    sets = pool.split(split_of)
+    sets = _pool(listing, cached, known, preprocessing).split(split_of)
     check_no_overlap(sets)
     check_classes(sets)
-    used = [record for images in sets.values() for record in images.records]
     data = ImageData(
         sets["train"],
         sets["validation"],
         sets["test"],
         classes=listing.classes,
-        fingerprint=fingerprint(used, listing.classes),
+        fingerprint=fingerprint((r for images in sets.values() for r in images.records), listing.classes),
         preprocessing=preprocessing,
-        notes=tuple(notes),
+        notes=(*listing.notes, *_about_unreadable(cached), *_about_left_out(split_of)),
         unreadable=tuple(cached.unreadable),
     )
-    for note in notes:
-        logger.warning(note)
-    write_json(
-        cache_folder() / "splits" / f"{listing.name}-{data.fingerprint[:16]}-{split_name}.json", data.splits()
-    )
+    _tell(data, f"{listing.name}-{data.fingerprint[:16]}-{split_name}")
     return data
+
+
+def _known(listing: Listing, cached: CachedImages, hashes: dict[str, str]) -> list[Known]:
+    entries = {entry.path: entry for entry in listing.entries}
+    return [Known(entries[path], hashes[path]) for path in cached.paths]
+
+
+def _pool(
+    listing: Listing, cached: CachedImages, known: Sequence[Known], preprocessing: Preprocessing
+) -> ImageSet:
+    """All readable images as one set."""
+    labels = {name: label for label, name in enumerate(listing.classes)}
+    records = [
+        _record(item, size, labels, preprocessing) for item, size in zip(known, cached.sizes, strict=True)
+    ]
+    return ImageSet(cached.pixels, records, listing.classes, root=listing.root)
+
+
+def _tell(data: ImageData, name: str) -> None:
+    """Notes for people: the log, and who is in which split."""
+    for note in data.notes:
+        logger.warning(note)
+    write_json(cache_folder() / "splits" / f"{name}.json", data.splits())
 
 
 def check_classes(sets: dict[str, ImageSet]) -> None:
@@ -113,20 +130,28 @@ def official_split(known: Sequence[Known], fold: int | str | None, seed: int) ->
     return result
 
 
-def _about_unreadable(cached: CachedImages, skip: bool) -> list[str]:
-    if not cached.unreadable:
-        return []
-    message = next(iter(cached.unreadable.values()))
+def refuse_unreadable(cached: CachedImages, skip: bool) -> None:
+    """Raises if a file could not be read and may not be skipped."""
+    if skip or not cached.unreadable:
+        return
     others = len(cached.unreadable) - 1
-    if not skip:
-        more = f" ({others} more images have the same trouble.)" if others else ""
-        raise ProtoPFaithError(message + more)
-    names = ", ".join(list(cached.unreadable)[:5]) + (", ..." if others > 4 else "")
-    return [f"{others + 1} unreadable images are skipped: {names}."]
+    more = f" ({others} more images have the same trouble.)" if others else ""
+    raise ProtoPFaithError(next(iter(cached.unreadable.values())) + more)
+
+
+def _about_unreadable(cached: CachedImages) -> list[str]:
+    count = len(cached.unreadable)
+    names = ", ".join(list(cached.unreadable)[:5]) + (", ..." if count > 5 else "")
+    return [f"{count} unreadable images are skipped: {names}."] if count else []
+
+
+def _about_left_out(split_of: Sequence[str]) -> list[str]:
+    count = sum(not name for name in split_of)
+    return [f"{count} training images are also test images and are left out of training."] if count else []
 
 
 def _record(
-    item: Known, size: tuple[int, int], classes: Sequence[str], preprocessing: Preprocessing
+    item: Known, size: tuple[int, int], labels: dict[str, int], preprocessing: Preprocessing
 ) -> Record:
     """Boxes and points move with the resize."""
     height, width = preprocessing.size
@@ -139,7 +164,7 @@ def _record(
     entry = item.entry
     return Record(
         entry.path,
-        classes.index(entry.label),
+        labels[entry.label],
         item.sha256,
         tuple(resize(box) for box in entry.boxes),
         {name: (x * across, y * down) for name, (x, y) in entry.points.items()},

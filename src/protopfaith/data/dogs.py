@@ -12,7 +12,7 @@ from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imageset import Box, ImageData
 from protopfaith.data.listing import Entry, Listing, check_all_there, existing_folder, unlisted_note
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
 
 WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page of vision.stanford.edu"

@@ -10,7 +10,7 @@ from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
-from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
 

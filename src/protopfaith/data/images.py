@@ -39,6 +39,16 @@ def read_image(path: Path | str) -> Image.Image:
     (floating-point, 32 bits) from their own range in the image, a palette becomes its colors, and each kind
     of conversion is logged once. The camera's orientation is applied. DICOM files (`.dcm`) are read through
     their window.
+
+    Args:
+        path: an image or DICOM file
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (6, 4)).save(Path(folder) / "a.png")
+    ...     read_image(Path(folder) / "a.png").size
+    (6, 4)
     """
     path = Path(path)
     if not path.is_file():

@@ -74,6 +74,10 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
             {k: np.load(v.path, mmap_mode="r") if isinstance(v, _Mapped) else v for k, v in state.items()}
         )
 
+    def __repr__(self) -> str:
+        channels, height, width = self.pixels.shape[-3:]
+        return f"ImageSet({len(self):,} images of {len(self.classes)} classes, {channels}x{height}x{width})"
+
     def __len__(self) -> int:
         return len(self.records)
 
@@ -165,7 +169,12 @@ class ImageData:
     notes: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(images):,} {name}" for name, images in self.sets().items())
+        return f"ImageData({sizes}, {len(self.classes)} classes, fingerprint {self.fingerprint[:8]})"
+
     def sets(self) -> dict[str, ImageSet]:
+        """The three sets by name."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def splits(self) -> dict[str, list[str]]:

@@ -56,6 +56,18 @@ def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
     )
 
 
+def expand_folders(paths: Iterable[Path]) -> list[Path]:
+    """Files stay; a folder becomes the image files in it, DICOM files among them."""
+    return [file for path in paths for file in (_images_in(path) if path.is_dir() else [path])]
+
+
+def _images_in(folder: Path) -> list[Path]:
+    found = image_files(folder, SUFFIXES | {".dcm"})
+    if not found:
+        raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
+    return found
+
+
 def existing_folder(root: Path | None, name: str) -> Path:
     """The root as a folder that is there and holds something."""
     if root is None:

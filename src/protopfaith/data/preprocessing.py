@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from torchvision.transforms.v2 import functional as transforms
 
 from protopfaith.data.images import to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
@@ -84,6 +83,8 @@ class Preprocessing:
         return _column(self.mean, device), _column(self.std, device)
 
     def _uint8_from_tensor(self, pixels: torch.Tensor) -> torch.Tensor:
+        from torchvision.transforms.v2 import functional as transforms
+
         if pixels.dtype != torch.uint8:
             raise ProtoPFaithError(
                 f"Preprocessing expects uint8 pixels, not {pixels.dtype}; convert the tensor first."

@@ -20,7 +20,7 @@ from protopfaith.data.listing import (
     image_files,
     unlisted_note,
 )
-from protopfaith.data.sources import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
 

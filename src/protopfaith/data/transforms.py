@@ -8,12 +8,14 @@ whole pixels) and color factors are uniform and independent for each image.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torchvision.transforms import v2
+
+if TYPE_CHECKING:
+    from torchvision.transforms import v2  # itself imported where it is used: that takes as long as torch
 
 Padding = Literal["zeros", "border", "reflection"]
 # What torchvision calls the padding that grid_sample calls so.
@@ -29,6 +31,9 @@ class Augmentation:
     `padding` what fills the corners. Brightness, contrast and saturation change by factors between
     1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
     are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear.
+
+    >>> Augmentation(rotation=15, flip=0.5).color
+    0.0
     """
 
     rotation: float = field(default=0.0, metadata={"at_least": 0})
@@ -47,6 +52,8 @@ def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compo
     With `padding="zeros"` it also moves `tv_tensors.BoundingBoxes`; for the rest, and for points, there
     are `warp_boxes` and `warp_points`. Random numbers come from torch's global generator.
     """
+    from torchvision.transforms import v2
+
     height, width = size
     padded = augmentation.padding in PAD_MODES
     # On an image padded to twice its size a fraction covers twice the pixels.
@@ -73,7 +80,17 @@ def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compo
 
 def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """A batch (N x C x H x W, uint8 or float) with its own random transform for each image, as float32 in the
-    same range. On a GPU this takes no loop and no copy to the CPU; the generator may be on either."""
+    same range. On a GPU this takes no loop and no copy to the CPU; the generator may be on either.
+
+    Args:
+        pixels: uint8 images, B x C x H x W, on any device
+        augmentation: what may happen to them
+        generator: of that device; it decides everything
+
+    >>> pixels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+    >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 3, 8, 8])
+    """
     if augmentation == Augmentation(padding=augmentation.padding):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]

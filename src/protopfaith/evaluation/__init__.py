@@ -1,19 +1,19 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
-from protopfaith.evaluation.agreement import Truth, TruthAgreement, agreement, true_values
-from protopfaith.evaluation.aopc import (
+from protopfaith.correlation import share_inside
+from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
+from protopfaith.evaluation.measure import faithfulness
+from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
+from protopfaith.evaluation.metrics.removal import (
     aopc,
     insertion_score,
     paper_aopc,
     removal_curves,
     removal_ranks,
 )
-from protopfaith.evaluation.axioms import AXIOMS, AxiomCheck, check_axioms
-from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
-from protopfaith.evaluation.faithfulness import faithfulness
-from protopfaith.evaluation.sanity import prototype_health, randomization, stability
-from protopfaith.evaluation.summary import ExplainerResult, Faithfulness
-from protopfaith.explanation.regions import share_inside
+from protopfaith.evaluation.metrics.sanity import prototype_health, randomization, stability
+from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_with_truth, true_values
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 __all__ = [
     "AXIOMS",
@@ -25,9 +25,9 @@ __all__ = [
     "Options",
     "Truth",
     "TruthAgreement",
-    "agreement",
     "aopc",
     "check_axioms",
+    "compare_with_truth",
     "default_explainers",
     "faithfulness",
     "insertion_score",

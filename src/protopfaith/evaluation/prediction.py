@@ -13,10 +13,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing, read_image
-from protopfaith.data.images import SUFFIXES
-from protopfaith.data.listing import image_files
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.classification import Classification, classification, confusion_figure
+from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes
 from protopfaith.training.metrics import set_logits
@@ -54,22 +52,12 @@ def classify_set(
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
     """`name`.json and the confusion matrix as `name`-confusion.png."""
+    from protopfaith.show.confusion import confusion_figure
+
     with atomic(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(result.to_dict(), indent=2))
     with atomic(folder / f"{name}-confusion.png") as partial:
         confusion_figure(result).savefig(partial, format="png")
-
-
-def expand_folders(paths: Iterable[Path]) -> list[Path]:
-    """Files stay; a folder becomes the image files in it, DICOM files among them."""
-    return [file for path in paths for file in (_images_in(path) if path.is_dir() else [path])]
-
-
-def _images_in(folder: Path) -> list[Path]:
-    found = image_files(folder, SUFFIXES | {".dcm"})
-    if not found:
-        raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
-    return found
 
 
 def predict_files(

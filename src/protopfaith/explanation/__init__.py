@@ -1,7 +1,7 @@
 """Why this class, and what is this prototype? Answers that a person can read, check and pass on.
 
->>> from protopfaith.explanation import explain
->>> explanation = explain("runs/birds", "bird.png", precision=0.1)  # doctest: +SKIP
+>>> from protopfaith.explanation import Explainer
+>>> explanation = Explainer("runs/birds").explain("bird.png", precision=0.1)  # doctest: +SKIP
 >>> explanation.report("bird.html")  # doctest: +SKIP
 """
 
@@ -14,18 +14,16 @@ from protopfaith.explanation.catalog.catalog import (
     explain_prototypes,
 )
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
-from protopfaith.explanation.explainer import Explainer, SourceSide
+from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
-from protopfaith.explanation.local import explain, explanation_steps
-from protopfaith.explanation.progress import Bar
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
 from protopfaith.explanation.settings import Settings
+from protopfaith.explanation.sources import SourceSide
 
 __all__ = [
     "Agreement",
-    "Bar",
     "Batch",
     "Catalog",
     "ClassPortrait",
@@ -46,7 +44,6 @@ __all__ = [
     "explain",
     "explain_files",
     "explain_prototypes",
-    "explanation_steps",
     "load_explanation",
     "paper_scores",
     "protopnet_maps",

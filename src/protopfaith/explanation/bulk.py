@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,18 @@ import torch
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
-from protopfaith.explanation.explainer import Explainer
+from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.explanation import Explanation
-from protopfaith.explanation.game import rehearse
-from protopfaith.explanation.local import as_explainer, explain_with
-from protopfaith.explanation.progress import Bar
-from protopfaith.explanation.settings import BaselineLike, Settings, plain, with_autocast, with_budget
+from protopfaith.explanation.game import check_game
+from protopfaith.explanation.settings import Settings, plain
 from protopfaith.files import atomic, sha256
-from protopfaith.network import ProtoPNet
-from protopfaith.show.figures import check_format, figure
-from protopfaith.show.index import write_index
-from protopfaith.show.percent import percent
-from protopfaith.training import Run
+from protopfaith.progress import Bar, Report
 
 logger = logging.getLogger("protopfaith")
-SETTINGS = {field.name for field in fields(Settings)} - {"autocast"}  # whose words depend on the device
+# Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
+AROUND = ("second_baseline", "sources", "duplicate_tolerance")
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Batch:
     """The folders of finished cases (each with report.html, explanation.json, explanation.npz and
     figures), the page that lists them, and what failed."""
@@ -52,114 +48,129 @@ class Batch:
     def reports(self) -> tuple[Path, ...]:
         return tuple(case / "report.html" for case in self.cases)
 
+    def __repr__(self) -> str:
+        return f"Batch({len(self.cases)} cases, {len(self.failures)} failures, index={str(self.index)!r})"
+
 
 def explain_files(
-    model: ProtoPNet | Run | Path | str | Explainer,
+    model: Explainable | Explainer,
     paths: Iterable[Path | str],
     folder: Path | str,
     *,
+    target: str | int | None = None,
+    versus: str | int | None = None,
+    settings: Settings | None = None,
     figures: Sequence[str] = ("png",),
-    progress: bool = False,
     coarse: bool = False,
+    progress: bool = False,
     on_case: Callable[[Path, Explanation | None], None] | None = None,
-    device: torch.device | str | None = None,
     preprocessing: Preprocessing | None = None,
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
-    autocast: torch.dtype | str | None = None,
-    **options: Any,
+    device: torch.device | str | None = None,
+    **keywords: Any,
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into `folder`.
 
-    `options` are those of `explain`. A case's folder is named after its image, its content, the
-    network's weights and the settings, and appears when it is complete: calling again does only what is
-    missing. What is wrong for all images, such as an unknown estimator, is one error before any work. An
-    image that fails does not stop the others; the result lists it. `on_case` gets each finished folder
-    and its explanation (None for one that was there already). With `coarse` a report on 7 x 7 windows
-    lies beside the case's folder until the case is finished. The page lists the cases of earlier calls, too.
+    A case's folder is named after its image, its content, the network's weights and the settings, and appears
+    when it is complete: calling again does only what is missing. What is wrong for all images, such as an
+    unknown estimator, is one error before any work. An image that fails does not stop the others; the result
+    lists it. The page lists the cases of earlier calls, too.
+
+    Args:
+        model: a run, its folder, a network, or an `Explainer`.
+        paths: the image files.
+        folder: where to write.
+        target: the class to explain, by name or number; the predicted one of each image by default.
+        versus: another class to compare it with.
+        settings: how to compute; `keywords` are fields of it.
+        figures: formats of the figures, such as png, pdf or svg.
+        coarse: a report on 7 x 7 windows lies beside the case's folder until the case is finished.
+        progress: whether to show a bar.
+        on_case: gets each finished folder and its explanation (None for one that was there already).
+        preprocessing: how images are prepared for a network that comes without a run.
+        images: the training images of such a network.
+        device: where to compute.
+        keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
-    asked = {name: value for name, value in options.items() if value is not None}
-    settings = Settings(**{name: asked.pop(name) for name in SETTINGS if name in asked})
-    settings = with_budget(with_autocast(settings, autocast, explainer.device), explainer.device)
-    _check_request(explainer, settings, **asked)
-    for kind in figures:
-        check_format(_figure_name(kind))
-    folder = Path(folder)
-    cases, failures = [], []
+    settings = Settings.of(settings, **keywords).on(explainer.device)
+    request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse)
+    request.check()
+    cases: dict[Path, None] = {}  # in order, each once
+    failures = []
     with Bar(progress) as bar:
-        for path in [Path(path) for path in paths]:
+        for path in map(Path, paths):
             try:
-                case = folder / _case_name(explainer, path, settings, asked)
-                found = None
-                if not case.is_dir():
-                    report = bar.report(path.name)
-                    found = _explain_file(
-                        explainer, path, case, settings, figures, coarse=coarse, progress=report, **asked
-                    )
+                case, found = request.answer(path, bar.report(path.name))
             except ProtoPFaithError as error:
                 logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
                 continue
-            cases.append(case)
+            cases[case] = None
             if on_case is not None:
                 on_case(case, found)
-    cases = list(dict.fromkeys(cases))
-    there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]  # by earlier calls, too
-    listed = list(dict.fromkeys([*cases, *there]))
-    index = write_index(folder / "index.html", listed, [(str(f.path), f.message) for f in failures])
-    return Batch(tuple(cases), tuple(failures), index)
+    return Batch(tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures))
 
 
-def _check_request(
-    explainer: Explainer,
-    settings: Settings,
-    *,
-    target: str | int | None = None,
-    versus: str | int | None = None,
-    second_baseline: BaselineLike | None = None,
-    sources: bool = True,
-    **_: Any,
-) -> None:
-    """Complains about what is wrong for every image alike: one error, not one for each of them."""
-    model = explainer.model
-    check_different(model, find_class(model, target), find_class(model, versus))
-    rehearse(settings, explainer.blank(), second_baseline)
-    if sources:
-        explainer.check_sources()
+@dataclass(frozen=True)
+class _Request:
+    """What is asked about every image alike."""
 
+    explainer: Explainer
+    folder: Path
+    target: str | int | None
+    versus: str | int | None
+    settings: Settings
+    figures: tuple[str, ...]
+    coarse: bool
 
-def _case_name(explainer: Explainer, path: Path, settings: Settings, asked: dict[str, Any]) -> str:
-    """Changes with the image, the weights and whatever changes the explanation."""
-    if not path.is_file():
-        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
-    rest = str(sorted((name, plain(value)) for name, value in asked.items()))
-    key = settings.key(explainer.weights_hash, sha256(path), rest)
-    stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"
-    return f"{stem}-{key[:8]}"
+    def check(self) -> None:
+        """Raises if something is wrong for every image alike: one error, not one for each of them."""
+        from protopfaith.show.figures import check_format
 
+        model = self.explainer.model
+        choose_output(self.settings.output, self.versus)
+        check_different(model, find_class(model, self.target), find_class(model, self.versus))
+        check_game(self.settings, self.explainer.blank())
+        if self.settings.sources:
+            self.explainer.sources.check()
+        for kind in self.figures:
+            check_format(_figure_name(kind))
 
-def _explain_file(
-    explainer: Explainer,
-    path: Path,
-    case: Path,
-    settings: Settings,
-    figures: Sequence[str],
-    *,
-    coarse: bool,
-    **options: Any,
-) -> Explanation:
-    early = case.with_name(f"{case.name}-coarse.html")
-    on_coarse = (lambda quick: _write_early(quick, early)) if coarse else None
-    explanation = explain_with(explainer, path, settings, on_coarse=on_coarse, **options)
-    with atomic(case) as partial:
-        write_case(explanation, partial, figures)
-    early.unlink(missing_ok=True)
-    asked = explanation.precision_asked
-    if asked is not None and not explanation.reached:
-        logger.warning(
-            "%s: the precision of %s was not reached; allow more evaluations.", path, percent(asked)
+    def answer(self, path: Path, progress: Report | None) -> tuple[Path, Explanation | None]:
+        """The case's folder, and its explanation unless it was there already."""
+        case = self.folder / self._case_name(path)
+        if case.is_dir():
+            return case, None
+        early = case.with_name(f"{case.name}-coarse.html")
+        explanation = self.explainer.explain(
+            path,
+            target=self.target,
+            versus=self.versus,
+            settings=self.settings,
+            on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
+            progress=progress,
         )
-    return explanation
+        with atomic(case) as partial:
+            write_case(explanation, partial, self.figures)
+        early.unlink(missing_ok=True)
+        _warn_if_imprecise(explanation, path)
+        return case, explanation
+
+    def _case_name(self, path: Path) -> str:
+        """Changes with the image, the weights and whatever changes the explanation."""
+        if not path.is_file():
+            raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+        changed = self.settings.changed()
+        rest = {name: changed[name] for name in AROUND if name in changed}
+        rest |= {"target": self.target, "versus": self.versus}
+        rest["output"] = choose_output(self.settings.output, self.versus)
+        reference = self.explainer.reference
+        rest["temperature"] = None if reference is None else reference.temperature
+        given = str(sorted((name, plain(value)) for name, value in rest.items() if value is not None))
+        key = self.settings.key(self.explainer.weights_hash, sha256(path), given)
+        stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"
+        return f"{stem}-{key[:8]}"
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -167,8 +178,19 @@ def _write_early(quick: Explanation, path: Path) -> None:
     logger.info("A first, coarse answer: %s", path)
 
 
+def _warn_if_imprecise(explanation: Explanation, path: Path) -> None:
+    from protopfaith.show.wording.numbers import percent
+
+    asked = explanation.precision_asked
+    if asked is not None and not explanation.reached:
+        logger.warning(
+            "%s: the precision of %s was not reached; allow more evaluations.", path, percent(asked)
+        )
+
+
 def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
     """Report, data and figures of one explanation."""
+    from protopfaith.show.figures import figure
     from protopfaith.show.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -180,3 +202,12 @@ def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = 
 
 def _figure_name(kind: str) -> str:
     return f"figure.{kind.lstrip('.')}"
+
+
+def _write_index(folder: Path, cases: list[Path], failures: Sequence[Failure]) -> Path:
+    """The page of these cases, then those of earlier calls."""
+    from protopfaith.show.index import write_index
+
+    there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]
+    listed = list(dict.fromkeys([*cases, *there]))
+    return write_index(folder / "index.html", listed, [(str(f.path), f.message) for f in failures])

@@ -26,6 +26,15 @@ class ShapleyAttribution:
     of the inputs; a region's value is spread evenly over its pixels and channels, so that the values of an
     image sum to f(image) - f(baseline), as Captum's convergence delta expects.
 
+    Args:
+        forward_func: the function to explain.
+        players: the regions, see `Settings`.
+        estimator: a name of `protopfaith.shapley.ESTIMATORS`.
+        budget: evaluations per image at most.
+        precision: relative standard error at which to stop.
+        seed: of all random choices.
+        settings: further fields of `Settings`.
+
     >>> attribution = ShapleyAttribution(lambda x: x.flatten(1).sum(1), players=2)
     >>> attribution.attribute(torch.ones(1, 1, 4, 4)).sum().item()
     16.0
@@ -54,24 +63,30 @@ class ShapleyAttribution:
         additional_forward_args: Any = None,
         return_convergence_delta: bool = False,
     ) -> Any:
-        """Values of the shape of `inputs` (B, C, H, W), and with `return_convergence_delta` also their
-        deltas (B,).
+        """Values of the shape of `inputs`, and with `return_convergence_delta` also their deltas (B,).
 
-        `baselines`: None or a number, a name such as "blur", one image, or one per input. `target`:
-        the output to explain, one number or one per input. What is needed to judge the values (standard
-        errors, gaps) is kept in `self.attributions`, one for each input.
+        What is needed to judge the values (standard errors, gaps) is kept in `self.attributions`, one for
+        each input.
+
+        Args:
+            inputs: images (B, C, H, W).
+            baselines: None or a number, a name such as "blur", one image, or one per input.
+            target: the output to explain, one number or one per input.
+            additional_forward_args: passed on to the function after the images.
+            return_convergence_delta: also return by how much the values of each image miss their total.
         """
         if inputs.dim() != 4:
             raise ProtoPFaithError(
                 f"The inputs are images B x C x H x W, not a tensor of shape {tuple(inputs.shape)}."
             )
+        plan = self.settings.on(inputs.device)
         extra = () if additional_forward_args is None else additional_forward_args
         extra = extra if isinstance(extra, tuple) else (extra,)
         self.attributions = []
         maps = []
         for number, image in enumerate(inputs):
             function = _single_output(self.forward_func, _of(target, number), extra)
-            settings = replace(self.settings, baseline=_baseline(baselines, number, image))
+            settings = replace(plan, baseline=_baseline(baselines, number, image))
             found = play(function, image, settings)
             self.attributions.append(found)
             maps.append(_spread(found, image))
@@ -89,8 +104,18 @@ class ShapleyAttribution:
 def quantus_explainer(
     model: Callable[[Tensor], Tensor], inputs: Any, targets: Any, device: Any = None, **options: Any
 ) -> np.ndarray:
-    """Ours as `explain_func` of Quantus: `explain_func_kwargs` are the options of
-    `ShapleyAttribution`."""
+    """Ours as `explain_func` of Quantus.
+
+    Args:
+        model: the function to explain.
+        inputs: images (B, C, H, W), as an array or a tensor.
+        targets: the output to explain of each image.
+        device: where to compute.
+        options: those of `ShapleyAttribution`, which Quantus takes as `explain_func_kwargs`.
+
+    >>> quantus_explainer(lambda x: x.flatten(1), np.ones((1, 1, 2, 2)), [0], players=1).shape
+    (1, 1, 2, 2)
+    """
     images = torch.as_tensor(inputs, dtype=torch.float32, device=device)
     wanted = torch.as_tensor(targets).long().reshape(-1)
     options = {

@@ -1,56 +1,84 @@
-"""A network ready to be explained: its weights, how images are prepared for it, where its prototypes come
-from."""
+"""The way in: a network ready to be explained, and the explanation of one image."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.game import Progress, distances_and_logit, play
+from protopfaith.explanation.decision import Decision, decide
+from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.game import Progress, check_game, play_decision
 from protopfaith.explanation.picture import ImageLike, Picture, needed, open_picture
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
-from protopfaith.explanation.regions import RegionValues, region_values
-from protopfaith.explanation.settings import Settings, with_budget
-from protopfaith.explanation.sources import WITHOUT_SOURCES, SourceImages
-from protopfaith.network import ProtoPNet, PrototypeSource
-from protopfaith.shapley import Attribution, Players
+from protopfaith.explanation.settings import Settings, coarse_players, make_players
+from protopfaith.explanation.sources import SourceImages, Sources
+from protopfaith.network import FusedProtoPNet, ProtoPNet
+from protopfaith.progress import Report
 from protopfaith.training import Run
+from protopfaith.training.reference import Reference, measured, weights_hash
+from protopfaith.training.run import load_recipe_data
+
+Explainable = ProtoPNet | Run | Path | str
 
 
-@dataclass(frozen=True, eq=False)
-class SourceSide:
-    """A prototype on the training image that it is a part of."""
+def explain(
+    model: Explainable | Explainer,
+    image: ImageLike,
+    *,
+    preprocessing: Preprocessing | None = None,
+    images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
+    device: torch.device | str | None = None,
+    **asked: Any,
+) -> Explanation:
+    """Explains the decision of a network on one image.
 
-    path: str
-    pixels: Tensor  # uint8, C x H x W
-    regions: RegionValues
-    activation: Tensor  # ProtoPNet's own map, (H, W)
-    box: tuple[int, int, int, int]  # of its 95th percentile
-    evaluations: int
-    precision: float
+    Args:
+        model: a run, its folder, a network, or an `Explainer` (keeps everything loaded between
+            images, and has `device`, `preprocessing` and `images` already).
+        image: a path, a Pillow image, a uint8 tensor of any size, or a normalized float tensor.
+        preprocessing: how images are prepared for a network that comes without a run.
+        images: the training images of such a network.
+        device: where to compute.
+        asked: what `Explainer.explain` takes: `target`, `versus`, and the fields of `Settings`.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
+    >>> explain(model, torch.zeros(3, 32, 32), target="dog", players=16, sources=False).title
+    'Why dog?'
+    """
+    explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    return explainer.explain(image, **asked)
 
 
 class Explainer:
     """Holds what several explanations of one network share.
 
-    `model` is a run, its folder, or a network. A network alone needs `preprocessing` for images that
-    are not normalized tensors, and `images` (the training images) to show where prototypes come from; a
-    run knows both, and `root` says where its images lie now if they moved as a whole. What is computed
-    on source images is kept in memory and, for a run, in its folder.
+    What is computed on source images is kept in memory and, for a run, in its folder.
+
+    Args:
+        model: a run, its folder, or a network. A network alone needs `preprocessing` for images that are not
+            normalized tensors, and `images` to show where prototypes come from; a run knows both.
+        preprocessing: how images are prepared for the network.
+        images: the training images.
+        root: where a run's images lie now, if they moved as a whole.
+        device: where to compute.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
+    >>> Explainer(model)
+    Explainer(small, 2 classes, 2 prototypes, cpu)
     """
 
     def __init__(
         self,
-        model: ProtoPNet | Run | Path | str,
+        model: Explainable,
         *,
         preprocessing: Preprocessing | None = None,
         images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
@@ -64,162 +92,184 @@ class Explainer:
         if network.training:
             network = copy.deepcopy(network).eval()
         self.model = network if device is None else network.to(device)
+        self.fused = FusedProtoPNet(self.model)  # what games are played on
         if preprocessing is None and self.run is not None:
             preprocessing = self.run.preprocessing()
         self.preprocessing = preprocessing
         self._given, self._root = images, root
-        self._kept: dict[tuple[str, int], SourceSide] = {}
 
-    @property
-    def device(self) -> torch.device:
-        return self.model.prototypes.device
+    def explain(
+        self,
+        image: ImageLike,
+        *,
+        target: str | int | None = None,
+        versus: str | int | None = None,
+        settings: Settings | None = None,
+        name: str = "",
+        on_coarse: Callable[[Explanation], None] | None = None,
+        progress: Report | None = None,
+        **keywords: Any,
+    ) -> Explanation:
+        """Why this class? The explanation of one image.
 
-    @cached_property
-    def weights_hash(self) -> str:
-        """SHA-256 of all weights: the same network gives the same explanations."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
+        Args:
+            image: a path, a Pillow image, a uint8 tensor of any size, or a normalized float tensor.
+            target: the class to explain, by name or number; the predicted one by default.
+            versus: another class: "why the target and not this one?".
+            settings: how to compute it.
+            name: of the image, for people.
+            on_coarse: gets a quick answer on 7 x 7 windows first.
+            progress: gets (what is done, evaluations done, evaluations expected).
+            keywords: fields of `Settings`, in the place of those of `settings`.
 
-    @cached_property
-    def images(self) -> SourceImages | None:
-        """The images among which prototypes have their sources; None where nothing is known of them."""
-        if self._given is not None:
-            return SourceImages.of(self._given)
-        if self.run is None:
-            return None
-        from protopfaith.training.run import load_recipe_data
+        >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
+        >>> found = explainer.explain(torch.zeros(3, 32, 32), budget=128, players=8, sources=False)
+        >>> found.evaluations
+        128
+        """
+        start = time.perf_counter()
+        settings = Settings.of(settings, **keywords).on(self.device)
+        picture = self.open(image, name)
+        decision = decide(
+            self.model,
+            picture,
+            target,
+            versus,
+            settings=settings,
+            temperature=None if self.reference is None else self.reference.temperature,
+        )
+        self._check(decision, settings, coarse=on_coarse is not None)
+        if on_coarse is not None:
+            on_coarse(self._coarse(decision, settings, progress, start))
+        return self._final(decision, settings, progress, start)
 
-        # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return SourceImages.of(load_recipe_data(self.run.recipe, self._root or self.run.root))
+    def _check(self, decision: Decision, settings: Settings, *, coarse: bool) -> None:
+        """Raises before the work if something would fail after a part of it."""
+        if coarse or settings.second_baseline is not None:  # else the only game raises, before it begins
+            check_game(settings, decision.picture.input)
+        if settings.sources:
+            self.sources.check(decision.named)
+
+    def _coarse(
+        self, decision: Decision, settings: Settings, progress: Report | None, start: float
+    ) -> Explanation:
+        """A quick answer on 7 x 7 windows, with the source images if they are known already."""
+        players = coarse_players(decision.picture.input)
+        told = _told(progress, "coarse answer")
+        result = play_decision(self.fused, decision, settings.quick, players=players, progress=told)
+        known = settings.sources and self.sources.known(decision.named, settings)
+        return assemble(
+            self.model,
+            decision,
+            result,
+            settings.quick,
+            weights_hash=self.weights_hash,
+            reference=self.reference,
+            sides=self.sources.explain(decision.named, settings) if known else {},
+            second=None,
+            coarse=True,
+            seconds=time.perf_counter() - start,
+        )
+
+    def _final(
+        self, decision: Decision, settings: Settings, progress: Report | None, start: float
+    ) -> Explanation:
+        """The answer that was asked for: the image's game, again with the second baseline, the sources."""
+        players = make_players(settings.players, decision.picture.input)
+        told = _told(progress, "test image")
+        result = play_decision(self.fused, decision, settings, players=players, progress=told)
+        second = None
+        if settings.second_baseline is not None:
+            other = replace(settings, baseline=settings.second_baseline)
+            told = _told(progress, "second baseline")
+            second = play_decision(self.fused, decision, other, players=players, progress=told)
+        sides = {}
+        if settings.sources:
+            sides = self.sources.explain(decision.named, settings, _told(progress, "source images"))
+        return assemble(
+            self.model,
+            decision,
+            result,
+            settings,
+            weights_hash=self.weights_hash,
+            reference=self.reference,
+            sides=sides,
+            second=second,
+            coarse=False,
+            seconds=time.perf_counter() - start,
+        )
 
     def open(self, image: ImageLike, name: str = "") -> Picture:
+        """Reads an image as the network takes it."""
         return open_picture(image, self.preprocessing, self.model, name)
-
-    def source(self, prototype: int) -> PrototypeSource:
-        """Where a prototype comes from; an error for one that was never projected."""
-        source = self.model.sources[prototype]
-        if source is None:
-            name = self.model.class_names[int(self.model.prototype_classes[prototype])]
-            raise ProtoPFaithError(
-                f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
-                f"not projected; train it through a projection, or {WITHOUT_SOURCES}."
-            )
-        return source
-
-    def find_source(self, prototype: int) -> tuple[ImageSet, int]:
-        """The set and index of a prototype's source image; an error where it is unknown, changed or gone."""
-        source = self.source(prototype)
-        return self._known_images().find(source, prototype)
-
-    def check_sources(self) -> None:
-        """An error where no source can be shown, whatever the prototype."""
-        if not any(self.model.sources):
-            self.source(0)
-        self._known_images()
 
     def blank(self) -> Tensor:
         """An image of zeros, C x H x W, of the size that images are brought to."""
         preprocessing = needed(self.preprocessing)
         return torch.zeros(preprocessing.channels, *preprocessing.size, device=self.device)
 
-    def explain_sources(
-        self, prototypes: Sequence[int], settings: Settings, progress: Progress | None = None
-    ) -> dict[int, SourceSide]:
-        """Each prototype on its source image; computed once, then read from the cache."""
-        settings, key = self._for_sources(settings)
-        by_image: dict[str, list[int]] = {}
-        for prototype in prototypes:
-            if (key, prototype) not in self._kept:
-                by_image.setdefault(self.source(prototype).sha256, []).append(prototype)
-        for members in by_image.values():
-            for prototype, side in self._explain_one_source(members, settings, key, progress).items():
-                self._kept[key, prototype] = side
-        return {p: self._kept[key, p] for p in prototypes}
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.model.prototypes.device
 
-    def has_sources(self, prototypes: Sequence[int], settings: Settings) -> bool:
-        """Whether `explain_sources` would find everything in its cache."""
-        _, key = self._for_sources(settings)
-        return all((key, p) in self._kept or self._cache(key, p) is not None for p in prototypes)
+    @cached_property
+    def weights_hash(self) -> str:
+        """SHA-256 of all weights: the same network gives the same explanations."""
+        return weights_hash(self.model)
 
-    def _explain_one_source(
-        self, members: list[int], settings: Settings, key: str, progress: Progress | None
-    ) -> dict[int, SourceSide]:
-        """All prototypes that come from one image, in one game."""
-        images, index = self.find_source(members[0])
-        path, pixels = images.paths[index], images.image(index)
-        image = self._normalized(pixels)
-        cached = {p: self._cache(key, p) for p in members}
-        new = [p for p in members if cached[p] is None]
-        if new:
-            found = play(distances_and_logit(self.model, new), image, settings, progress=progress)
-            for row, prototype in enumerate(new):
-                cached[prototype] = self._keep(key, prototype, _one_output(found, row))
-        with torch.no_grad():
-            maps = self.model.distance_maps(image[None])[0, members]
-        activations = protopnet_maps(self.model, maps, image.shape[-2:]).cpu()
-        sides = {}
-        for prototype, activation in zip(members, activations, strict=True):
-            result = cached[prototype]
-            assert result is not None
-            sides[prototype] = SourceSide(
-                path,
-                pixels,
-                region_values(result, 0, -1),
-                activation,
-                crop_box(activation),
-                result.evaluations,
-                result.precision,
-            )
-        return sides
+    @cached_property
+    def images(self) -> SourceImages | None:
+        """The images among which prototypes have their sources; None where nothing is known of them."""
+        return None if self._data is None else SourceImages.of(self._data)
 
-    def _known_images(self) -> SourceImages:
-        if self.images is None:
-            raise ProtoPFaithError(
-                "A network alone does not know its training images; give a run folder, images=..., or "
-                f"{WITHOUT_SOURCES}."
-            )
-        return self.images
-
-    def _normalized(self, pixels: Tensor) -> Tensor:
-        if self.preprocessing is None:
-            raise ProtoPFaithError(
-                "Source images need the network's preprocessing; give preprocessing=..., or "
-                f"{WITHOUT_SOURCES}."
-            )
-        return self.preprocessing.normalize(self.preprocessing.uint8(pixels).to(self.device))
-
-    def _for_sources(self, settings: Settings) -> tuple[Settings, str]:
-        """The settings of games on source images, and the name that their results are kept under."""
-        if isinstance(settings.players, Tensor | Players):
-            settings = replace(settings, players=16)  # regions of one image mean nothing on another
-        settings = with_budget(settings, self.device)
-        return settings, settings.key(self.weights_hash)
-
-    def _path(self, key: str, prototype: int) -> Path | None:
-        if self.run is None:
+    @cached_property
+    def reference(self) -> Reference | None:
+        """What an image is compared with: the average training image, usual distances, a temperature. Read
+        from the run or measured once; None where the training images are not known."""
+        folder = None if self.run is None else self.run.folder
+        kept = None if folder is None else Reference.load(folder, self.weights_hash)
+        if kept is not None:
+            return kept
+        try:
+            data = self._data
+        except ProtoPFaithError:  # the images are gone: explained all the same, but not calibrated
             return None
-        return self.run.folder / "explanations" / "sources" / key / f"{prototype}.npz"
+        return measured(self.model, data, folder) if isinstance(data, ImageData) else None
 
-    def _cache(self, key: str, prototype: int) -> Attribution | None:
-        path = self._path(key, prototype)
-        return Attribution.load(path) if path is not None and path.is_file() else None
+    @cached_property
+    def _data(self) -> ImageData | ImageSet | Sequence[ImageSet] | None:
+        if self._given is not None or self.run is None:
+            return self._given
+        # Not run.data(): whether one of thousands of images changed matters only if it is a source.
+        return load_recipe_data(self.run.recipe(), self._root or self.run.root)
 
-    def _keep(self, key: str, prototype: int, result: Attribution) -> Attribution:
-        path = self._path(key, prototype)
-        if path is not None:
-            result.save(path)
-        return result
+    @cached_property
+    def sources(self) -> Sources:
+        """The prototypes on the images that they come from."""
+        folder = None if self.run is None else self.run.folder / "explanations" / "sources"
+        return Sources(self.fused, self.preprocessing, self.images, self.weights_hash, folder)
+
+    def __repr__(self) -> str:
+        model = self.model
+        what = self.run.folder if self.run is not None else model.encoder_name or "own encoder"
+        counts = f"{len(model.class_names)} classes, {len(model.prototypes)} prototypes"
+        return f"Explainer({what}, {counts}, {self.device})"
 
 
-def _one_output(result: Attribution, row: int) -> Attribution:
-    rows = slice(row, row + 1)
-    return replace(
-        result,
-        values=result.values[rows],
-        standard_errors=result.standard_errors[rows],
-        completeness_gap=result.completeness_gap[rows],
-        total=result.total[rows],
-    )
+def as_explainer(model: Explainable | Explainer, **options: Any) -> Explainer:
+    """The explainer itself, which has its device and images already, or one made with `options`."""
+    if not isinstance(model, Explainer):
+        return Explainer(model, **options)
+    given = [f"{name}=..." for name, value in options.items() if value is not None]
+    if given:
+        raise ProtoPFaithError(
+            f"An Explainer takes {' and '.join(given)} when it is made: give it there, as in "
+            f"Explainer(run, {', '.join(given)}), not beside the Explainer."
+        )
+    return model
+
+
+def _told(progress: Report | None, stage: str) -> Progress | None:
+    """Reports of one stage."""
+    return None if progress is None else lambda done, expected: progress(stage, done, expected)

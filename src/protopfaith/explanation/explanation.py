@@ -1,17 +1,31 @@
-"""The result: an image, the decision on it, and what it rests on."""
+"""The result: an image, the decision on it, and what it rests on; and how it is put together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from protopfaith.explanation.decomposition import Decomposition
-from protopfaith.explanation.explainer import SourceSide
-from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.network import PrototypeSource
+from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.decomposition import (
+    Closeness,
+    Decomposition,
+    closeness,
+    decompose,
+    output_row,
+    similarities,
+)
+from protopfaith.explanation.game import ROUNDING, output_names
+from protopfaith.explanation.protopnet_map import crop_box
+from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
+from protopfaith.explanation.settings import Settings, players_name
+from protopfaith.explanation.sources import SourceSide
+from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.shapley import Attribution
+from protopfaith.training.reference import Reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +48,12 @@ class PrototypeEvidence:
     box: tuple[int, int, int, int]
     source_side: SourceSide | None
 
+    def __repr__(self) -> str:
+        return (
+            f"PrototypeEvidence(prototype={self.prototype}, {self.class_name!r}, "
+            f"distance={self.distance:.4g}, score={self.score:.4g})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SecondBaseline:
@@ -44,10 +64,21 @@ class SecondBaseline:
     class_agreement: Agreement
     prototype_agreement: dict[int, Agreement]
 
+    def __repr__(self) -> str:
+        return f"SecondBaseline({self.baseline!r}, correlation={self.class_agreement.correlation:.3f})"
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """An image, the decision on it, and what it rests on: everything a figure or a report shows."""
+    """An image, the decision on it, and what it rests on: everything a figure or a report shows.
+
+    >>> import torch
+    >>> from protopfaith.explanation import Explainer
+    >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
+    >>> found = explainer.explain(torch.zeros(3, 32, 32), players=16, sources=False, name="a pet")
+    >>> found.original_map().shape, len(found.evidence)
+    (torch.Size([32, 32]), 1)
+    """
 
     name: str
     pixels: Tensor  # uint8, C x H x W, as the network sees it
@@ -74,12 +105,40 @@ class Explanation:
     network: dict[str, Any]
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    # Defaults stand for what explanations of earlier versions do not have.
+    output: str = "logit"  # what the class map adds up to, one of `settings.OUTPUTS`
+    other_maps: dict[str, RegionValues] = field(default_factory=dict)  # of the other outputs, by name
+    rival: int | None = None  # the class asked for as `versus`, or the most probable other one
+    temperature: float | None = None  # what logits were divided by; None: not calibrated
+    empty_probabilities: Tensor | None = None  # (C,): of the image without any region
+    closeness: Closeness | None = None  # of the target; None where the average training image is unknown
+    rival_closeness: Closeness | None = None  # of the rival, in the same quantity as if it were explained
+    nearest_distance: float | None = None  # to the nearest prototype of the predicted class
+    usual_distance: float | None = None  # 99% of that class's validation images are nearer than this
 
     @property
     def title(self) -> str:
         """The question that is answered."""
         asked = f"Why {self.class_names[self.target]}"
         return f"{asked}?" if self.versus is None else f"{asked} and not {self.class_names[self.versus]}?"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether probabilities are those of a temperature fitted on validation images."""
+        return self.temperature is not None
+
+    @property
+    def empty_prediction(self) -> int | None:
+        """The class of the image without any region, which every map is relative to."""
+        return None if self.empty_probabilities is None else int(self.empty_probabilities.argmax())
+
+    @property
+    def is_unfamiliar(self) -> bool | None:
+        """Whether the nearest prototype of the predicted class is farther than 99% of that class's validation
+        images are from theirs; None where that was not measured."""
+        if self.nearest_distance is None or self.usual_distance is None:
+            return None
+        return self.nearest_distance > self.usual_distance
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -107,7 +166,193 @@ class Explanation:
 
         return write_report(self, path)
 
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({self.name!r}, {self.title!r}, p={float(self.probabilities[self.target]):.3f}, "
+            f"{len(self.class_map.values)} regions, {self.evaluations:,} evaluations, "
+            f"precision={self.precision:.2g})"
+        )
+
     def _repr_html_(self) -> str:
         from protopfaith.show.notebook import explanation_html
 
         return explanation_html(self)
+
+
+def assemble(
+    model: ProtoPNet,
+    decision: Decision,
+    result: Attribution,
+    settings: Settings,
+    *,
+    weights_hash: str,
+    reference: Reference | None,
+    sides: dict[int, SourceSide],
+    second: Attribution | None,
+    coarse: bool,
+    seconds: float,
+) -> Explanation:
+    """Puts an explanation together.
+
+    Args:
+        model: the network that decided
+        decision: what it said about the image
+        result: the game on the image, see `protopfaith.explanation.game.play_decision`
+        settings: how it was played
+        weights_hash: of the network
+        reference: what it is compared with, where known
+        sides: prototypes on their source images, as far as wanted
+        second: the game with another baseline
+        coarse: whether this is the first, quick answer
+        seconds: what it took
+    """
+    from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
+
+    maps = _maps(model, decision, settings, result)
+    prediction = int(decision.logits.argmax())
+    return Explanation(
+        name=decision.picture.name,
+        pixels=decision.picture.pixels,
+        original=pil_to_tensor(decision.picture.original),
+        class_names=model.class_names,
+        probabilities=decision.logits.softmax(0),
+        prediction=prediction,
+        target=decision.target,
+        versus=decision.versus,
+        decomposition=decision.decomposition,
+        runner_up=decompose(
+            model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
+        ),
+        evidence=_evidence(model, decision, result, sides),
+        class_map=maps.pop(decision.output),
+        prototype_values=result.values[: len(model.prototypes)],
+        method=result.method,
+        baseline=result.baseline,
+        evaluations=result.evaluations,
+        precision=result.precision,
+        precision_asked=settings.precision,
+        reached=result.reached,
+        second=None if second is None else _compared(model, decision, settings, result, second),
+        coarse=coarse,
+        seconds=seconds,
+        network=_network_facts(model, weights_hash),
+        settings=_settings_facts(settings, result),
+        notes=_notes(settings, sides),
+        output=decision.output,
+        other_maps=maps,
+        rival=decision.rival,
+        temperature=decision.temperature,
+        empty_probabilities=decision.empty_logits.softmax(0),
+        closeness=_closeness(model, decision, reference, decision.target, decision.rival),
+        rival_closeness=_closeness(model, decision, reference, decision.rival, decision.target),
+        nearest_distance=_nearest(model, decision, prediction),
+        usual_distance=_usual(reference, prediction),
+    )
+
+
+def _maps(
+    model: ProtoPNet, decision: Decision, settings: Settings, result: Attribution
+) -> dict[str, RegionValues]:
+    """The maps of everything that could be explained, by name."""
+    first = len(model.prototypes)
+    return {
+        name: class_map(
+            model,
+            result,
+            first + place,
+            None if name == "log_probability" else decision.row(model, name),
+        )
+        for place, name in enumerate(output_names(decision, settings))
+    }
+
+
+def _closeness(
+    model: ProtoPNet, decision: Decision, reference: Reference | None, target: int, versus: int
+) -> Closeness | None:
+    if reference is None:
+        return None
+    row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
+    return closeness(model, decision.distances, row, reference.mean_similarities, target)
+
+
+def _nearest(model: ProtoPNet, decision: Decision, label: int) -> float:
+    return float(decision.distances[model.prototype_classes.cpu() == label].min())
+
+
+def _usual(reference: Reference | None, label: int) -> float | None:
+    usual = math.nan if reference is None else float(reference.usual_distances[label])
+    return None if math.isnan(usual) else usual
+
+
+def _evidence(
+    model: ProtoPNet, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
+) -> tuple[PrototypeEvidence, ...]:
+    """One for each prototype that is shown."""
+    complete = decision.decomposition
+    scores = dict(zip(complete.prototypes.tolist(), complete.scores.tolist(), strict=True))
+    similarity, row = similarities(model, decision.distances), decision.row(model)
+    evidence = []
+    for prototype, activation in zip(decision.named, decision.activations, strict=True):
+        owner = int(model.prototype_classes[prototype])
+        evidence.append(
+            PrototypeEvidence(
+                prototype,
+                owner,
+                model.class_names[owner],
+                distance=float(decision.distances[prototype]),
+                similarity=float(similarity[prototype]),
+                weight=float(row[prototype]),
+                paper_score=decision.paper[prototype],
+                score=scores[prototype],
+                source=model.sources[prototype],
+                duplicate_of=decision.duplicates[prototype][0],
+                duplicate_kind=decision.duplicates[prototype][1],
+                test=region_values(result, prototype, -1),
+                activation=activation,
+                box=crop_box(activation),
+                source_side=sides.get(prototype),
+            )
+        )
+    return tuple(evidence)
+
+
+def _compared(
+    model: ProtoPNet, decision: Decision, settings: Settings, first: Attribution, second: Attribution
+) -> SecondBaseline:
+    maps = [_maps(model, decision, settings, result)[decision.output] for result in (first, second)]
+    return SecondBaseline(
+        second.baseline,
+        maps[1],
+        agreement(*maps),
+        {p: agreement(region_values(first, p, -1), region_values(second, p, -1)) for p in decision.named},
+    )
+
+
+def _network_facts(model: ProtoPNet, weights_hash: str) -> dict[str, Any]:
+    return {
+        "encoder": model.encoder_name,
+        "similarity": model.similarity,
+        "activation": model.activation,
+        "prototypes": len(model.prototypes),
+        "weights_sha256": weights_hash,
+    }
+
+
+def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
+    return {
+        "players": result.players.description,
+        "players_asked": players_name(settings.players),
+        "budget": settings.budget,
+        "seed": settings.seed,
+        "output": settings.output,
+        "options": dict(settings.options),
+        "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
+        "rounding": result.options.get(ROUNDING),
+    }
+
+
+def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:
+    if sides and not isinstance(settings.players, int | str):
+        size = next(iter(sides.values())).regions.players.description
+        return (f"The regions were drawn on the test image; source images are divided into {size} instead.",)
+    return ()

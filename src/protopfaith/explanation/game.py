@@ -1,40 +1,104 @@
-"""One game on one image, whose outputs are the distances of all prototypes and, if wanted, a class's
-logit."""
+"""The game: its outputs are the distances of all prototypes and what is explained."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from protopfaith.explanation.rounding import with_exact_totals
-from protopfaith.explanation.settings import BaselineLike, Settings, make_players, usual_budget, with_budget
-from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Attribution, Game, Players, estimate
+from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
+from protopfaith.network import FusedProtoPNet, ProtoPNet
+from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
+from protopfaith.shapley.attribution import redistribute
 
-COARSE_BUDGET = 512
+ROUNDING = "rounding"  # among the options of an attribution: what half precision changed
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
 
-def distances_and_logit(
-    model: ProtoPNet, prototypes: Sequence[int] | None = None, row: Tensor | None = None
+def play_decision(
+    network: FusedProtoPNet,
+    decision: Decision,
+    settings: Settings,
+    *,
+    players: Players,
+    progress: Progress | None = None,
+) -> Attribution:
+    """The game on all distances, on what is explained, and on what else could be (see `output_names`). What
+    is shown decides when to stop.
+
+    Args:
+        network: the network that decided, as games play it
+        decision: what it said
+        settings: how to play
+        players: the regions of the image
+        progress: gets (evaluations done, evaluations expected)
+    """
+    model, count, names = network.model, len(network.prototypes), output_names(decision, settings)
+    places = [*decision.named, count + names.index(decision.output)]
+    alone = settings.traits.per_output  # only what is shown is computed, since each output costs
+    linear = [name for name in names if name != "log_probability"]
+    function = distances_and_outputs(
+        network,
+        decision.named if alone else None,
+        torch.stack([decision.row(model, name) for name in linear]) if linear else None,
+        log_probability=decision.target if "log_probability" in names else None,
+        temperature=decision.temperature or 1.0,
+    )
+    # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
+    # logits keeps the rounding of large sums, which in half precision may look like a random function.
+    found = play(
+        function,
+        decision.picture.input,
+        settings,
+        players=players,
+        driving=list(range(len(places))) if alone else places,
+        progress=progress,
+        check=False,
+    )
+    return _spread_outputs(found, places, count + len(names)) if alone else found
+
+
+def output_names(decision: Decision, settings: Settings) -> list[str]:
+    """What follows the distances among the outputs of `play_decision`: what is explained and, where it costs
+    nothing, what else could be (moment propagation has no rule for a log probability, which is the last)."""
+    if settings.traits.per_output:
+        return [decision.output]
+    return [name for name in OUTPUTS if settings.traits.evaluates or name != "log_probability"]
+
+
+def distances_and_outputs(
+    model: ProtoPNet | FusedProtoPNet,
+    prototypes: Sequence[int] | None = None,
+    rows: Tensor | None = None,
+    *,
+    log_probability: int | None = None,
+    temperature: float = 1.0,
 ) -> Callable[[Tensor], Tensor]:
-    """The function of images that a game is played on: distances (of some prototypes), then the weighted
-    sum of the similarities of all of them, with the weights `row` (P,)."""
+    """The function of images that a game is played on.
+
+    Args:
+        model: the network
+        prototypes: whose distances are its outputs; all by default
+        rows: weights (m, P); the weighted sums of all similarities are m more outputs
+        log_probability: a class, whose log probability is one more output
+        temperature: what logits are divided by for that
+    """
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
+    rows = None if rows is None else rows.to(model.prototypes)
 
     def function(images: Tensor) -> Tensor:
-        if isinstance(images, Tensor) and images.is_cuda:  # the same numbers, faster than rows of pixels
-            images = images.contiguous(memory_format=torch.channels_last)
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
-        if row is not None:
-            outputs.append(model.logits(distances, row[None].to(model.prototypes)))
+        if rows is not None:
+            outputs.append(model.logits(distances, rows))
+        if log_probability is not None:
+            logits = model.logits(distances) / temperature
+            outputs.append(logits.log_softmax(1)[:, log_probability : log_probability + 1])
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
 
     return function
@@ -50,21 +114,24 @@ def play(
     progress: Progress | None = None,
     check: bool = True,
 ) -> Attribution:
-    """Shapley values of all outputs; the precision is that of the outputs `driving` alone (all by
-    default)."""
-    settings = with_budget(settings, image.device)
+    """Shapley values of all outputs of a function of images.
+
+    Args:
+        function: maps images (B, C, H, W) to numbers (B, outputs)
+        image: (C, H, W)
+        settings: how to play
+        players: the regions, if they are made already
+        driving: the outputs whose precision counts, all by default
+        progress: gets (evaluations done, evaluations expected)
+        check: whether to make sure that the function repeats itself
+
+    >>> found = play(lambda x: x.flatten(1).sum(1), torch.ones(1, 4, 4), Settings(players=2))
+    >>> found.values.round(decimals=6).tolist()
+    [[4.0, 4.0, 4.0, 4.0]]
+    """
     # With a precision alone a first guess, before anything is known of the errors.
     meter = _Meter(progress, settings.budget or usual_budget(image.device))
-    game = Game(
-        meter.counting(function),
-        image,
-        players or make_players(settings.players, image),
-        settings.baseline,
-        batch_size=settings.batch_size,
-        memory=settings.memory,
-        autocast=settings.autocast,
-        check=check,
-    )
+    game = _game(meter.counting(function), image, settings, players, check=check)
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     result = estimate(
         game,
@@ -76,54 +143,58 @@ def play(
         progress=meter.estimated,
         **settings.options,
     )
-    if not result.reached and bool(result.values.isnan().any()):
-        raise KeyboardInterrupt  # an interrupted estimator gives what it has; a map needs all of it
     meter.finish()
     if settings.autocast is not None:
-        result = with_exact_totals(result, function, game, driving)
+        result = _with_exact_totals(result, function, game, driving)
     return result.without_state()
 
 
-class _RehearsedError(Exception):
-    """The estimator begins: all that could be wrong with its settings has been checked."""
+def _game(
+    function: Callable[[Tensor], Tensor],
+    image: Tensor,
+    settings: Settings,
+    players: Players | None,
+    *,
+    check: bool,
+) -> Game:
+    assert not isinstance(settings.autocast, str), "settings are resolved at the door, by Settings.on"
+    return Game(
+        function,
+        image,
+        make_players(settings.players, image) if players is None else players,
+        settings.baseline,
+        batch_size=settings.batch_size,
+        memory=settings.memory,
+        autocast=settings.autocast,
+        check=check,
+    )
 
 
-@contextmanager
-def rehearsal() -> Iterator[Callable[[Tensor], Tensor]]:
-    """A function for a game, to be played inside this context, without asking the network.
+@torch.no_grad()
+def _with_exact_totals(
+    result: Attribution, function: Callable[[Tensor], Tensor], game: Game, driving: Sequence[int]
+) -> Attribution:
+    """The result of a game under autocast, with the totals that the function has without it.
 
-    It answers once, for all players and for none, and ends the context where the first coalition is
-    evaluated: players, baselines, budget and the estimator's options have been checked by then, each where
-    it is used.
+    What rounding changed is redistributed as any gap is, in proportion to the values' variances: values then
+    add up to the network's own numbers. It counts in the completeness gap, and the options hold how large it
+    is, relative to the total, for the worst of the outputs `driving`.
     """
-    answered = False
-
-    def function(images: Tensor) -> Tensor:
-        nonlocal answered
-        if answered:
-            raise _RehearsedError
-        answered = True
-        return images.new_zeros(len(images), 1)
-
-    with suppress(_RehearsedError):
-        yield function
-
-
-def rehearse(settings: Settings, image: Tensor, second_baseline: BaselineLike | None = None) -> None:
-    """Complains about settings that are wrong for every image of this size."""
-    players = make_players(settings.players, image)
-    if isinstance(settings.players, str) and players.kind.startswith("superpixels"):
-        # How many there are depends on the image; two regions suit every estimator.
-        players = Players.windows(image.shape[-2:], (image.shape[-2], math.ceil(image.shape[-1] / 2)))
-    plans = [settings]
-    if second_baseline is not None:
-        plans.append(replace(settings, baseline=second_baseline))
-    for plan in plans:
-        with rehearsal() as function:
-            play(function, image, plan, players=players, check=False)
+    whole, nothing = function(torch.stack([game.image, game.baseline])).double().cpu()
+    total = whole - nothing
+    change = result.total - total
+    worst = (change[list(driving)].abs() / total[list(driving)].abs().clamp_min(1e-30)).max()
+    variances = result.standard_errors.square().nan_to_num(nan=0.0)
+    return replace(
+        result,
+        values=redistribute(result.values, variances, total)[0],
+        total=total,
+        completeness_gap=result.completeness_gap + change,
+        options={**result.options, ROUNDING: float(worst)},
+    )
 
 
-def spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:
+def _spread_outputs(result: Attribution, places: Sequence[int], count: int) -> Attribution:
     """An attribution of `count` outputs, of which those at `places` are known and the others NaN."""
     index = torch.tensor(list(places))
 
@@ -169,3 +240,28 @@ class _Meter:
     def _tell(self, done: int) -> None:
         if self.progress is not None:
             self.progress(min(done, self.expected), self.expected)
+
+
+def check_game(settings: Settings, image: Tensor) -> None:
+    """Raises if the settings are wrong for every image of this size; asks the network nothing."""
+    players = make_players(settings.players, image)
+    if isinstance(settings.players, str):
+        # How many superpixels there are depends on the image; two regions suit every estimator.
+        players = Players.windows(image.shape[-2:], (image.shape[-2], math.ceil(image.shape[-1] / 2)))
+    baselines = [settings.baseline]
+    if settings.second_baseline is not None:
+        baselines.append(settings.second_baseline)
+    for baseline in baselines:
+        game = _game(_zeros, image, replace(settings, baseline=baseline), players, check=False)
+        check_estimate(
+            game,
+            settings.estimator,
+            budget=settings.budget,
+            precision=settings.precision,
+            **settings.options,
+        )
+
+
+def _zeros(images: Tensor) -> Tensor:
+    """Stands for the network."""
+    return images.new_zeros(len(images), 1)

@@ -20,13 +20,12 @@ ImageLike = str | Path | Image.Image | Tensor
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """`input` is what the network reads (C x H x W, normalized), `pixels` the same for the eye (uint8),
-    `original` the image before it was resized."""
+    """The image to explain."""
 
     name: str
-    input: Tensor
-    pixels: Tensor
-    original: Image.Image
+    input: Tensor  # what the network reads: C x H x W, normalized, on its device
+    pixels: Tensor  # the same for the eye: uint8
+    original: Image.Image  # before it was resized
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -38,13 +37,21 @@ class Picture:
         """Of the pixels that the network reads."""
         return hashlib.sha256(self.input.cpu().contiguous().numpy().tobytes()).hexdigest()
 
+    def __repr__(self) -> str:
+        return f"Picture({self.name!r}, {' x '.join(map(str, self.input.shape))})"
+
 
 def open_picture(
     image: ImageLike, preprocessing: Preprocessing | None, model: ProtoPNet, name: str = ""
 ) -> Picture:
-    """Reads a path, a Pillow image, a uint8 tensor (C x H x W) of any size, or a normalized float tensor.
+    """Reads an image of any kind.
 
-    Other sizes and modes are converted as the network's preprocessing says; a float tensor is taken as it is.
+    Args:
+        image: a path, a Pillow image, a uint8 tensor (C x H x W) of any size, or a normalized float tensor,
+            which is taken as it is
+        preprocessing: how other sizes and modes are converted
+        model: whose input it becomes
+        name: for people; the file's by default
     """
     if isinstance(image, Tensor):
         if image.dim() == 4 and len(image) == 1:
@@ -67,7 +74,8 @@ def open_picture(
         )
     preprocessing = needed(preprocessing)
     pixels = preprocessing.uint8(image)
-    return Picture(name or "image", preprocessing.normalize(pixels), pixels, image)
+    normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
+    return Picture(name or "image", normalized, pixels, image)
 
 
 def to_pil(pixels: Tensor) -> Image.Image:
@@ -88,7 +96,7 @@ def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: Proto
         low, high = image.amin(), image.amax()
         shown = (image - low) / (high - low).clamp_min(1e-12)
     pixels = (shown * 255).round().to(torch.uint8).cpu()
-    return Picture(name, image.detach().float(), pixels, to_pil(pixels))
+    return Picture(name, image.detach().float().to(model.prototypes.device), pixels, to_pil(pixels))
 
 
 def needed(preprocessing: Preprocessing | None) -> Preprocessing:

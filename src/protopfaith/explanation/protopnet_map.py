@@ -41,13 +41,27 @@ def upscale(maps: Tensor, size: Sequence[int], interpolation: str = "cubic") -> 
 def protopnet_maps(
     model: ProtoPNet, distance_maps: Tensor, size: Sequence[int], interpolation: str = "cubic"
 ) -> Tensor:
-    """ProtoPNet's explanation of one image: (P, h, w) distance maps to (P, H, W) activations on its
-    pixels."""
+    """ProtoPNet's own explanation of one image: activations (P, H, W) on its pixels.
+
+    Args:
+        model: the network.
+        distance_maps: (P, h, w).
+        size: height and width of the image.
+        interpolation: `bilinear` or `cubic`.
+
+    >>> model = ProtoPNet("small", 2, 1, 8)
+    >>> protopnet_maps(model, torch.rand(2, 6, 6), (48, 48)).shape
+    torch.Size([2, 48, 48])
+    """
     return upscale(flip(model, distance_maps), size, interpolation)
 
 
 def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, int, int]:
     """The smallest box (left, top, right, bottom) around the pixels of an (H, W) map above its percentile.
+
+    Args:
+        activation: the map.
+        percentile: of its values.
 
     >>> activation = torch.zeros(10, 10)
     >>> activation[2:4, 5:8] = 1

@@ -10,7 +10,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from protopfaith.correlation import pearson
+from protopfaith.correlation import pearson, share_inside
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Players
 
 UNDECIDED = 2.0  # standard errors
@@ -20,14 +22,27 @@ UNDECIDED = 2.0  # standard errors
 class RegionValues:
     """One output of a game: the players' shares in `total`, with standard errors.
 
-    `sign` is -1 where the output is a distance, of which a negative share means similarity, and 1 for a
-    logit.
+    Args:
+        values: (n,).
+        standard_errors: (n,); NaN where the estimator does not know them.
+        total: value of the whole image minus value of the baseline.
+        gap: sum of the values minus total, before it was redistributed.
+        players: the regions.
+        sign: -1 where the output is a distance, of which a negative share means similarity, 1 for a logit.
+
+    >>> players = Players.windows((2, 2), 1)
+    >>> nothing = torch.zeros(4)
+    >>> regions = RegionValues(torch.tensor([1.0, 0.0, -2.0, 0.0]), nothing, -1.0, 0.0, players, sign=-1)
+    >>> regions
+    RegionValues(4 regions, total=-1, gap=0)
+    >>> regions.map().tolist()
+    [[-1.0, -0.0], [2.0, -0.0]]
     """
 
-    values: Tensor  # (n,)
-    standard_errors: Tensor  # (n,); NaN where the estimator does not know them
-    total: float  # value of the whole image minus value of the baseline
-    gap: float  # sum of the values minus total, before it was redistributed
+    values: Tensor
+    standard_errors: Tensor
+    total: float
+    gap: float
     players: Players
     sign: int
 
@@ -73,6 +88,9 @@ class RegionValues:
             labels = labels[0, 0].long()
         return self.flat.evidence[labels]
 
+    def __repr__(self) -> str:
+        return f"RegionValues({len(self.values)} regions, total={self.total:.4g}, gap={self.gap:.2g})"
+
     def share_inside(self, mask: Tensor) -> float:
         """The share of the map's positive evidence that lies on `mask` (bool, H x W); NaN without any.
 
@@ -80,15 +98,6 @@ class RegionValues:
         """
         flat = self.flat
         return float(share_inside((flat.evidence / flat.players.sizes)[flat.players.labels], mask))
-
-
-def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
-    """The share of the positive part of maps (..., H, W) that lies on `mask` (bool, H x W): (...).
-
-    NaN where a map has no positive part. Chance is the mask's share of the pixels.
-    """
-    warm = maps.clamp_min(0)
-    return warm[..., mask].sum(-1) / warm.sum((-2, -1))
 
 
 def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:
@@ -102,7 +111,13 @@ def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def region_values(attribution: Attribution, output: int, sign: int) -> RegionValues:
-    """One output of an attribution."""
+    """One output of an attribution.
+
+    Args:
+        attribution: of one game.
+        output: which of its outputs.
+        sign: -1 for a distance, 1 for a logit.
+    """
     return RegionValues(
         attribution.values[output],
         attribution.standard_errors[output],
@@ -123,8 +138,44 @@ class Agreement:
 
 
 def agreement(first: RegionValues, second: RegionValues) -> Agreement:
-    """Pearson's correlation, and the signs where both are sure."""
+    """Pearson's correlation, and the signs where both are sure.
+
+    Args:
+        first: a map.
+        second: another one over the same players.
+    """
     a, b = first.evidence.double(), second.evidence.double()
     sure = ~(first.undecided | second.undecided)
     same = (a[sure].sign() == b[sure].sign()).double().mean() if bool(sure.any()) else torch.tensor(math.nan)
     return Agreement(float(pearson(a, b)), float(same), int(sure.sum()))
+
+
+def class_map(model: ProtoPNet, result: Attribution, output: int, row: Tensor | None) -> RegionValues:
+    """The regions' shares in what is explained, from a game on all distances and, among others, that.
+
+    Values are the weighted sum of all prototypes' values, by linearity; standard errors are those of the
+    output itself, since the prototypes' errors go together. With log similarity a logit is not linear in the
+    distances, and a log probability never is: there its own game is all there is; likewise where an estimator
+    was asked for few prototypes.
+
+    Args:
+        model: the network.
+        result: of the game.
+        output: which of its outputs is explained.
+        row: weights (P,) with which similarities add up to it; None where they do not.
+    """
+    own = region_values(result, output, 1)
+    distances = result.values[: len(model.prototypes)]
+    if row is None or model.similarity != "linear" or bool(distances.isnan().any()):
+        return own
+    return replace(own, values=weighted_values(model, distances, row))
+
+
+def weighted_values(model: ProtoPNet, prototype_values: Tensor, row: Tensor) -> Tensor:
+    """Shares (P, n) in the distances, weighted by a row of F (P,): shares (n,) in the logit."""
+    if model.similarity != "linear":
+        raise ProtoPFaithError(
+            f"With {model.similarity} similarity the logit is no weighted sum of distances, so weighted "
+            "distance maps would not be true; use the class map, whose game is played on the logit."
+        )
+    return -(row.to(prototype_values) @ prototype_values)

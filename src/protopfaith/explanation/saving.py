@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.decomposition import Decomposition
-from protopfaith.explanation.explainer import SourceSide
+from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
+from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
@@ -26,6 +26,7 @@ KINDS = {
     kind.__name__: kind
     for kind in (
         Agreement,
+        Closeness,
         Decomposition,
         Explanation,
         Players,
@@ -43,6 +44,13 @@ def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
 
     The JSON has the explanation's fields by name; an array stands there as `{"array": name}`, which is
     its name in the NPZ file. Numbers that JSON does not have (NaN, infinity) stand there as texts.
+
+    Args:
+        explanation: what to write.
+        stem: the path without its suffix.
+
+    Returns:
+        Both paths.
     """
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, **_encode(explanation, "", arrays, {})}
@@ -56,7 +64,11 @@ def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
 
 
 def load(path: Path | str) -> Explanation:
-    """The explanation whose JSON file is `path`; executes no code."""
+    """Reads an explanation; executes no code.
+
+    Args:
+        path: its JSON file, with the NPZ file beside it.
+    """
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

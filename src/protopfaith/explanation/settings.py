@@ -1,12 +1,16 @@
-"""How a game is played: its players, estimator, budget and number format."""
+"""How an explanation is computed: players, estimator, budget, baseline, number format.
+
+A request is understood once, at the door: `Settings.of` takes what the caller said, `Settings.on` fills in
+what the device decides. Everything behind the door gets the result.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -14,6 +18,7 @@ from torch import Tensor
 
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 
@@ -21,6 +26,8 @@ from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 # there a more precise map costs little patience.
 USUAL_BUDGET = {"cpu": 4_096, "gpu": 12_288}
 COARSE = 7  # rows and columns of windows in the first, quick answer
+COARSE_BUDGET = 512
+WINDOW = 16  # pixels, where regions of one image mean nothing on another
 # Options for an estimate in several sittings: half of one is no map.
 IN_PARTS = ("stop_after", "checkpoint", "resume")
 # What an explanation gives to every estimator, by the names of its own parameters.
@@ -34,15 +41,41 @@ ITS_OWN = {
     "outputs": "target",
 }
 
+OUTPUTS = ("margin", "logit", "versus", "log_probability")  # the last one is not linear
+
 PlayersLike = int | str | Tensor | Players
 BaselineLike = str | float | Sequence[float] | Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settings:
-    """How a game is played; two explanations with equal settings are comparable.
+    """How an explanation is computed; two explanations with equal settings are comparable.
 
-    Estimators that need full precision, such as moment propagation, have no `autocast`, whatever is given.
+    Args:
+        players: the side of square windows in pixels, `"superpixels:60"`, a label image (H x W, int64), or
+            `Players`.
+        precision: relative standard error at which to stop, for the class's prototypes and the class itself.
+        budget: evaluations of the network per game at most; where neither is given 4,096, on a GPU 12,288.
+        estimator: a name of `protopfaith.shapley.ESTIMATORS`.
+        baseline: what stands where a region is absent.
+        seed: of all random choices.
+        options: the estimator's own.
+        batch_size: images per forward pass; without it as many as `memory` allows.
+        memory: bytes that one batch may take.
+        autocast: runs the games (not the decision itself) in a type such as `torch.bfloat16`, several times
+            as fast on a GPU; "auto" does so where the GPU is able to. The explanation says so and by how much
+            that changed the totals. Moment propagation needs full precision and never does.
+        second_baseline: repeats the game with another baseline and says how far both agree.
+        sources: also explain every prototype on its source image.
+        duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).
+        output: what the map of the class adds up to: `"margin"` (its logit minus the mean of all logits, the
+            default), `"logit"`, `"versus"` (minus the logit of the class it is compared with, or else of the
+            next one; the default where a class to compare with is given), or `"log_probability"`.
+
+    >>> Settings(players=8, budget=512)
+    Settings(players=8, budget=512)
+    >>> Settings.of(Settings(players=8), seed=3).on("cpu")
+    Settings(players=8, budget=4096, seed=3)
     """
 
     players: PlayersLike = 16
@@ -54,26 +87,42 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
     memory: int | None = None
-    autocast: torch.dtype | None = None
+    autocast: torch.dtype | str | None = None
+    second_baseline: BaselineLike | None = None
+    sources: bool = True
+    duplicate_tolerance: float | None = None
+    output: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "players", _parsed(self.players))
+        object.__setattr__(self, "options", dict(self.options or {}))
         check_plan(self.budget, self.precision)
+        _check_options(self.options)
+        _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
             object.__setattr__(self, "autocast", None)
-        for option in self.options:
-            if option in IN_PARTS:
-                raise ProtoPFaithError(
-                    f"An explanation is made in one go, so its estimator takes no option {option!r}; leave "
-                    "it out, or work in parts with protopfaith.shapley.estimate."
-                )
-            if option in ITS_OWN:
-                raise ProtoPFaithError(
-                    f"An explanation tells its estimator {option!r} itself, so it is none of the options; "
-                    f"give it as {ITS_OWN[option]}=... beside them."
-                )
+
+    @staticmethod
+    def of(settings: Settings | None = None, **keywords: Any) -> Settings:
+        """The given settings (the usual ones by default), with `keywords` in the place of theirs."""
+        for name in keywords:
+            if name not in NAMES:
+                raise TypeError(f"There is no setting named {name!r}; {did_you_mean(name, NAMES)}")
+        return replace(settings or Settings(), **keywords)
+
+    def on(self, device: torch.device | str) -> Settings:
+        """With nothing left open: what the device decides is decided."""
+        device = torch.device(device)
+        open_end = self.budget is None and self.precision is None
+        return replace(
+            self,
+            budget=usual_budget(device) if open_end else self.budget,
+            autocast=choose_autocast(self.autocast, device),
+        )
 
     @property
     def method(self) -> str:
+        """The estimator's own name."""
         return DEFAULT_METHOD if self.estimator == "default" else self.estimator
 
     @property
@@ -82,17 +131,34 @@ class Settings:
         return ESTIMATORS.traits(self.method)
 
     @property
-    def shown_alone(self) -> bool:
-        """Whether only the outputs that are shown are computed, since each one costs."""
-        return self.traits.per_output
+    def quick(self) -> Settings:
+        """Those of the first, coarse answer."""
+        return replace(self, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
+
+    @property
+    def for_sources(self) -> Settings:
+        """Those of games on source images, on which regions drawn for one image mean nothing."""
+        return replace(self, players=WINDOW) if isinstance(self.players, Tensor | Players) else self
 
     def key(self, *more: str) -> str:
-        """A short name that changes with whatever changes the result."""
-        kept = {
-            k: v for k, v in asdict(self).items() if k not in ("batch_size", "memory", "players", "estimator")
-        }
+        """A short name that changes with whatever changes the values of a game."""
+        decisive = ("precision", "budget", "baseline", "seed", "options", "autocast")
+        kept = {name: getattr(self, name) for name in decisive}
         kept |= {"players": players_name(self.players), "method": self.method, "more": more}
         return hashlib.sha256(json.dumps(kept, sort_keys=True, default=plain).encode()).hexdigest()[:16]
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        usual = [(f.name, f.default if f.name != "options" else {}) for f in fields(self)]
+        return {
+            name: getattr(self, name) for name, default in usual if not _same(getattr(self, name), default)
+        }
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={_brief(value)}' for name, value in self.changed().items())})"
+
+
+NAMES = tuple(one.name for one in fields(Settings))
 
 
 def usual_budget(device: torch.device | str) -> int:
@@ -104,40 +170,77 @@ def usual_budget(device: torch.device | str) -> int:
     return USUAL_BUDGET["cpu" if torch.device(device).type == "cpu" else "gpu"]
 
 
-def with_budget(settings: Settings, device: torch.device | str) -> Settings:
-    """Settings with the device's usual budget, unless they say themselves when to stop."""
-    if settings.budget is not None or settings.precision is not None:
-        return settings
-    return replace(settings, budget=usual_budget(device))
-
-
-def with_autocast(settings: Settings, autocast: torch.dtype | str | None, device: torch.device) -> Settings:
-    """Settings with what `autocast` means on the device, see
-    `protopfaith.devices.choose_autocast`."""
-    return replace(settings, autocast=choose_autocast(autocast, device))
-
-
 def make_players(spec: PlayersLike, image: Tensor) -> Players:
-    """Players of an image (C x H x W): windows of that many pixels, `"superpixels:60"`, or a label
-    image."""
+    """Players of an image (C x H x W).
+
+    Args:
+        spec: as in `Settings`
+        image: whose size, and for superpixels whose content, decides
+
+    >>> len(make_players(16, torch.zeros(3, 48, 48)))
+    9
+    """
+    spec = _parsed(spec)
     if isinstance(spec, Players):
         return spec
     if isinstance(spec, Tensor):
         return Players.from_labels(spec)
-    if isinstance(spec, str) and spec.isdecimal():
-        spec = int(spec)
     if isinstance(spec, int):
         return Players.windows(image.shape[-2:], spec)
-    kind, _, number = str(spec).partition(":")
-    if kind != "superpixels" or not number.isdecimal() or int(number) < 1:
+    return Players.superpixels(image, int(spec.removeprefix(SUPERPIXELS)))
+
+
+def coarse_players(image: Tensor) -> Players:
+    """Seven by seven windows."""
+    height, width = image.shape[-2:]
+    return Players.windows((height, width), (math.ceil(height / COARSE), math.ceil(width / COARSE)))
+
+
+SUPERPIXELS = "superpixels:"
+
+
+def _parsed(spec: Any) -> PlayersLike:
+    """A specification of players that has a meaning; numbers as texts, from a command line, are numbers."""
+    if isinstance(spec, Players | Tensor | int):
+        return spec
+    if isinstance(spec, str) and spec.isdecimal():
+        return int(spec)
+    number = str(spec).removeprefix(SUPERPIXELS)
+    if number == str(spec) or not number.isdecimal() or int(number) < 1:
         raise ProtoPFaithError(
             f"The players {spec!r} are not known; give the side of windows in pixels (16), superpixels:60, "
             "or a label image of your own (in Python, H x W, int64)."
         )
-    return Players.superpixels(image, int(number))
+    return str(spec)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for option in options:
+        if option in IN_PARTS:
+            raise ProtoPFaithError(
+                f"An explanation is made in one go, so its estimator takes no option {option!r}; leave it "
+                "out, or work in parts with protopfaith.shapley.estimate."
+            )
+        if option in ITS_OWN:
+            raise ProtoPFaithError(
+                f"An explanation tells its estimator {option!r} itself, so it is none of the options; "
+                f"give it as {ITS_OWN[option]}=... beside them."
+            )
+
+
+def _check_output(settings: Settings) -> None:
+    output = settings.output
+    if output is not None and output not in OUTPUTS:
+        raise ProtoPFaithError(f"There is no output {output!r} to explain; {did_you_mean(output, OUTPUTS)}")
+    if output == "log_probability" and not settings.traits.evaluates:
+        raise ProtoPFaithError(
+            f"The estimator {settings.method!r} propagates moments and has no rule for a log probability; "
+            "explain the margin or the logit, or take an estimator that samples."
+        )
 
 
 def players_name(spec: PlayersLike) -> str:
+    """A text that changes with the players."""
     return plain(spec.labels if isinstance(spec, Players) else spec)
 
 
@@ -148,7 +251,11 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def coarse_players(image: Tensor) -> Players:
-    """Seven by seven windows."""
-    height, width = image.shape[-2:]
-    return Players.windows((height, width), (math.ceil(height / COARSE), math.ceil(width / COARSE)))
+def _same(value: Any, default: Any) -> bool:
+    return not isinstance(value, Tensor | Players) and type(value) is type(default) and value == default
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"<tensor {' x '.join(map(str, value.shape))}>"
+    return f"<{value.description}>" if isinstance(value, Players) else repr(value)

@@ -1,21 +1,51 @@
-"""The training images that prototypes are parts of, found again by path and fingerprint."""
+"""Sources: the training images that prototypes are parts of, found again and explained once."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
-from protopfaith.data import ImageData, ImageSet
+import torch
+from torch import Tensor
+
+from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import PrototypeSource
+from protopfaith.explanation.game import Progress, distances_and_outputs, play
+from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.regions import RegionValues, region_values
+from protopfaith.explanation.settings import Settings
+from protopfaith.network import FusedProtoPNet, PrototypeSource
+from protopfaith.shapley import Attribution
 
 logger = logging.getLogger("protopfaith")
 WITHOUT_SOURCES = "explain without sources (sources=False, or --no-sources)"  # how errors end
 
 
+@dataclass(frozen=True, eq=False)
+class SourceSide:
+    """A prototype on the training image that it is a part of."""
+
+    path: str
+    pixels: Tensor  # uint8, C x H x W
+    regions: RegionValues
+    activation: Tensor  # ProtoPNet's own map, (H, W)
+    box: tuple[int, int, int, int]  # of its 95th percentile
+    evaluations: int
+    precision: float
+
+    def __repr__(self) -> str:
+        return f"SourceSide({self.path!r}, {self.evaluations} evaluations, precision={self.precision:.2g})"
+
+
 class SourceImages:
-    """Looks sources up in image sets: by their path, and by content where an image moved."""
+    """Looks sources up in image sets: by their path, and by content where an image moved.
+
+    Args:
+        sets: the images among which to look
+    """
 
     def __init__(self, sets: Sequence[ImageSet]):
         self.sets = tuple(sets)
@@ -23,6 +53,7 @@ class SourceImages:
 
     @staticmethod
     def of(images: ImageData | ImageSet | Sequence[ImageSet]) -> SourceImages:
+        """All sets of a data set, or those given."""
         if isinstance(images, ImageData):
             return SourceImages(tuple(images.sets().values()))
         return SourceImages((images,) if isinstance(images, ImageSet) else images)
@@ -56,3 +87,158 @@ class SourceImages:
             f"The source image {source.image} of prototype {prototype} is not among the images any more; "
             f"restore it, or {WITHOUT_SOURCES}."
         )
+
+
+class Sources:
+    """The prototypes of a network on their source images, each explained once.
+
+    Args:
+        network: whose prototypes they are, as games play it
+        preprocessing: how its images are prepared
+        images: among which sources are found; None where nothing is known of them
+        weights_hash: what results are kept under, together with the settings
+        folder: where results are kept between programs; None keeps them in memory alone
+    """
+
+    def __init__(
+        self,
+        network: FusedProtoPNet,
+        preprocessing: Preprocessing | None,
+        images: SourceImages | None,
+        weights_hash: str,
+        folder: Path | None = None,
+    ):
+        self.network, self.model = network, network.model
+        self.preprocessing, self.images = preprocessing, images
+        self.weights_hash, self.folder = weights_hash, folder
+        self._kept: dict[tuple[str, int], SourceSide] = {}
+
+    def __repr__(self) -> str:
+        return f"Sources({len(self.model.prototypes)} prototypes, {len(self._kept)} explained)"
+
+    def source(self, prototype: int) -> PrototypeSource:
+        """Where a prototype comes from; an error for one that was never projected."""
+        source = self.model.sources[prototype]
+        if source is None:
+            name = self.model.class_names[int(self.model.prototype_classes[prototype])]
+            raise ProtoPFaithError(
+                f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
+                f"not projected; train it through a projection, or {WITHOUT_SOURCES}."
+            )
+        return source
+
+    def find(self, prototype: int) -> tuple[ImageSet, int]:
+        """The set and index of a prototype's source image; an error where it is unknown, changed or gone."""
+        source = self.source(prototype)
+        return self._known_images().find(source, prototype)
+
+    def check(self, prototypes: Sequence[int] | None = None) -> None:
+        """Raises if the sources of some prototypes, or of all whatever they are, cannot be shown."""
+        for prototype in prototypes or ():
+            self.find(prototype)
+        if prototypes is None:
+            if not any(self.model.sources):
+                self.source(0)
+            self._known_images()
+
+    def explain(
+        self, prototypes: Sequence[int], settings: Settings, progress: Progress | None = None
+    ) -> dict[int, SourceSide]:
+        """Each prototype on its source image; computed once, then read from the cache."""
+        settings, key = self._keyed(settings)
+        by_image: dict[str, list[int]] = {}
+        for prototype in prototypes:
+            if (key, prototype) not in self._kept:
+                by_image.setdefault(self.source(prototype).sha256, []).append(prototype)
+        for members in by_image.values():
+            self._kept |= {
+                (key, prototype): side
+                for prototype, side in self._explain_image(members, settings, key, progress).items()
+            }
+        return {prototype: self._kept[key, prototype] for prototype in prototypes}
+
+    def known(self, prototypes: Sequence[int], settings: Settings) -> bool:
+        """Whether `explain` would find everything in its cache."""
+        _, key = self._keyed(settings)
+        return all((key, p) in self._kept or self._read(key, p) is not None for p in prototypes)
+
+    def _explain_image(
+        self, members: list[int], settings: Settings, key: str, progress: Progress | None
+    ) -> dict[int, SourceSide]:
+        """All prototypes that come from one image, in one game."""
+        images, index = self.find(members[0])
+        pixels = images.image(index)
+        image = self._normalized(pixels)
+        results = {p: found for p in members if (found := self._read(key, p)) is not None}
+        new = [p for p in members if p not in results]
+        if new:
+            played = play(distances_and_outputs(self.network, new), image, settings, progress=progress)
+            results |= {p: self._write(key, p, _one_output(played, row)) for row, p in enumerate(new)}
+        activations = self._activations(image, members)
+        return {
+            prototype: _side(images.paths[index], pixels, results[prototype], activation)
+            for prototype, activation in zip(members, activations, strict=True)
+        }
+
+    @torch.no_grad()
+    def _activations(self, image: Tensor, members: list[int]) -> Tensor:
+        maps = self.model.distance_maps(image[None])[0, members]
+        return protopnet_maps(self.model, maps, image.shape[-2:]).cpu()
+
+    def _known_images(self) -> SourceImages:
+        if self.images is None:
+            raise ProtoPFaithError(
+                "A network alone does not know its training images; give a run folder, images=..., or "
+                f"{WITHOUT_SOURCES}."
+            )
+        return self.images
+
+    def _normalized(self, pixels: Tensor) -> Tensor:
+        if self.preprocessing is None:
+            raise ProtoPFaithError(
+                "Source images need the network's preprocessing; give preprocessing=..., or "
+                f"{WITHOUT_SOURCES}."
+            )
+        device = self.model.prototypes.device
+        return self.preprocessing.normalize(self.preprocessing.uint8(pixels).to(device))
+
+    def _keyed(self, settings: Settings) -> tuple[Settings, str]:
+        """The settings of games on source images, and the name that their results are kept under."""
+        settings = settings.on(self.model.prototypes.device).for_sources
+        return settings, settings.key(self.weights_hash)
+
+    def _path(self, key: str, prototype: int) -> Path | None:
+        return None if self.folder is None else self.folder / key / f"{prototype}.npz"
+
+    def _read(self, key: str, prototype: int) -> Attribution | None:
+        path = self._path(key, prototype)
+        return Attribution.load(path) if path is not None and path.is_file() else None
+
+    def _write(self, key: str, prototype: int, result: Attribution) -> Attribution:
+        path = self._path(key, prototype)
+        if path is not None:
+            result.save(path)
+        return result
+
+
+def _side(path: str, pixels: Tensor, result: Attribution, activation: Tensor) -> SourceSide:
+    return SourceSide(
+        path,
+        pixels,
+        region_values(result, 0, -1),
+        activation,
+        crop_box(activation),
+        result.evaluations,
+        result.precision,
+    )
+
+
+def _one_output(result: Attribution, row: int) -> Attribution:
+    rows = slice(row, row + 1)
+    return replace(
+        result,
+        values=result.values[rows],
+        standard_errors=result.standard_errors[rows],
+        completeness_gap=result.completeness_gap[rows],
+        total=result.total[rows],
+    )

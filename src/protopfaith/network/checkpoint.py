@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet, PrototypeSource
+from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
 HEADER = "protopfaith"
@@ -25,6 +22,16 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     """Writes `model` to one .safetensors file, whole or not at all.
 
     `metadata` is anything that JSON holds (the preprocessing, say); `load` gives it back.
+
+    Args:
+        model: the network
+        path: a .safetensors file
+        metadata: anything that JSON holds
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
     header = {
         "format": FORMAT,
@@ -34,18 +41,11 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
         "metadata": metadata or {},
     }
     try:
-        text = json.dumps(header)
+        write_tensors(path, HEADER, header, model.state_dict())
     except (TypeError, ValueError) as error:
         raise ProtoPFaithError(
             f"The metadata for {path} cannot be written as JSON ({error}); use numbers, texts, lists, dicts."
         ) from error
-    # Copies: safetensors refuses tensors that share memory, as tied weights of a user's encoder may.
-    tensors = {
-        name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()
-    }
-    content = to_bytes(tensors, metadata={HEADER: text})
-    with atomic(path) as partial:
-        partial.write_bytes(content)
 
 
 def load(
@@ -54,6 +54,18 @@ def load(
     """The network in `path`, in eval mode, and the metadata it was saved with.
 
     A network whose encoder was the user's own module needs that module again, as `encoder`.
+
+    Args:
+        path: a file that `save` wrote
+        encoder: the module, where the network's encoder was the user's own
+        device: where to put the network
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
+    ...     load(f"{folder}/model.safetensors")[0].class_names
+    ('cat', 'dog')
     """
     header, tensors = _read(path)
     config = dict(header["architecture"])
@@ -72,7 +84,18 @@ def load(
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:
-    """The metadata in `path` alone: no tensor is read and no network is built."""
+    """The metadata in `path` alone: no tensor is read and no network is built.
+
+    Args:
+        path: a file that `save` wrote
+
+    >>> from tempfile import TemporaryDirectory
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
+    ...     read_metadata(f"{folder}/model.safetensors")
+    {'epoch': 3}
+    """
     return _read(path, with_tensors=False)[0]["metadata"]
 
 
@@ -92,22 +115,16 @@ def _read(path: Path | str, *, with_tensors: bool = True) -> tuple[dict[str, Any
     if not Path(path).is_file():
         raise ProtoPFaithError(f"There is no checkpoint at {path}: check the path, or train a network first.")
     try:
-        with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get(HEADER)
-            names = file.keys() if with_tensors else ()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError) as error:
+        header, tensors = read_tensors(path, HEADER) if with_tensors else (read_header(path, HEADER), {})
+    except TensorFileError as error:
         raise ProtoPFaithError(
             f"{path} is cut short or no safetensors file ({error}): use another copy of the checkpoint."
         ) from error
-    return _header(path, text), tensors
+    return _checked(path, header), tensors
 
 
-def _header(path: Path | str, text: str | None) -> dict[str, Any]:
-    try:
-        header = json.loads(text or "null")
-    except ValueError:
-        header = None
+def _checked(path: Path | str, header: Any) -> dict[str, Any]:
+    """The header, if it is one of ours."""
     if not isinstance(header, dict) or "format" not in header:
         raise ProtoPFaithError(
             f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our "

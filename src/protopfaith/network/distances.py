@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
-from protopfaith.precision import full_precision
+from protopfaith.dtypes import full_precision
 
 
 def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
@@ -44,6 +44,12 @@ def minimum_over_positions(maps: Tensor) -> Tensor:
 
     Dispatches `__torch_function__`. Not-a-number anywhere in a map gives not-a-number, so it stays visible.
     The gradient goes to one position, also where several have the same distance.
+
+    Args:
+        maps: B x P x h x w
+
+    >>> minimum_over_positions(torch.tensor([[[[3.0, 1.0], [2.0, 5.0]]]])).tolist()
+    [[1.0]]
     """
     if has_torch_function_unary(maps):
         return handle_torch_function(minimum_over_positions, (maps,), maps)

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.layers import SIMILARITIES, feature_layers, own_class_weights
-from protopfaith.precision import full_precision
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import linear
 
+from protopfaith.dtypes import full_precision
 from protopfaith.moments import Gaussian, rule
 from protopfaith.network.distances import minimum_over_positions, squared_distances
-from protopfaith.precision import full_precision
 
 
 @rule(squared_distances)

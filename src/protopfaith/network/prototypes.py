@@ -24,8 +24,12 @@ class DistinctPrototypes:
     total: int
     """The number of prototypes."""
 
+    def __repr__(self) -> str:
+        return f"DistinctPrototypes({self.distinct} of {self.total})"
+
     @property
     def distinct(self) -> int:
+        """The number of groups."""
         return len(self.groups)
 
     @property
@@ -39,13 +43,31 @@ class DistinctPrototypes:
 
 
 def equality_tolerance(channels: int) -> float:
-    """Squared distance up to which two vectors of L channels are the same: what rounding leaves of zero."""
+    """Squared distance up to which two vectors of L channels are the same: what rounding leaves of zero.
+
+    Args:
+        channels: L, the length of the vectors
+
+    >>> equality_tolerance(128)
+    0.000128
+    """
     return 1e-6 * channels
 
 
 def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
     """Groups of equal prototypes: of one class and at a squared distance of at most `tolerance` from the
-    first of the group (None: `equality_tolerance`; zero: identical vectors)."""
+    first of the group (None: `equality_tolerance`; zero: identical vectors).
+
+    Args:
+        model: the network
+        tolerance: squared distance up to which two prototypes are equal; None is what rounding leaves of zero
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> model.prototypes.data[1] = model.prototypes.data[0]
+    >>> distinct_prototypes(model)
+    DistinctPrototypes(3 of 4)
+    """
     tolerance = equality_tolerance(model.prototypes.shape[1]) if tolerance is None else tolerance
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
@@ -59,6 +81,15 @@ def prototype_spread(model: ProtoPNet) -> tuple[float, float]:
 
     Distinct is not diverse: where the first is a small part of the second, the prototypes of a class stand
     for one thing in several images. NaN where there are no such pairs.
+
+    Args:
+        model: the network
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> within, between = prototype_spread(model)
+    >>> within > 0 and between > 0
+    True
     """
     prototypes, classes = model.prototypes.detach().double().cpu(), model.prototype_classes.cpu()
     first, second = torch.triu_indices(len(classes), len(classes), offset=1)
@@ -91,6 +122,15 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
     """A copy of `model` with the prototypes `keep` alone (P booleans, or indices), in their old order.
 
     F loses the columns of the others; its remaining weights stay as they are.
+
+    Args:
+        model: the network; it stays as it is
+        keep: indices of the prototypes to keep, at least one for each class
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> prune(model, [0, 2, 3]).prototype_classes.tolist()
+    [0, 1, 1]
     """
     kept = _indices(keep, len(model.prototypes))
     indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)

@@ -10,7 +10,7 @@
 
 from protopfaith.shapley.attribution import Attribution, redistribute, relative_error
 from protopfaith.shapley.baselines import BASELINES, make_baseline
-from protopfaith.shapley.estimation import DEFAULT_METHOD, ESTIMATORS, estimate, finish
+from protopfaith.shapley.estimation import DEFAULT_METHOD, ESTIMATORS, check_estimate, estimate, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.players import Players
 from protopfaith.shapley.registration import Traits
@@ -25,6 +25,7 @@ __all__ = [
     "Game",
     "Players",
     "Traits",
+    "check_estimate",
     "estimate",
     "finish",
     "make_baseline",

@@ -115,6 +115,37 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         )
 
 
+def check_estimate(
+    game: Game,
+    method: str = "default",
+    budget: int | None = None,
+    precision: float | None = None,
+    **options: object,
+) -> None:
+    """Raises whatever `estimate` would raise about its arguments, without evaluating any coalition.
+
+    Args:
+        game: what is to be played.
+        method: a name of `ESTIMATORS`.
+        budget: evaluations at most.
+        precision: relative error to stop at.
+        options: the estimator's own.
+
+    >>> import torch
+    >>> from protopfaith.shapley import Players
+    >>> game = Game(lambda x: x.flatten(1).sum(1), torch.ones(1, 8, 8), Players.windows((8, 8), 1))
+    >>> check_estimate(game, budget=500)
+    >>> check_estimate(game, "exact")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    protopfaith.errors.ProtoPFaithError: Exact values of 64 players need 2^64 evaluations; ...
+    """
+    name = DEFAULT_METHOD if method == "default" else method
+    options = _checked(game, name, budget, precision, None, options)
+    check = getattr(ESTIMATORS[name], "check", None)
+    if check is not None and game.n_players > 1:
+        check(game, budget=_evaluations(budget, precision, None), precision=precision, **options)
+
+
 def _checked(  # noqa: PLR0917
     game: Game,
     name: str,

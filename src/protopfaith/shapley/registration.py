@@ -32,6 +32,21 @@ class Traits:
     """It needs the function in full precision: variances and small differences do not survive autocast."""
 
 
+def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:
+    """An estimator with a check that can be called alone, before any work.
+
+    Args:
+        check: gets the game, the plan (`budget`, `precision`) and the estimator's options, and raises if the
+            estimator cannot work with them; it evaluates nothing. The estimator calls it itself, too.
+    """
+
+    def attach(estimator: EstimatorFunction) -> EstimatorFunction:
+        estimator.check = check  # type: ignore[attr-defined]
+        return estimator
+
+    return attach
+
+
 class Estimators(Registry[EstimatorFunction]):
     """A registry whose entries have `Traits`.
 

@@ -17,6 +17,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.registration import checked_by
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
@@ -75,6 +76,10 @@ def by_sampling(make: Callable[..., Sampler]) -> Callable[..., Attribution]:
     """
     own = list(inspect.signature(make).parameters.values())[2:]
 
+    def check(game: Game, *, budget: int, precision: float | None = None, **options: Any) -> None:
+        _check_budget(game, make.__name__, make(game, None, **options), budget)
+
+    @checked_by(check)
     @wraps(make)
     def estimator(
         game: Game,
@@ -95,6 +100,14 @@ def by_sampling(make: Callable[..., Sampler]) -> Callable[..., Attribution]:
     plan = list(inspect.signature(estimator, follow_wrapped=False).parameters.values())[:-1]
     estimator.__signature__ = inspect.Signature([*plan, *own])  # type: ignore[attr-defined]
     return estimator
+
+
+def _check_budget(game: Game, method: str, sampler: Sampler, budget: int) -> None:
+    if budget - ENDS < sampler.least:
+        raise ProtoPFaithError(
+            f"A budget of {budget} evaluations is too small for {method!r} with {game.n_players} players; "
+            f"give a budget of at least {sampler.least + ENDS}."
+        )
 
 
 class _Course:
@@ -119,7 +132,8 @@ class _Course:
         self.spent, self.rounds = _progress_of(resume)
 
     def run(self, options: dict[str, Any]) -> Attribution:
-        self._check_budget()
+        if not self.rounds:
+            _check_budget(self.game, self.method, self.sampler, self.budget)
         goal, expected = self._first_goal(), self.budget
         while True:
             self._sample(goal, expected)
@@ -128,13 +142,6 @@ class _Course:
             if excess <= 1 or self._is_spent():
                 return self._finished(result, options)
             goal, expected = next_goal(self.spent, excess, self.sampler.smallest, self.budget)
-
-    def _check_budget(self) -> None:
-        if self.budget - ENDS < self.sampler.least and not self.rounds:
-            raise ProtoPFaithError(
-                f"A budget of {self.budget} evaluations is too small for {self.method!r} with "
-                f"{self.game.n_players} players; give a budget of at least {self.sampler.least + ENDS}."
-            )
 
     def _first_goal(self) -> int:
         """Evaluations to have before errors are judged for the first time."""

@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from protopfaith.files import atomic
-from protopfaith.show.page import render_page
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.saving import load
+from protopfaith.show.heat import scale_of
+from protopfaith.show.pages import write_page
+from protopfaith.show.pictures import Picture, Pictures
+from protopfaith.show.wording.decision import is_rough
+from protopfaith.show.wording.numbers import percent
+
+VERDICTS = {"right": "right", "wrong": "wrong", "": "true class not known"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A case of the page."""
+
+    link: str
+    title: str
+    name: str
+    predicted: str
+    truth: str
+    verdict: str  # "right", "wrong", or nothing where the true class is not known
+    flags: tuple[str, ...]
+    original: Picture
+    map: Picture
 
 
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
     """Links to the reports of `cases` (folders beside `path`), and what failed."""
-    cards = "".join(_card(case) for case in cases)
-    noun = "image" if len(cases) == 1 else "images"
-    body = f"<header><p class='kicker'>ProtoPFaith</p><h1>{len(cases)} explained {noun}</h1></header>"
-    body += f"<section class='cards'>{cards}</section>"
-    if failures:
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in failures)
-        body += f"<section><h2>Not explained</h2><table class='plain'>{rows}</table></section>"
-    with atomic(path) as partial:
-        partial.write_text(
-            render_page("Explained images", body, {"maps": [], "labels": []}), encoding="utf-8"
-        )
-    return path
-
-
-def _card(case: Path) -> str:
-    from protopfaith.explanation.saving import load
-    from protopfaith.show.colors import scale_of
-    from protopfaith.show.percent import percent
-    from protopfaith.show.pictures import Pictures
-
-    found = load(case / "explanation.json")
-    mine = found.class_map
-    words = ("", "", "")
-    picture = (
-        Pictures().ours(found.original, mine, scale_of([mine]), found.title, words).replace(" hoverable", "")
+    pictures = Pictures()
+    cards = [_card(case, load(case / "explanation.json"), pictures) for case in cases]
+    counts = Counter(card.verdict for card in cards)
+    return write_page(
+        path,
+        "index.html",
+        pictures.data(),
+        cards=cards,
+        failures=failures,
+        verdicts={key: f"{word} ({counts[key]})" for key, word in VERDICTS.items() if counts[key]},
+        shared=pictures,
     )
-    link = quote(f"{case.name}/report.html")
-    p = percent(float(found.probabilities[found.target]))
-    return (
-        f'<article class="card"><a href="{link}">{picture}</a><h3><a '
-        f'href="{link}">{escape(found.title)}</a></h3>'
-        f"<p>{escape(found.name)}, {p}</p></article>"
+
+
+def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
+    mine, truth = found.class_map, None
+    predicted = found.class_names[found.prediction]
+    flags = ("rough map",) if is_rough(found) else ()
+    return Card(
+        quote(f"{case.name}/report.html"),
+        found.title,
+        found.name,
+        f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
+        truth or "",
+        "" if truth is None else "right" if truth == predicted else "wrong",
+        flags,
+        pictures.plain(found.original, f"The image {found.name}"),
+        pictures.ours(found.original, mine, scale_of([mine]), f"{found.title} A map"),
     )

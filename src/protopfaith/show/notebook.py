@@ -2,52 +2,66 @@
 
 from __future__ import annotations
 
-from html import escape
+from typing import Any
 
-from protopfaith.explanation.explanation import Explanation
-from protopfaith.explanation.regions import RegionValues
+import numpy as np
+from torch import Tensor
+
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
+from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.shapley import Attribution
-from protopfaith.show.colors import data_uri, gray, overlay, png, rgb, scale_of
-from protopfaith.show.trust import cost, relative_error
-from protopfaith.show.wording import lead
+from protopfaith.show.colors import overlay, rgb
+from protopfaith.show.encoding import data_uri, png
+from protopfaith.show.heat import edges, maps_of, scale_of, shown_evidence
+from protopfaith.show.pages import render_fragment
+from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.decision import lead
+from protopfaith.show.wording.trust import banners
 
 SIDE = 132  # pixels of a picture
-CELL = "padding:2px 8px 2px 0;text-align:left;vertical-align:top"
+LARGE = 264
+EDGES = {1: (0.56, 0.16, 0.02), -1: (0.04, 0.25, 0.47)}  # around what is decided and strong, by its sign
 
 
 def explanation_html(explanation: Explanation) -> str:
-    """The answer, the class map, and the prototypes with their maps: static, so that it survives being
-    exported."""
-    scale = scale_of([one.test for one in explanation.evidence])
-    rows = []
-    for one in explanation.evidence:
-        style = "opacity:0.4" if one.duplicate_of is not None else ""
-        source = ""
-        if one.source_side is not None:
-            source = _image(one.source_side.pixels, None, 1.0) + _image(
-                one.source_side.pixels, one.source_side.regions, scale
-            )
-        score = f"Ψ<sub>k</sub> = {one.paper_score:+.3f}"
-        facts = f"prototype {one.prototype}<br>{score}<br>distance {one.distance:.3g}"
-        cells = (facts, _image(explanation.pixels, one.test, scale), source)
-        rows.append(
-            f'<tr style="{style}">' + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
-        )
+    """The answer, the class map, and the prototypes with their maps."""
+    scale = scale_of(maps_of(explanation.evidence))
     mine = explanation.class_map
-    heads = "".join(f'<th style="{CELL}">{text}</th>' for text in ("", "on this image", "its source image"))
-    return (
-        f"<div><h3>{escape(explanation.title)}</h3><p>{lead(explanation)}</p>"
-        f"{_image(explanation.pixels, None, 1.0)}{_image(explanation.pixels, mine, scale_of([mine]))}"
-        f"<table><tr>{heads}</tr>{''.join(rows)}</table><p>{escape(_trust(explanation))}</p></div>"
+    return render_fragment(
+        "notebook.html",
+        side=SIDE,
+        large=LARGE,
+        title=explanation.title,
+        lead=lead(explanation),
+        banners=banners(explanation),
+        picture=data_uri(png(rgb(explanation.pixels))),
+        class_map=_heat(explanation.pixels, mine, scale_of([mine])),
+        with_sources=any(one.source_side is not None for one in explanation.evidence),
+        prototypes=[_prototype(explanation, one, scale) for one in explanation.evidence],
+        trust=_trust(explanation),
     )
+
+
+def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -> dict[str, Any]:
+    side, source = one.source_side, []
+    if side is not None:
+        source = [data_uri(png(rgb(side.pixels))), _heat(side.pixels, side.regions, scale)]
+    return {
+        "number": one.prototype,
+        "score": f"{one.paper_score:+.3f}",
+        "distance": f"{one.distance:.3g}",
+        "duplicate": one.duplicate_of is not None,
+        "map": _heat(explanation.pixels, one.test, scale),
+        "source": source,
+    }
 
 
 def _trust(explanation: Explanation) -> str:
     error = relative_error(explanation.class_map.standard_errors, explanation.precision)
     return (
-        "Orange: more similar, or for the class; blue: less, or against. "
-        f"{explanation.settings['players']}, baseline "
-        f"{explanation.baseline}, {cost(explanation)} ({explanation.method}), relative error {error}."
+        "Orange: more similar, or for the class; blue: less, or against; uncolored: undecided. "
+        f"{explanation.settings['players']}, baseline {explanation.baseline}, "
+        f"{cost(explanation)} ({explanation.method}), relative error {error}."
     )
 
 
@@ -62,31 +76,43 @@ class ShownAttribution:
         self.names = names or [f"output {i}" for i in range(len(attribution.values))]
 
     def _repr_html_(self) -> str:
-        from protopfaith.explanation.regions import region_values
-
-        figures = []
-        for output, name in enumerate(self.names):
-            regions = region_values(self.attribution, output, self.sign)
-            scale = scale_of([regions])
-            heat = data_uri(png(overlay(regions.map().numpy(), scale)))
-            figures.append(
-                f'<figure style="display:inline-block;margin:4px"><img src="{heat}" width="{SIDE}" '
-                f'style="image-rendering:pixelated;background:#ddd"><figcaption>{escape(name)}: '
-                f"{regions.total:+.4g} in all, "
-                f"±{scale:.3g} at most</figcaption></figure>"
-            )
         a = self.attribution
-        words = f"{a.players.description}, baseline {a.baseline}, {cost(a)} ({a.method})"
         error = relative_error(a.standard_errors, a.precision)
-        return f"<div>{''.join(figures)}<p>{escape(words)}, relative error {error}.</p></div>"
+        return render_fragment(
+            "attribution.html",
+            side=SIDE,
+            maps=[self._map(output, name) for output, name in enumerate(self.names)],
+            trust=f"{a.players.description}, baseline {a.baseline}, {cost(a)} ({a.method}), "
+            f"relative error {error}. Gray: undecided.",
+        )
+
+    def _map(self, output: int, name: str) -> dict[str, str]:
+        regions = region_values(self.attribution, output, self.sign).flat
+        scale = scale_of([regions])
+        heat = overlay(shown_evidence(regions).numpy()[regions.players.labels.numpy()], scale)
+        return {
+            "image": data_uri(png(heat)),
+            "caption": f"{name}: {regions.total:+.4g} in all, ±{scale:.3g} at most",
+        }
 
 
-def _image(pixels: object, regions: RegionValues | None, scale: float) -> str:
-    if regions is None:
-        picture = rgb(pixels)  # type: ignore[arg-type]
-    else:
-        heat = overlay(regions.map().numpy(), scale)
-        base, alpha = gray(pixels)[..., None], heat[..., 3:]  # type: ignore[arg-type]
-        picture = base * (1 - alpha) + heat[..., :3] * alpha
-    style = "image-rendering:pixelated;display:inline;margin:2px"
-    return f'<img src="{data_uri(png(picture))}" width="{SIDE}" style="{style}">'
+def _heat(pixels: Tensor, regions: RegionValues, scale: float) -> str:
+    """A map over its image: decided regions colored, strong ones outlined, all else as it is."""
+    flat = regions.flat
+    labels = flat.players.labels.numpy()
+    heat = overlay(shown_evidence(flat).numpy()[labels], scale)
+    alpha = heat[..., 3:]
+    shown = rgb(pixels) * (1 - alpha) + heat[..., :3] * alpha
+    factor = max(1, LARGE // max(labels.shape))
+    shown, labels = (one.repeat(factor, 0).repeat(factor, 1) for one in (shown, labels))
+    for edge in edges(flat, scale):
+        if edge.strong:
+            shown[_border(edge.members[labels])] = EDGES[edge.sign]
+    return data_uri(png(shown))
+
+
+def _border(inside: np.ndarray) -> np.ndarray:
+    """The pixels of an area that have a neighbor outside it."""
+    padded = np.pad(inside, 1)
+    neighbors = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    return inside & ~neighbors

@@ -1,11 +1,11 @@
 """Staged training of prototype networks: recipes, losses, schedule, projection, the loop, run folders."""
 
+from protopfaith.training.launch import build_model, train
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.pruning import PruningReport, prune_run
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_names, recipe_summary
 from protopfaith.training.run import Run
 from protopfaith.training.search import grid_names, load_grid, train_folds, train_grid
-from protopfaith.training.train import build_model, train
 
 __all__ = [
     "PruningReport",

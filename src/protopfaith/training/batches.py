@@ -19,7 +19,7 @@ from protopfaith.data import ImageSet
 UNKNOWN_MEMORY = 4 << 30  # bytes that count as free where the system does not say
 
 
-class Batches(Protocol):
+class ImageBatches(Protocol):
     """Images by index."""
 
     labels: Tensor
@@ -87,7 +87,9 @@ class StreamedImages:
             yield pixels.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
 
 
-def open_images(images: ImageSet, device: torch.device, resident: str = "auto", workers: int = 0) -> Batches:
+def open_images(
+    images: ImageSet, device: torch.device, resident: str = "auto", workers: int = 0
+) -> ImageBatches:
     """The set on the device if it may be (`resident`: "always", "never", "auto": if it takes at most a
     third of the free memory), loading processes otherwise."""
     if resident == "always" or (resident == "auto" and _bytes(images) <= free_memory(device) / 3):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
 HEADER = "protopfaith-training"
@@ -25,7 +22,7 @@ HEADER = "protopfaith-training"
 class Position:
     """What comes next, and the best so far."""
 
-    stage: int = 0  # index into the plan
+    stage: int = 0  # index into the run's stages
     epoch: int = 0  # within the stage; 0 also means that the stage's preparation is still to be done
     best: float | None = None  # validation balanced accuracy of model.safetensors
     stale_cycles: int = 0  # since the best
@@ -55,31 +52,26 @@ class Checkpoint:
             "groups": self.groups,
             "scheduler": self.scheduler,
         }
-        tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
-        content = to_bytes(tensors, metadata={HEADER: json.dumps(header)})
-        with atomic(path) as partial:
-            partial.write_bytes(content)
+        write_tensors(path, HEADER, header, self.tensors)
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
-        header = _header(path)
-        with safe_open(path, framework="pt") as file:
-            # clone: memory of torch's own alignment, so that resuming computes the same bits
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        header, tensors = _read(path, with_tensors=True)
         position = Position(**header["position"])
         return cls(position, tensors, header["sources"], header["groups"], header["scheduler"])
 
 
 def read_position(path: Path | str) -> Position:
     """Where the run stands, without reading its tensors."""
-    return Position(**_header(path)["position"])
+    return Position(**_read(path)[0]["position"])
 
 
-def _header(path: Path | str) -> dict[str, Any]:
+def _read(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads(file.metadata()[HEADER])
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        header, tensors = read_tensors(path, HEADER) if with_tensors else (read_header(path, HEADER), {})
+        if not isinstance(header, dict) or "format" not in header:
+            raise TensorFileError("its header lacks our description")
+    except TensorFileError as error:
         raise ProtoPFaithError(
             f"{path} is not the checkpoint of a training ({error}); start a new run."
         ) from error
@@ -88,7 +80,7 @@ def _header(path: Path | str) -> dict[str, Any]:
             f"{path} has format {header['format']}, but this version reads format {FORMAT}; "
             "continue with the version that wrote it."
         )
-    return header
+    return header, tensors
 
 
 def pack_module(prefix: str, module: nn.Module) -> dict[str, Tensor]:

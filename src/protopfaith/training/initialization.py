@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from protopfaith.data import Preprocessing
 from protopfaith.network import ProtoPNet
-from protopfaith.training.batches import Batches
+from protopfaith.training.batches import ImageBatches
 
 IMAGES_PER_CLASS = 64
 TELLING_SHARE = 0.1  # of an image's positions, for evidence
@@ -16,7 +16,7 @@ TELLING_SHARE = 0.1  # of an image's positions, for evidence
 @torch.no_grad()
 def patch_prototypes(
     model: ProtoPNet,
-    batches: Batches,
+    batches: ImageBatches,
     preprocessing: Preprocessing,
     generator: torch.Generator,
     head: nn.Linear | None = None,
@@ -44,7 +44,7 @@ def patch_prototypes(
 
 def _class_vectors(
     model: ProtoPNet,
-    batches: Batches,
+    batches: ImageBatches,
     preprocessing: Preprocessing,
     *,
     images: Tensor,

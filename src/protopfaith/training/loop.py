@@ -17,23 +17,24 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, PrototypeSource, output_channels
 from protopfaith.training.checkpoint import Checkpoint, unpack_module, unpack_optimizer
+from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
-from protopfaith.training.keeping import Keeper
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, plan, trained_parts
-from protopfaith.training.supply import Supply, seed_for
+from protopfaith.training.saving import Saver
+from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, make_stages, trained_parts
 from protopfaith.training.validation import stored_distances, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 COSTS = ("loss", "cross_entropy", "cluster", "separation")
-Source = Callable[[list[Tensor]], Iterator[tuple[Tensor | Exact, Tensor]]]
+BatchStream = Callable[[list[Tensor]], Iterator[tuple[Tensor | Exact, Tensor]]]
+"""From the indices of every batch of an epoch to its inputs and labels."""
 
 
 class Trainer:
@@ -52,11 +53,10 @@ class Trainer:
         progress: bool = True,
     ):
         self.fabric, self.recipe, self.data, self.model = fabric, recipe, data, model
-        self.stages = plan(recipe.schedule) if stages is None else stages
+        self.stages = make_stages(recipe.schedule) if stages is None else stages
         self.projecting = projecting
-        self.show_progress = progress and fabric.is_global_zero
-        self.supply = Supply(fabric, recipe, data)
-        self.keeper = Keeper(fabric, run, recipe, data, self.stages)
+        self.images = TrainingImages(fabric, recipe, data)
+        self.saver = Saver(fabric, run, recipe, data, self.stages)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(recipe.seed, "head"))
             self.head = nn.Linear(output_channels(model.encoder, model.in_channels), len(data.classes))
@@ -66,6 +66,9 @@ class Trainer:
             self.model.to(memory_format=torch.channels_last)
         if recipe.compute.compile:
             self.model.encoder.compile()
+        self.generator = torch.Generator(fabric.device)
+        iterations = sum(stage.epochs for stage in self.stages) * self.images.iterations
+        self.progress = TrainingProgress(progress and fabric.is_global_zero, iterations)
         self._checkpoint: Checkpoint | None = None
 
     # --- the whole run
@@ -77,44 +80,42 @@ class Trainer:
         self.model.sources = [
             None if source is None else PrototypeSource(**source) for source in checkpoint.sources
         ]
-        self.keeper.position = checkpoint.position
+        self.saver.position = checkpoint.position
         self._checkpoint = checkpoint
 
     def fit(self) -> None:
-        """Runs what is left of the plan."""
-        per_epoch = self.supply.iterations
-        total = sum(stage.epochs for stage in self.stages) * per_epoch
-        done = self.keeper.epochs_done * per_epoch
-        with self.keeper, TrainingProgress(self.show_progress, total, done) as self.progress:
-            while not self.keeper.position.finished:
-                self._run_stage(self.stages[self.keeper.position.stage])
+        """Runs the stages that are left."""
+        with self.saver, self.progress:
+            self.progress.begin(self.saver.epochs_done * self.images.iterations)
+            while not self.saver.position.finished:
+                self._run_stage(self.stages[self.saver.position.stage])
 
     # --- one stage
 
     def _run_stage(self, stage: Stage) -> None:
         self.progress.stage(stage)
-        first_epoch = self.keeper.position.epoch
+        first_epoch = self.saver.position.epoch
         if first_epoch == 0:
             self._prepare(stage)
         optimizer = make_optimizer(self._trainable(stage), stage, self.recipe)
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
-        scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.supply.iterations)
+        scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
         if self._checkpoint is not None and first_epoch > 0:
             unpack_optimizer(optimizer, self._checkpoint)
             scheduler.load_state_dict(self._checkpoint.scheduler)
         self._checkpoint = None
-        source = self._source(stage)
-        validate = validation(stage, self.model, self.head, self.supply)
+        stream = self._stream(stage)
+        validate = validation(stage, self.model, self.head, self.images)
         for epoch in range(first_epoch, stage.epochs):
             started = time.monotonic()
             self._seed(stage, epoch)
             self._set_modes(stage)
-            order = self.supply.order(stage.name, stage.cycle, epoch)
-            sums = self._train_epoch(objective, fabric_optimizer, scheduler, source, order)
+            order = self.images.order(stage.name, stage.cycle, epoch)
+            sums = self._train_epoch(objective, fabric_optimizer, scheduler, stream, order)
             rate = max(float(group["lr"]) for group in optimizer.param_groups)
             metrics = self._measure(stage, epoch, sums, validation=validate(), rate=rate, started=started)
             self.progress.epoch(stage, metrics)
-            self.keeper.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
+            self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
 
     def _prepare(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""
@@ -123,18 +124,18 @@ class Trainer:
         if stage == first and stage.name != "classifier" and recipe.model.initialization != "random":
             head = self.head if recipe.model.initialization == "evidence" else None
             generator = torch.Generator().manual_seed(seed_for(recipe.seed, "patches"))
-            prototypes = patch_prototypes(self.model, self.supply.train, preprocessing, generator, head)
+            prototypes = patch_prototypes(self.model, self.images.train, preprocessing, generator, head)
             self.model.prototypes.data.copy_(self.fabric.broadcast(prototypes))
         if stage.projected and self.projecting:
             project(
                 self.model,
-                self.supply.train,
+                self.images.train,
                 self.data.train,
                 preprocessing,
                 distinct=recipe.projection.distinct,
                 rank=self.fabric.global_rank,
                 ranks=self.fabric.world_size,
-                sum_over_ranks=self.supply.sum,
+                sum_over_ranks=self.images.sum,
             )
 
     def _trainable(self, stage: Stage) -> dict[str, list[nn.Parameter]]:
@@ -168,14 +169,14 @@ class Trainer:
         if stage.name == "warmup" and self.recipe.schedule.warmup.batch_norm == "eval":
             self.model.encoder.eval()
 
-    def _source(self, stage: Stage) -> Source:
+    def _stream(self, stage: Stage) -> BatchStream:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
-            return lambda order: self.supply.augmented(order, self.generator, self.recipe.augmentation)
+            return lambda order: self.images.augmented(order, self.generator, self.recipe.augmentation)
         if self.recipe.schedule.classifier.augment:
             return self._augmented_distances
-        distances = stored_distances(self.model, self.supply, self.supply.train)
-        labels = self.supply.train.labels
+        distances = stored_distances(self.model, self.images, self.images.train)
+        labels = self.images.train.labels
 
         def cached(order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
             for indices in (part.to(labels.device) for part in order):
@@ -186,7 +187,7 @@ class Trainer:
     def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
         # At full size: F learns on the distances that images will have.
         augmentation = replace(self.recipe.augmentation, size=None)
-        for images, labels in self.supply.augmented(order, self.generator, augmentation):
+        for images, labels in self.images.augmented(order, self.generator, augmentation):
             with torch.no_grad(), self.fabric.autocast():
                 distances = self.model.distances(images).float()
             yield Exact(distances), labels
@@ -198,20 +199,20 @@ class Trainer:
         resumed run draws what the uninterrupted one would have."""
         seed = seed_for(self.recipe.seed, stage.name, stage.cycle, epoch, self.fabric.global_rank)
         torch.manual_seed(seed)  # dropout and the like inside encoders
-        self.generator = torch.Generator(self.fabric.device).manual_seed(seed)
+        self.generator.manual_seed(seed)
 
     def _train_epoch(
         self,
         objective: nn.Module,
         optimizer: Optimizer,
         scheduler: LRScheduler,
-        source: Source,
+        stream: BatchStream,
         order: list[Tensor],
     ) -> dict[str, Tensor]:
         """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device."""
         classes = len(self.data.classes)
         sums = {"confusion": torch.zeros(classes, classes, dtype=torch.long, device=self.fabric.device)}
-        for inputs, labels in source(order):
+        for inputs, labels in stream(order):
             optimizer.zero_grad()
             result = objective(inputs, labels)
             self.fabric.backward(result["loss"])
@@ -237,7 +238,7 @@ class Trainer:
         started: float,
     ) -> EpochMetrics:
         ranks = self.fabric.world_size
-        values = {name: float(self.supply.sum(sums[name])) / ranks for name in COSTS if name in sums}
+        values = {name: float(self.images.sum(sums[name])) / ranks for name in COSTS if name in sums}
         if not math.isfinite(values["loss"]):
             # By the end of the epoch every weight is not a number: where it began cannot be told any more.
             rate_of = "schedule.pretraining" if stage.name == "pretraining" else "optimization"
@@ -255,7 +256,7 @@ class Trainer:
             cross_entropy=values["cross_entropy"],
             cluster=values.get("cluster"),
             separation=values.get("separation"),
-            train_balanced_accuracy=balanced_accuracy(self.supply.sum(sums["confusion"])),
+            train_balanced_accuracy=balanced_accuracy(self.images.sum(sums["confusion"])),
             validation_balanced_accuracy=validation,
             projected=stage.projected,
             distinct_prototypes=count_distinct(self.model) if stage.projected else None,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Column
-
+from protopfaith.progress import Bar
 from protopfaith.training.metrics import EpochMetrics
 from protopfaith.training.schedule import Stage
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 TITLES = {
     "pretraining": "plain classifier",
@@ -23,41 +23,33 @@ class TrainingProgress:
     """A bar over all iterations with stage, losses, balanced accuracy and distinct prototypes, and a line for
     every finished stage."""
 
-    def __init__(self, enabled: bool, iterations: int, done: int = 0, console: Console | None = None):
-        self.console = console or Console(stderr=True)
-        self.enabled = enabled
-        # In a narrow terminal the numbers wrap; bar and times stay whole.
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=12, table_column=Column(no_wrap=True)),
-            TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            TimeRemainingColumn(table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[numbers]}", table_column=Column(no_wrap=False)),
-            console=self.console,
-            disable=not enabled or not self.console.is_terminal,
-        )
-        self.task = self.progress.add_task("", total=iterations, completed=done, numbers="")
+    def __init__(self, shown: bool, iterations: int, console: Console | None = None):
+        self.bar, self.iterations = Bar(shown, console), iterations
 
     def __enter__(self) -> TrainingProgress:
-        self.progress.__enter__()
+        self.bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.__exit__(kind, error, trace)
+    def __exit__(self, *end: object) -> None:
+        self.bar.__exit__(*end)
 
-    def advance(self, iterations: int = 1) -> None:
-        self.progress.advance(self.task, iterations)
+    def begin(self, done: int = 0) -> None:
+        """Starts at the iterations that an interrupted run has done already."""
+        self.bar.begin("", self.iterations, done)
+
+    def advance(self) -> None:
+        """One iteration more."""
+        self.bar.advance()
 
     def stage(self, stage: Stage) -> None:
-        self.progress.update(self.task, description=title(stage))
+        """A stage begins, or goes on."""
+        self.bar.update(title(stage))
 
     def epoch(self, stage: Stage, metrics: EpochMetrics) -> None:
-        self.progress.update(self.task, numbers=describe(metrics))
-        if self.enabled and metrics.stage_epoch + 1 == stage.epochs:
-            line = f"{title(stage):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}"
-            self.console.print(line, highlight=False, soft_wrap=True)
+        """An epoch is over."""
+        self.bar.update(note=describe(metrics))
+        if metrics.stage_epoch + 1 == stage.epochs:
+            self.bar.say(f"{title(stage):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}")
 
 
 def title(stage: Stage) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, equality_tolerance
-from protopfaith.training.batches import Batches, sequential_order
+from protopfaith.training.batches import ImageBatches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
 
@@ -33,7 +33,7 @@ class Candidates:
 @torch.no_grad()
 def project(
     model: ProtoPNet,
-    batches: Batches,
+    batches: ImageBatches,
     images: ImageSet,
     preprocessing: Preprocessing,
     *,
@@ -74,7 +74,11 @@ def class_table(prototype_classes: Tensor, classes: int) -> Tensor:
 
 
 def _own_distances(
-    model: ProtoPNet, batches: Batches, preprocessing: Preprocessing, table: Tensor, order: Sequence[Tensor]
+    model: ProtoPNet,
+    batches: ImageBatches,
+    preprocessing: Preprocessing,
+    table: Tensor,
+    order: Sequence[Tensor],
 ) -> Tensor:
     """Distance of every image to the prototypes of its own class: N x K, zero for images of other ranks."""
     distances = torch.zeros(len(batches), table.shape[1], device=table.device)
@@ -100,7 +104,7 @@ def rank_images(distances: Tensor, labels: Tensor, table: Tensor, most: int) -> 
 
 
 def _compute_candidates(
-    model: ProtoPNet, batches: Batches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
+    model: ProtoPNet, batches: ImageBatches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
 ) -> Candidates:
     """The ranked images' nearest latent vectors, computed as at inference."""
     shape = ranked.shape
@@ -161,5 +165,14 @@ def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Te
 
 
 def count_distinct(model: ProtoPNet) -> int:
-    """How many different prototypes there are, each class counted by itself."""
+    """How many different prototypes there are, each class counted by itself.
+
+    Args:
+        model: the network
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
+    >>> count_distinct(model)
+    4
+    """
     return distinct_prototypes(model).distinct

@@ -15,11 +15,12 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.training.launch import make_fabric
 from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
-from protopfaith.training.train import make_fabric
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class PruningReport:
     kept: int
     validation: tuple[float, float]  # before, after
     test: tuple[float, float]
+
+    def __repr__(self) -> str:
+        return f"PruningReport({len(self.dropped)} dropped, {self.kept} kept; {self.run.folder})"
 
     def table(self) -> Table:
         """For `rich.print`."""
@@ -63,7 +67,7 @@ def prune_run(
     before = run.model(place)
     dropped = _to_drop(before, drop, tolerance)
     pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
-    recipe = run.recipe
+    recipe = run.recipe()
     if run.root is not None:  # the new run finds its images by itself
         recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
@@ -73,6 +77,7 @@ def prune_run(
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
     after = Run(folder).model(place)
+    keep_reference(Run(folder), data, after)
     accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
     return PruningReport(
         Run(folder),

@@ -154,7 +154,11 @@ class ComputeRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides how a model comes about."""
+    """Everything that decides how a model comes about.
+
+    >>> Recipe()
+    Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
+    """
 
     seed: int = 0
     data: DataRecipe = DataRecipe()
@@ -166,16 +170,29 @@ class Recipe:
     projection: ProjectionRecipe = ProjectionRecipe()
     compute: ComputeRecipe = ComputeRecipe()
 
+    def __repr__(self) -> str:
+        model, schedule = self.model, self.schedule
+        return (
+            f"Recipe({self.data.name}: {model.encoder}, {model.prototypes_per_class} prototypes per class, "
+            f"{schedule.cycles} cycles, seed {self.seed})"
+        )
+
     def to_dict(self) -> dict[str, Any]:
+        """Plain values, as YAML holds them."""
         return to_dict(self)
 
     def save(self, path: Path | str) -> None:
+        """Writes it as YAML, whole or not at all."""
         with atomic(path) as partial:
             partial.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False))
 
 
 def recipe_names() -> list[str]:
-    """The recipes in the package."""
+    """The recipes in the package.
+
+    >>> "birds" in recipe_names()
+    True
+    """
     folder = resources.files("protopfaith.training") / "recipes"
     return sorted(
         entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")
@@ -183,12 +200,23 @@ def recipe_names() -> list[str]:
 
 
 def recipe_summary(name: str) -> str:
-    """What a recipe is for: its first line, which is a comment."""
+    """What a recipe is for: its first line, which is a comment.
+
+    Args:
+        name: one of `recipe_names`
+
+    >>> bool(recipe_summary("birds"))
+    True
+    """
     return _text(name).splitlines()[0].lstrip("# ")
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe of the package by name, or any YAML file; `overrides` are texts like `"data.root=images"`.
+
+    Args:
+        name_or_path: one of `recipe_names`, or a YAML file
+        overrides: texts like `"data.root=images"`, applied in order
 
     >>> load_recipe("cub", ["optimization.learning_rate=1e-3"]).optimization.learning_rate
     0.001

@@ -39,7 +39,11 @@ class Run:
 
     `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
     `tensorboard/`, `last.safetensors` (to resume), `model.safetensors` (the best epoch with projected
-    prototypes). `root` is where the images lie now, if not where the recipe says.
+    prototypes). Its properties are cheap; its methods read the disk.
+
+    Args:
+        folder: the folder of a training, or of a pruned run
+        root: where the images lie now, if not where the recipe says
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
@@ -66,12 +70,15 @@ class Run:
     def metrics_path(self) -> Path:
         return self.folder / "metrics.csv"
 
-    @property
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
     def recipe(self) -> Recipe:
+        """How it was, or is to be, trained."""
         return load_recipe(self.recipe_path)
 
-    @property
     def environment(self) -> dict[str, Any]:
+        """Versions, seed, data fingerprint and classes of its training."""
         return json.loads((self.folder / "environment.json").read_text())
 
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
@@ -81,23 +88,21 @@ class Run:
     def preprocessing(self) -> Preprocessing:
         return Preprocessing.from_dict(read_metadata(self._existing_model_path())["preprocessing"])
 
-    @property
     def result(self) -> dict[str, Any]:
         """The best model's validation balanced accuracy, epoch and distinct prototypes."""
         return read_metadata(self._existing_model_path())["result"]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
-        data = load_recipe_data(self.recipe, self.root)
-        if data.fingerprint != self.environment["data_fingerprint"]:
+        data = load_recipe_data(self.recipe(), self.root)
+        if data.fingerprint != self.environment()["data_fingerprint"]:
             raise ProtoPFaithError(
                 f"The images of {self.folder} are not those it was trained on (their fingerprint differs); "
                 "restore them, or train anew."
             )
         return data
 
-    @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether training came to its end."""
         return self.checkpoint_path.is_file() and read_position(self.checkpoint_path).finished
 
@@ -156,9 +161,9 @@ def refuse_existing(folder: Path) -> None:
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
     """The same recipe (but for `compute` and where the data lies) and the same images."""
-    if "pruned_from" in run.environment:
+    if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
-    ours, theirs = _decisive(recipe), _decisive(run.recipe)
+    ours, theirs = _decisive(recipe), _decisive(run.recipe())
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:
         key = changed[0]
@@ -166,7 +171,7 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
             f"The run {run.folder} was started with another recipe ({key} was {theirs.get(key)!r}, now "
             f"{ours.get(key)!r}); resume it with its own recipe, or start a new run."
         )
-    if data.fingerprint != run.environment["data_fingerprint"]:
+    if data.fingerprint != run.environment()["data_fingerprint"]:
         raise ProtoPFaithError(
             f"The images have changed since the run {run.folder} was started (their fingerprint differs); "
             "restore them, or start a new run."

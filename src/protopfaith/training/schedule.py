@@ -52,10 +52,10 @@ def trained_parts(stage: Stage, recipe: Recipe) -> tuple[str, ...]:
     return (*TRAINED_PARTS[stage.name], "head") if companion else TRAINED_PARTS[stage.name]
 
 
-def plan(schedule: ScheduleRecipe) -> list[Stage]:
+def make_stages(schedule: ScheduleRecipe) -> list[Stage]:
     """Every stage of a run, in order.
 
-    >>> [stage.name for stage in plan(ScheduleRecipe(cycles=1))]
+    >>> [stage.name for stage in make_stages(ScheduleRecipe(cycles=1))]
     ['warmup', 'joint', 'classifier']
     """
     wanted: list[tuple[StageName, int, int]] = [

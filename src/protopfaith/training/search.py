@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.registry import did_you_mean
+from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
 from protopfaith.training.run import Run, refuse_existing
-from protopfaith.training.train import make_fabric, train
 from protopfaith.typed import from_dict
 
 if TYPE_CHECKING:
@@ -72,13 +72,24 @@ class Grid:
 
 
 def grid_names() -> list[str]:
-    """The search spaces in the package."""
+    """The search spaces in the package.
+
+    >>> "cub" in grid_names()
+    True
+    """
     folder = resources.files("protopfaith.training") / "recipes" / "grids"
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
 
 
 def load_grid(name_or_path: str | Path) -> Grid:
-    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list)."""
+    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list).
+
+    Args:
+        name_or_path: one of `grid_names`, or a YAML file
+
+    >>> load_grid("cub").recipe
+    'cub'
+    """
     path = Path(name_or_path)
     if path.is_file():
         text = read_text(path)
@@ -150,7 +161,7 @@ def _train_or_skip(recipe: Recipe, folder: Path, fabric: Fabric, progress: bool)
 
 def _result(run: Run) -> dict[str, Any]:
     keys = ("validation_balanced_accuracy", "distinct_prototypes", "prototypes", "epoch")
-    return {key: run.result[key] for key in keys}
+    return {key: run.result()[key] for key in keys}
 
 
 def _write(table: pd.DataFrame, path: Path, fabric: Fabric) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ import torch
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.agreement import agreement
-from protopfaith.evaluation.aopc import aopc, region_sums, removal_curves, removal_ranks
-from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density, game_of
-from protopfaith.evaluation.explainers import gradients as gradient_explainers
-from protopfaith.evaluation.explainers.games import from_attribution
+from protopfaith.evaluation.explainers import EXPLAINERS, Options, default_explainers, density
+from protopfaith.evaluation.metrics.removal import aopc, region_sums, removal_curves, removal_ranks
+from protopfaith.evaluation.metrics.truth import compare_with_truth
 from protopfaith.network import ProtoPNet
-from protopfaith.shapley import Game, Players, estimate
+from protopfaith.shapley import Players
 
 EVERY = sorted(EXPLAINERS)
 DRAWN = ("ours", "owen", "reversed", "random")  # where a draw may depend on all outputs
@@ -86,7 +83,7 @@ def test_known_values_are_found(known, name) -> None:
     explained = EXPLAINERS[name](model, image, [0], options)
     assert explained.shares
     loose = {"gradient_shap": 0.4, "owen": 0.25}.get(name, 0.1)  # those that draw few or clumsily
-    assert float(agreement(explained.values(options.players), values[None]).relative_error) < loose
+    assert float(compare_with_truth(explained.values(options.players), values[None]).relative_error) < loose
 
 
 def test_the_perfect_explainer_is_best_and_its_reverse_worst(known) -> None:
@@ -106,44 +103,8 @@ def test_the_perfect_explainer_is_best_and_its_reverse_worst(known) -> None:
         assert perfect < scores[name] - 0.02
 
 
-def test_saliency_vanishes_at_the_source_of_a_prototype(found) -> None:
-    saliency, elsewhere = found["saliency"].maps
-    assert float(saliency.max()) < 1e-3 * float(elsewhere.max())
-
-
-def test_a_crop_is_a_box_of_ones(found) -> None:
-    crop = found["protopnet_crop"].maps[0]
-    rows, columns = crop.any(1), crop.any(0)
-    assert set(crop.unique().tolist()) == {0.0, 1.0}
-    assert torch.equal(crop.bool(), rows[:, None] & columns)
-
-
-def test_chance_differs_between_prototypes(model, image, options) -> None:
-    first, second = (EXPLAINERS["random"](model, image, [p], options).maps for p in (0, 1))
-    assert not torch.equal(first, second)
-
-
 def test_what_is_for_tests_only_is_not_run_by_default() -> None:
     assert set(EXPLAINERS) - set(default_explainers()) == {"reversed"}
-
-
-def test_explainers_that_sample_are_the_estimators_of_their_names(found, model, image, options) -> None:
-    for name, estimator in (("ours", "default"), ("owen", "owen")):
-        game = game_of(model, image, [0, 2], options)
-        values = estimate(game, estimator, budget=options.budget, seed=options.seed).values
-        assert torch.allclose(-found[name].values(options.players), values, rtol=1e-4, atol=1e-6)
-
-
-def test_gradient_shap_adds_no_noise(model, image, options) -> None:
-    """On a constant path (the image is its own baseline) there is nothing to share, unless noise is added."""
-    still = EXPLAINERS["gradient_shap"](model, image, [2], replace(options, baseline=image))
-    assert float(still.maps.abs().max()) == 0
-
-
-def test_a_missing_captum_is_said(model, image, options, monkeypatch) -> None:
-    monkeypatch.setattr(gradient_explainers, "find_spec", lambda name: None)
-    with pytest.raises(ProtoPFaithError, match=r"protopfaith\[compare\]"):
-        EXPLAINERS["integrated_gradients"](model, image, [0], options)
 
 
 def test_unknown_names_are_told() -> None:
@@ -163,16 +124,3 @@ def test_the_explainer_of_the_docs_works(model, image, options, players) -> None
     without[:, :6, :6] = 0
     rise = (model.distances(without[None]) - model.distances(image[None]))[0, [0, 2]]
     assert torch.allclose(maps[:, 0], rise.double(), atol=1e-5)
-
-
-def test_a_map_of_players_with_channels_apart_has_all_channels_in_it() -> None:
-    players = Players.windows((6, 6), 2, channels=3)
-    values = torch.rand(2, len(players), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    maps = density(values, players)
-    assert maps.shape == (2, 6, 6)
-    assert torch.allclose(region_sums(maps, players.flat), values.reshape(2, 3, 9).sum(1))
-    game = Game(lambda x: x.flatten(1).sum(1), torch.rand(3, 6, 6), Players.windows((6, 6), 3, channels=3))
-    found = from_attribution(estimate(game, "exact"))
-    assert found.regions is not None
-    assert torch.allclose(-found.values(found.regions).sum(), game.total.sum())
-    assert removal_ranks(found.maps[0], found.regions).shape == (6, 6)

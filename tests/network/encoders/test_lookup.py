@@ -50,6 +50,18 @@ def test_strides_of_the_original_resnet50():
         assert (block.conv1.stride, block.conv2.stride) == ((2, 2), (1, 1))
 
 
+@pytest.mark.parametrize(
+    "name", [*sorted(ENCODERS), "resnet18", "resnext50", "timm:resnet18", "timm:nothing", "resnet5O", "", 3]
+)
+def test_a_name_is_in_the_registry_if_and_only_if_it_gives_an_encoder(name):
+    found = True
+    try:
+        ENCODERS[name](3, None)
+    except (ProtoPFaithError, AttributeError):
+        found = False
+    assert (name in ENCODERS) == found
+
+
 def test_unknown_name_suggests_the_nearest():
     with pytest.raises(ProtoPFaithError, match="did you mean 'resnet50'"):
         build_encoder("resnet5O")

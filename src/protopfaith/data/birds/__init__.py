@@ -1,7 +1,7 @@
 """The embedded data: small birds, drawn from a seed, with a mask for every part."""
 
 from protopfaith.data.birds.drawing import Bird, draw_bird
-from protopfaith.data.birds.source import draw_birds, load_birds
+from protopfaith.data.birds.loading import draw_birds, load_birds
 from protopfaith.data.birds.species import CLASSES, OWNED, PARTS, SHARED, defining_parts
 
 __all__ = [

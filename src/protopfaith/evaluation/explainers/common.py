@@ -9,14 +9,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from protopfaith.evaluation.aopc import region_sums
+from protopfaith.evaluation.metrics.removal import region_sums
 from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
 from protopfaith.registry import Registry
 from protopfaith.shapley import Attribution, Players
 
 
 class DistanceModel(Protocol):
-    """What is explained: a network, or one made from a network (`protopfaith.evaluation.rewriting`)."""
+    """What is explained: a network, or one made from a network (see `evaluation.metrics.variants`)."""
 
     def distances(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, P)"""
@@ -77,6 +77,10 @@ class Explained:
     regions: Players | None = None
     attribution: Attribution | None = None
 
+    def __repr__(self) -> str:
+        outputs, height, width = self.maps.shape
+        return f"Explained({outputs} maps of {height}x{width}{', shares' if self.shares else ''})"
+
     def values(self, players: Players) -> Tensor:
         """What every player gets, (outputs, n)."""
         return region_sums(self.maps, players)
@@ -89,15 +93,20 @@ class Explained:
         return known.nan_to_num(nan=0.0)
 
 
-Explainer = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
-EXPLAINERS: Registry[Explainer] = Registry("explainer")
+ExplainerFunction = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
+EXPLAINERS: Registry[ExplainerFunction] = Registry("explainer")
 """Functions of (network, image C x H x W on its device, indices of prototypes, options)."""
 CHECKS = ("reversed",)
 """Explainers that test the metrics."""
 
 
 def default_explainers() -> list[str]:
-    """All but those that are there to test the metrics."""
+    """All but those that are there to test the metrics.
+
+    >>> from protopfaith.evaluation import default_explainers
+    >>> "ours" in default_explainers(), "reversed" in default_explainers()
+    (True, False)
+    """
     return [name for name in EXPLAINERS if name not in CHECKS]
 
 

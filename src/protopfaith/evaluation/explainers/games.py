@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from protopfaith.evaluation.explainers.common import (
     density,
     selected_distances,
 )
-from protopfaith.shapley import ESTIMATORS, Attribution, Game, estimate
+from protopfaith.shapley import ESTIMATORS, Attribution, Game, check_estimate, estimate
 
 
 def game_of(
@@ -51,9 +52,20 @@ ESTIMATES: dict[str, tuple[str, dict[str, str]]] = {
 
 def estimated(name: str, game: Game, options: Options) -> Attribution:
     """What the explainer makes of a game."""
-    method, own = ESTIMATES[name]
-    more = {option: getattr(options, field) for option, field in own.items()}
+    method, more = _plan(name, options)
     return estimate(game, method, budget=options.budget, seed=options.seed, **more)
+
+
+def check_estimated(name: str, game: Game, options: Options) -> None:
+    """Raises if the explainer could not work with a game; evaluates nothing."""
+    method, more = _plan(name, options)
+    check_estimate(game, method, budget=options.budget, **more)
+
+
+def _plan(name: str, options: Options) -> tuple[str, dict[str, Any]]:
+    """The explainer's estimator, and the options of its own."""
+    method, own = ESTIMATES[name]
+    return method, {option: getattr(options, field) for option, field in own.items()}
 
 
 def _played(
@@ -62,8 +74,6 @@ def _played(
     if ESTIMATORS.traits(ESTIMATES[name][0]).full_precision:
         options = replace(options, autocast=None)
     found = estimated(name, game_of(model, image, prototypes, options), options)
-    if bool(found.values.isnan().any()):
-        raise KeyboardInterrupt  # an estimator that was interrupted gives what it has; a map needs all of it
     return from_attribution(found)
 
 

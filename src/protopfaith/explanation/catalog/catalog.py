@@ -16,13 +16,14 @@ from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
 from protopfaith.explanation.decision import mark_duplicates
-from protopfaith.explanation.explainer import Explainer, SourceSide
-from protopfaith.explanation.game import rehearse
-from protopfaith.explanation.local import Report, as_explainer
-from protopfaith.explanation.settings import PlayersLike, Settings, with_autocast, with_budget
+from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
+from protopfaith.explanation.game import check_game
+from protopfaith.explanation.picture import needed
+from protopfaith.explanation.settings import Settings
+from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, PrototypeSource
-from protopfaith.training import Run
+from protopfaith.network import PrototypeSource
+from protopfaith.progress import Report
 
 MOSTLY = 0.5  # a class rests on background when less than this share of its evidence lies on the object
 
@@ -43,6 +44,9 @@ class PrototypePortrait:
     uses: int
     object_share: float  # of its positive evidence on the source image; NaN where no mask or box is known
     object_area: float  # share of the image that the object takes: what a blind map would have
+
+    def __repr__(self) -> str:
+        return f"PrototypePortrait(prototype={self.prototype}, {self.class_name!r}, {self.uses} uses)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,12 @@ class Catalog:
     images: ImageSet  # the training images that patches refer to
     settings: Settings
     weights_hash: str
+
+    def __repr__(self) -> str:
+        return (
+            f"Catalog({len(self.prototypes)} prototypes of {len(self.classes)} classes, "
+            f"{len(self.duplicates)} duplicates, {len(self.unused)} unused)"
+        )
 
     @property
     def duplicates(self) -> list[int]:
@@ -134,60 +144,71 @@ _FACTS = (
 
 
 def explain_prototypes(
-    model: ProtoPNet | Run | Path | str | Explainer,
+    model: Explainable | Explainer,
     *,
-    players: PlayersLike = 16,
-    precision: float | None = None,
-    budget: int | None = None,
-    estimator: str = "default",
-    baseline: str = "zero",
+    settings: Settings | None = None,
     nearest: int = 5,
-    duplicate_tolerance: float | None = None,
-    seed: int = 0,
-    options: dict[str, Any] | None = None,
-    autocast: torch.dtype | str | None = None,
     survey_batch: int = 64,
-    device: torch.device | str | None = None,
     preprocessing: Preprocessing | None = None,
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
+    device: torch.device | str | None = None,
     progress: Report | None = None,
+    **keywords: Any,
 ) -> Catalog:
     """Every prototype with its source image and attribution, its nearest training patches, duplicates,
     prototypes that no image uses, and classes that rest on background.
 
     What is computed on source images goes to the run's cache, so a second call, and later explanations of
-    single images with the same settings, find it there. Arguments are those of `explain`;
-    `survey_batch` is how many training images go through the network at once to find the nearest patches.
+    single images with the same settings, find it there.
+
+    Args:
+        model: a run, its folder, a network, or an `Explainer`.
+        settings: how to compute; `keywords` are fields of it.
+        nearest: training patches to show for each prototype.
+        survey_batch: training images that go through the network at once to find the nearest patches.
+        preprocessing: how images are prepared for a network that comes without a run.
+        images: the training images of such a network.
+        device: where to compute.
+        progress: gets ("prototypes", how many are done, how many there are).
+        keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
-    network, known = explainer.model, explainer.images
-    if known is None or explainer.preprocessing is None:
+    settings = Settings.of(settings, **keywords).on(explainer.device)
+    training = _training_images(explainer)
+    every = list(range(len(explainer.model.prototypes)))
+    check_game(settings, explainer.blank())  # before the work, not after
+    explainer.sources.check(every)
+    found = survey(
+        explainer.model, training, needed(explainer.preprocessing), nearest=nearest, batch_size=survey_batch
+    )
+    sides = _source_sides(explainer, every, settings, progress)
+    duplicates = mark_duplicates(explainer.model, every, settings.duplicate_tolerance)
+    portraits = tuple(_portrait(explainer, p, sides[p], found, duplicates[p]) for p in every)
+    names = explainer.model.class_names
+    classes = tuple(_class(names, portraits, label) for label in range(len(names)))
+    return Catalog(portraits, classes, found.latent_size, training, settings, explainer.weights_hash)
+
+
+def _training_images(explainer: Explainer) -> ImageSet:
+    if explainer.images is None or explainer.preprocessing is None:
         raise ProtoPFaithError(
             "A network alone does not know its training images; give a run folder, or images=... and "
             "preprocessing=...."
         )
-    settings = Settings(players, precision, budget, estimator, baseline, seed, options or {})
-    settings = with_budget(with_autocast(settings, autocast, explainer.device), explainer.device)
-    every = list(range(len(network.prototypes)))
-    rehearse(settings, explainer.blank())  # complain before the work, not after
-    for prototype in every:
-        explainer.find_source(prototype)
-    found = survey(network, known.sets[0], explainer.preprocessing, nearest=nearest, batch_size=survey_batch)
-    duplicates = mark_duplicates(network, every, duplicate_tolerance)
-    portraits = []
-    for prototype in every:
+    return explainer.images.sets[0]
+
+
+def _source_sides(
+    explainer: Explainer, prototypes: Sequence[int], settings: Settings, progress: Report | None
+) -> dict[int, SourceSide]:
+    sides: dict[int, SourceSide] = {}
+    for prototype in prototypes:
         if progress is not None:
-            progress("prototypes", prototype, len(every))
-        side = explainer.explain_sources([prototype], settings)[prototype]
-        portraits.append(_portrait(explainer, prototype, side, found, duplicates[prototype]))
+            progress("prototypes", prototype, len(prototypes))
+        sides |= explainer.sources.explain([prototype], settings)
     if progress is not None:
-        progress("prototypes", len(every), len(every))
-    classes = tuple(
-        _class(network.class_names, portraits, label) for label in range(len(network.class_names))
-    )
-    return Catalog(
-        tuple(portraits), classes, found.latent_size, known.sets[0], settings, explainer.weights_hash
-    )
+        progress("prototypes", len(prototypes), len(prototypes))
+    return sides
 
 
 def _portrait(
@@ -205,7 +226,7 @@ def _portrait(
         owner,
         network.class_names[owner],
         weight=float(network.classifier.weight.detach()[owner, prototype]),
-        source=explainer.source(prototype),
+        source=explainer.sources.source(prototype),
         source_side=side,
         nearest=found.nearest[prototype],
         duplicate_of=duplicate[0],
@@ -219,14 +240,14 @@ def _portrait(
 def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tuple[float, float]:
     """The share of the positive evidence on the object in the source image, and the object's share of the
     image."""
-    images, index = explainer.find_source(prototype)
+    images, index = explainer.sources.find(prototype)
     mask = images.foreground(index)
     if mask is None:
         return math.nan, math.nan
     return side.regions.share_inside(mask), float(mask.double().mean())
 
 
-def _class(names: tuple[str, ...], portraits: list[PrototypePortrait], label: int) -> ClassPortrait:
+def _class(names: Sequence[str], portraits: Sequence[PrototypePortrait], label: int) -> ClassPortrait:
     members = [one for one in portraits if one.class_index == label]
     shares = [one.object_share for one in members if math.isfinite(one.object_share)]
     areas = [one.object_area for one in members if math.isfinite(one.object_area)]

@@ -48,34 +48,59 @@ def survey(
     An image *uses* the prototype that contributes most to the class predicted for it. A prototype's own
     source image does not count: there its distance is zero by construction. Equal prototypes share their
     uses.
+
+    Args:
+        model: the network.
+        images: the training images.
+        preprocessing: how they are prepared for the network.
+        nearest: how many patches to keep for each prototype.
+        batch_size: images per forward pass.
     """
-    device, count = model.prototypes.device, len(model.prototypes)
-    best = torch.full((count, 0), torch.inf)
-    where = torch.zeros(count, 0, dtype=torch.long)
-    uses = torch.zeros(count, dtype=torch.long)
-    sources = [source and source.sha256 for source in model.sources]
-    owners, weights = model.prototype_classes.cpu(), model.classifier.weight.detach().cpu()
+    uses = torch.zeros(len(model.prototypes), dtype=torch.long)
+    closest = _Closest(len(model.prototypes), nearest)
     size = (1, 1)
     for start in range(0, len(images), batch_size):
         indices = range(start, min(start + batch_size, len(images)))
-        pixels = torch.stack([preprocessing.uint8(images.image(i)) for i in indices]).to(device)
-        maps = model.distance_maps(preprocessing.normalize(pixels)).cpu()
+        pixels = torch.stack([preprocessing.uint8(images.image(i)) for i in indices])
+        maps = model.distance_maps(preprocessing.normalize(pixels.to(model.prototypes.device))).cpu()
         size = (maps.shape[2], maps.shape[3])
-        distances, positions = maps.flatten(2).min(dim=2)  # (B, P)
-        numbers = torch.tensor(indices)[:, None] * (size[0] * size[1]) + positions
-        best, order = torch.cat([best, distances.T], 1).sort(dim=1, stable=True)
-        where = torch.cat([where, numbers.T], 1).gather(1, order)[:, :nearest]
-        best = best[:, :nearest]
-        similarity = similarities(model, distances)
-        predicted = (similarity @ weights.T).argmax(1)
-        for row, index in enumerate(indices):
-            contribution = weights[predicted[row]] * similarity[row]
-            contribution[owners != predicted[row]] = -torch.inf
-            own = torch.tensor([sha == images.sha256(index) for sha in sources])
-            contribution[own] = -torch.inf
-            if torch.isfinite(contribution).any():
-                uses += torch.isclose(contribution, contribution.max(), rtol=1e-6, atol=1e-6).long()
-    return Survey(_patches(images, best, where, size), uses, size)
+        distances = closest.add(maps, indices)
+        uses += _uses(model, distances, [images.sha256(index) for index in indices])
+    return Survey(_patches(images, closest.distances, closest.places, size), uses, size)
+
+
+class _Closest:
+    """The nearest places of every prototype among those seen so far, (P, nearest)."""
+
+    def __init__(self, prototypes: int, nearest: int):
+        self.nearest = nearest
+        self.distances = torch.full((prototypes, 0), torch.inf)
+        self.places = torch.zeros(prototypes, 0, dtype=torch.long)  # image times positions plus position
+
+    def add(self, maps: Tensor, indices: Sequence[int]) -> Tensor:
+        """Takes distance maps (B, P, h, w) in; returns each image's smallest distances (B, P)."""
+        flat = maps.flatten(2)
+        distances, positions = flat.min(dim=2)
+        places = torch.tensor(list(indices))[:, None] * flat.shape[2] + positions
+        ordered, order = torch.cat([self.distances, distances.T], 1).sort(dim=1, stable=True)
+        self.places = torch.cat([self.places, places.T], 1).gather(1, order)[:, : self.nearest]
+        self.distances = ordered[:, : self.nearest]
+        return distances
+
+
+def _uses(model: ProtoPNet, distances: Tensor, fingerprints: Sequence[str]) -> Tensor:
+    """How many of the images with `distances` (B, P) use each prototype: (P,)."""
+    owners, weights = model.prototype_classes.cpu(), model.classifier.weight.detach().cpu()
+    similarity = similarities(model, distances)
+    predicted = (similarity @ weights.T).argmax(1)
+    contributions = weights[predicted] * similarity
+    of_another_class = owners != predicted[:, None]
+    sources = [source and source.sha256 for source in model.sources]
+    own_source = torch.tensor([[source == one for source in sources] for one in fingerprints])
+    contributions[of_another_class | own_source] = -torch.inf
+    most = contributions.amax(1, keepdim=True)
+    used = torch.isclose(contributions, most, rtol=1e-6, atol=1e-6) & torch.isfinite(most)
+    return used.sum(0)
 
 
 def _patches(

@@ -1,11 +1,14 @@
-"""Encoders from torchvision and timm: their networks up to the last feature map."""
+"""Encoders from torchvision and timm: their networks up to the last feature map.
+
+Both are imported where they are used: importing torchvision takes as long as importing torch.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
-import torchvision
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
@@ -19,11 +22,15 @@ AUXILIARY = ("AuxLogits", "aux1", "aux2")
 @cache
 def torchvision_names() -> frozenset[str]:
     """The names of torchvision's classification networks."""
+    import torchvision
+
     return frozenset(torchvision.models.list_models(module=torchvision.models))
 
 
 def torchvision_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
     """Torchvision's network `name` without pooling and classifier, under its own parameter names."""
+    import torchvision
+
     options: dict[str, Any] = {"weights": published and _weights(name, published)}
     if name in ("googlenet", "inception_v3"):
         # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
@@ -40,6 +47,8 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
 def _weights(name: str, published: str) -> Any:
     """The member of the network's weight enum; "imagenet" is IMAGENET1K_V1, trained by the original recipes,
     where there is one: later versions score better on ImageNet but are harder to fine-tune."""
+    import torchvision
+
     known = torchvision.models.get_model_weights(name).__members__
     if published == "imagenet":
         return known.get("IMAGENET1K_V1") or next(iter(known.values()))
@@ -60,6 +69,8 @@ def _no_download(name: str, published: str) -> ProtoPFaithError:
 
 def feature_map_part(network: nn.Module) -> nn.Module:
     """The children of a classification network that come before its pooling and classifier, in sequence."""
+    import torchvision
+
     part = nn.Sequential()
     for name, child in network.named_children():
         if name in AUXILIARY:
@@ -70,6 +81,15 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     if isinstance(network, torchvision.models.DenseNet):
         part.add_module("relu", nn.ReLU())  # DenseNet calls it as a function, after its last batch norm
     return part
+
+
+def has_timm_model(name: str) -> bool:
+    """Whether timm is installed and knows a network of that name."""
+    if find_spec("timm") is None:
+        return False
+    import timm
+
+    return timm.is_model(name)
 
 
 def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) -> nn.Module:

@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
-from protopfaith.network.encoders.libraries import timm_encoder, torchvision_encoder, torchvision_names
+from protopfaith.network.encoders.libraries import (
+    has_timm_model,
+    timm_encoder,
+    torchvision_encoder,
+    torchvision_names,
+)
 from protopfaith.registry import Registry
 
 Build = Callable[[int, str | None], nn.Module]
@@ -45,6 +50,14 @@ class EncoderRegistry(Registry[Build]):
 
         return add_callable
 
+    def __contains__(self, name: object) -> bool:
+        """Whether `self[name]` gives an encoder: those of the libraries count, too."""
+        if not isinstance(name, str):
+            return False
+        if name.startswith("timm:"):
+            return has_timm_model(name.removeprefix("timm:"))
+        return super().__contains__(name) or name in ALIASES or name in torchvision_names()
+
     def __missing__(self, name: str) -> Build:
         if name in ALIASES:
             return self[ALIASES[name]]
@@ -64,6 +77,14 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
 
     `weights` is `None` (random), `"imagenet"` or a member of torchvision's weight enum of that network
     such as `"IMAGENET1K_V2"` (downloaded once, then cached), or the path of a state dict.
+
+    Args:
+        name: one of `ENCODERS`: ours, torchvision's, or `timm:NAME`
+        in_channels: of the images
+        weights: None, "imagenet", a member of torchvision's weight enum, or the path of a file
+
+    >>> build_encoder("small")(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 96, 4, 4])
     """
     if weights is None:
         return ENCODERS[name](in_channels, None)
@@ -79,7 +100,16 @@ def _is_published(weights: str | Path) -> bool:
 
 
 def output_channels(encoder: nn.Module, in_channels: int, name: str | None = None) -> int:
-    """The number of channels of the feature map, found by passing a small empty image through the encoder."""
+    """The number of channels of the feature map, found by passing a small empty image through the encoder.
+
+    Args:
+        encoder: any module that gives a feature map
+        in_channels: of the images that it takes
+        name: what to call it in an error
+
+    >>> output_channels(build_encoder("small"), 3)
+    96
+    """
     problem = "it has not been called"
     for size in PROBE_SIZES:
         try:

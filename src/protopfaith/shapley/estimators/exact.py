@@ -15,13 +15,24 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress, finish
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.registration import checked_by
 
 MOST_PLAYERS = 20
 FEW = 64  # coalitions, up to which nothing is sampled
 BLOCK = 1 << 14
 
 
+def _check_players(game: Game, **_: Any) -> None:
+    n = game.n_players
+    if n > MOST_PLAYERS:
+        raise ProtoPFaithError(
+            f"Exact values of {n} players need 2^{n} evaluations; take at most {MOST_PLAYERS} players or an "
+            "estimator that samples."
+        )
+
+
 @ESTIMATORS.register("exact", description="computed exactly, from every combination of regions")
+@checked_by(_check_players)
 def exact(
     game: Game,
     *,
@@ -36,12 +47,8 @@ def exact(
     $\psi_i = \sum_{S \ni i} w_{|S|-1} v(S) - \sum_{S \not\ni i} w_{|S|} v(S)$ with
     $w_s = s! (n-s-1)! / n!$: one matrix product per block of coalitions.
     """
+    _check_players(game)
     n = game.n_players
-    if n > MOST_PLAYERS:
-        raise ProtoPFaithError(
-            f"Exact values of {n} players need 2^{n} evaluations; take at most {MOST_PLAYERS} players or "
-            f"an estimator that samples."
-        )
     values = torch.zeros(game.n_outputs, n, dtype=torch.float64, device=game.device)
     for start in range(0, 2**n, BLOCK):
         coalitions = coalitions_by_number(
@@ -62,6 +69,12 @@ def or_exact(estimator: Callable[..., Attribution]) -> Callable[..., Attribution
     reach it, unless they cost no more than the usual budget.
     """
 
+    def check(game: Game, *, budget: int, precision: float | None = None, **options: Any) -> None:
+        if not _is_affordable(game, budget):
+            _check_few(game, estimator.__name__, budget)
+            estimator.check(game, budget=budget, precision=precision, **options)  # type: ignore[attr-defined]
+
+    @checked_by(check)
     @wraps(estimator)
     def either(
         game: Game,
@@ -71,23 +84,27 @@ def or_exact(estimator: Callable[..., Attribution]) -> Callable[..., Attribution
         resume: Attribution | None = None,
         **rest: Any,
     ) -> Attribution:
-        n, spent = game.n_players, 0 if resume is None else resume.evaluations
-        if n > MOST_PLAYERS or spent + 2**n > budget:
-            _check_budget(game, estimator.__name__, budget)
+        spent = 0 if resume is None else resume.evaluations
+        if not _is_affordable(game, budget - spent):
+            _check_few(game, estimator.__name__, budget)
             return estimator(game, budget=budget, precision=precision, resume=resume, **rest)
-        trial = max(2**n // 4, spent)
-        if precision is not None and DEFAULT_BUDGET < 2**n <= budget - trial:
+        trial = max(2**game.n_players // 4, spent)
+        if precision is not None and DEFAULT_BUDGET < 2**game.n_players <= budget - trial:
             sampled = estimator(game, budget=trial, precision=precision, resume=resume, **rest)
             if sampled.reached:
                 return sampled
             spent = sampled.evaluations
         found = exact(game, precision=precision, seed=rest.get("seed", 0), progress=rest.get("progress"))
-        return replace(found, method=estimator.__name__, evaluations=spent + 2**n)
+        return replace(found, method=estimator.__name__, evaluations=spent + found.evaluations)
 
     return either
 
 
-def _check_budget(game: Game, name: str, budget: int) -> None:
+def _is_affordable(game: Game, budget: int) -> bool:
+    return game.n_players <= MOST_PLAYERS and 2**game.n_players <= budget
+
+
+def _check_few(game: Game, name: str, budget: int) -> None:
     """Of very few players all coalitions are fewer than sampling needs."""
     if 2**game.n_players <= FEW and budget < 2**game.n_players:
         raise ProtoPFaithError(

@@ -6,10 +6,10 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional as F
 
+from protopfaith.dtypes import switches
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import Gaussian
 from protopfaith.network import ProtoPNet
-from protopfaith.precision import switches
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.estimators.moment_propagation.draws import Independent
 from protopfaith.shapley.estimators.moment_propagation.passes import moment_pass, player_image

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,11 +24,21 @@ from protopfaith.shapley.estimators.moment_propagation.passes import (
 )
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import Batches
+from protopfaith.shapley.registration import checked_by
 
 SIZES = 32
 FIRST_LAYERS = ("shared", "pixels")
 WORTH_FUSING = 2500  # moment passes, since compiling the rules takes some seconds (once a process)
 SAVE_EVERY = 60.0  # seconds
+
+
+def _check(_game: Game, *, sizes: int = SIZES, first_layer: str = "shared", **_: Any) -> None:
+    if first_layer not in FIRST_LAYERS:
+        raise ProtoPFaithError(
+            f"The first layer of dasp is {first_layer!r}; choose one of {', '.join(FIRST_LAYERS)}."
+        )
+    if sizes < 1:
+        raise ProtoPFaithError(f"Dasp was asked for {sizes} coalition sizes; give at least one.")
 
 
 @ESTIMATORS.register(
@@ -36,6 +47,7 @@ SAVE_EVERY = 60.0  # seconds
     evaluates=False,
     full_precision=True,
 )
+@checked_by(_check)
 def dasp(
     game: Game,
     *,
@@ -74,7 +86,7 @@ def dasp(
         checkpoint: a file that gets the result so far every minute and at the end, also where that is an
             interruption (Ctrl-C); go on with `resume=Attribution.load(file)`.
     """
-    _check(first_layer, sizes)
+    _check(game, sizes=sizes, first_layer=first_layer)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
     last = work.size if stop_after is None else min(work.size, work.done + stop_after * len(work.plan))
     differences = _Differences(game, work.plan, first_layer, factors, seed)
@@ -165,12 +177,3 @@ class _Work:
             state=state,
         )
         return replace(result, reached=self.done == self.size)
-
-
-def _check(first_layer: str, sizes: int) -> None:
-    if first_layer not in FIRST_LAYERS:
-        raise ProtoPFaithError(
-            f"The first layer of dasp is {first_layer!r}; choose one of {', '.join(FIRST_LAYERS)}."
-        )
-    if sizes < 1:
-        raise ProtoPFaithError(f"Dasp was asked for {sizes} coalition sizes; give at least one.")

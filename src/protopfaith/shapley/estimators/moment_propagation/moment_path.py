@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.dtypes import full_float32
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
-from protopfaith.precision import full_float32
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
 from protopfaith.shapley.estimators.moment_propagation.draws import Independent, sketch
@@ -26,11 +26,17 @@ from protopfaith.shapley.estimators.moment_propagation.passes import (
 )
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.memory import Batches
+from protopfaith.shapley.registration import checked_by
 
 NODES = 32
 AT_ONCE = 5  # parts that are halved together at least: less fills no batch
 FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made of
 BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
+
+
+def _check_nodes(_game: Game, *, nodes: int = NODES, **_: Any) -> None:
+    if nodes < 1:
+        raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
 
 
 @ESTIMATORS.register(
@@ -40,6 +46,7 @@ BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, 
     per_output=True,
     full_precision=True,
 )
+@checked_by(_check_nodes)
 def moment_path(
     game: Game,
     *,
@@ -71,8 +78,7 @@ def moment_path(
     the nodes of the final rule. All passes run in full float32, whatever the game's autocast and the
     TF32 setting say: a rounded F has no derivative that adds up to it. So do F(0) and F(1), the total.
     """
-    if nodes < 1:
-        raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
+    _check_nodes(game, nodes=nodes)
     path = _Path(game, factors, batch_size, seed, progress)
     with fused(fuse), full_float32():
         ends = path.expectations([0.0, math.pi / 2])

@@ -1,0 +1,58 @@
+"""`protopfaith evaluate`: how good is the model?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protopfaith.cli.app import app, console, say
+from protopfaith.cli.checks import check_run
+from protopfaith.cli.data import choose_split
+from protopfaith.cli.options import BatchSize, Device, MovedRoot, RunFolder
+
+if TYPE_CHECKING:
+    from protopfaith.evaluation.metrics.classification import Classification
+    from protopfaith.training import Run
+
+
+@app.command()
+def evaluate(
+    folder: RunFolder,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    root: MovedRoot = None,
+    device: Device = "auto",
+    batch_size: BatchSize = 64,
+) -> None:
+    """Balanced accuracy, sensitivity, specificity, AUROC, confusion matrix and distinct prototypes."""
+    check_run(folder, root)
+    from protopfaith.training import Run
+
+    run = Run(folder, root)
+    result = evaluate_run(run, split, device, batch_size)
+    console.print(result.table())
+    print_prototypes(run)
+    say(f"Written to {run.folder / 'evaluation'}")
+
+
+def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.prediction import classify_set, write_classification
+
+    images = choose_split(run.data().sets(), split)
+    result = classify_set(run.model(choose_device(device)), images, run.preprocessing(), batch_size)
+    write_classification(run.folder / "evaluation", split, result)
+    return result
+
+
+def print_prototypes(run: Run) -> None:
+    from protopfaith.network import distinct_prototypes, prototype_spread
+
+    model = run.model()
+    distinct = distinct_prototypes(model)
+    say(
+        f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
+        f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class"
+    )
+    within, between = prototype_spread(model)
+    say(f"Their median squared distance is {within:.3g} within a class and {between:.3g} between classes")

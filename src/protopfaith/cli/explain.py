@@ -1,0 +1,102 @@
+"""`protopfaith explain`: why this class?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import NamesInHelp, app, fail_for, say
+from protopfaith.cli.checks import check_images, check_run
+from protopfaith.cli.options import (
+    Autocast,
+    Baseline,
+    Budget,
+    Device,
+    Estimator,
+    EstimatorOption,
+    ImageFiles,
+    MovedRoot,
+    Players,
+    Precision,
+    RunFolder,
+    Seed,
+    parse_options,
+)
+
+
+@app.command(cls=NamesInHelp)
+def explain(
+    folder: RunFolder,
+    images: ImageFiles,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
+    players: Players = "16",
+    precision: Precision = None,
+    budget: Budget = None,
+    estimator: Estimator = "default",
+    option: EstimatorOption = None,
+    target: Annotated[
+        str | None, typer.Option("--class", help="The class to explain, if not the predicted.")
+    ] = None,
+    versus: Annotated[str | None, typer.Option(help="Why the class and not this one?")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            help="What the map adds up to: margin (the logit minus the mean of all, the default), "
+            "logit, versus (minus that of the next class, or of --versus), log_probability.",
+        ),
+    ] = None,
+    baseline: Baseline = "zero",
+    second_baseline: Annotated[
+        str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
+    ] = None,
+    no_sources: Annotated[
+        bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
+    ] = False,
+    root: MovedRoot = None,
+    device: Device = "auto",
+    autocast: Autocast = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Explain decisions: a report, figures and data for each image.
+
+    Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
+    """
+    check_run(folder, root)
+    check_images(images)
+    from protopfaith.data.listing import expand_folders
+    from protopfaith.devices import choose_device
+    from protopfaith.explanation import Settings, explain_files
+    from protopfaith.training import Run
+
+    settings = Settings(
+        players=players,
+        precision=precision,
+        budget=budget,
+        estimator=estimator,
+        options=parse_options(estimator, option or []),
+        baseline=baseline,
+        second_baseline=second_baseline,
+        sources=not no_sources,
+        output=output,
+        autocast=autocast,
+        seed=seed,
+    )
+    batch = explain_files(
+        Run(folder, root),
+        expand_folders(images),
+        out or folder / "explained",
+        target=target,
+        versus=versus,
+        settings=settings,
+        coarse=True,
+        progress=True,
+        device=choose_device(device),
+    )
+    for report in batch.reports:
+        say(str(report))
+    if batch.cases:
+        say(f"All cases: {batch.index}")
+    fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])

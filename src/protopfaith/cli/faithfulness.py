@@ -1,0 +1,99 @@
+"""`protopfaith faithfulness`: are the explanations true to the model?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import NamesInHelp, app, console, say
+from protopfaith.cli.checks import check_run
+from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Window, parse_limits
+
+
+@app.command(cls=NamesInHelp)
+def faithfulness(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
+    prototypes: Annotated[
+        int | None, typer.Option(min=1, help="How many prototypes, drawn at random; see --all.")
+    ] = 8,
+    every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
+    explainers: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}."),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N",
+            help="Judge a costly explainer on the first N prototypes only, such as dasp=20; truth=N for the "
+            "true values. May be repeated.",
+        ),
+    ] = None,
+    players: Window = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100.")
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Evaluations of the network at most, per image. Default: 1,024, on a GPU 12,288."
+        ),
+    ] = None,
+    truth_budget: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Evaluations per image for the true values; 0: leave them out. Default: 4,096, on a GPU "
+            "65,536.",
+        ),
+    ] = None,
+    sizes: Annotated[
+        int | None, typer.Option(min=1, help="Coalition sizes of DASP. Default: 4, on a GPU 8.")
+    ] = None,
+    checked: Annotated[
+        int | None,
+        typer.Option(min=1, help="Images for axioms and sanity checks. Default: 2, on a GPU 8."),
+    ] = None,
+    autocast: Annotated[
+        str,
+        typer.Option(
+            help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
+            "bfloat16, float16. Moments, gradients and axioms stay in full precision."
+        ),
+    ] = "off",
+    quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
+    root: MovedRoot = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Measure how faithful every explainer is: AOPC, agreement with the truth, axioms, sanity.
+
+    Interrupted, the same command goes on where it was.
+    """
+    check_run(folder, root)
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation import faithfulness as judge
+    from protopfaith.training import Run
+
+    result = judge(
+        Run(folder, root),
+        out,
+        prototypes=None if every else prototypes,
+        explainers=explainers.split(",") if explainers else None,
+        limits=parse_limits(limit or []),
+        players=players,
+        steps=steps,
+        budget=budget,
+        truth_budget=truth_budget,
+        sizes=sizes,
+        checked=checked,
+        autocast=autocast,
+        quantus=quantus,
+        device=choose_device(device),
+        seed=seed,
+    )
+    console.print(result.table())
+    say(f"Written to {result.folder}")

@@ -1,0 +1,94 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from protopfaith.errors import ProtoPFaithError
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
+ImageFiles = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
+Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
+MovedRoot = Annotated[
+    Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
+Seed = Annotated[int, typer.Option(help="Of all random choices.")]
+Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]
+Players = Annotated[
+    str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for about N.")
+]
+Precision = Annotated[
+    float | None, typer.Option(min=0, help="Stop at this relative standard error, such as 0.05.")
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Evaluations of the network at most, per image. Default: 4,096, on a GPU 12,288; with "
+        "--precision as many as it takes, up to 262,144.",
+    ),
+]
+Estimator = Annotated[
+    str,
+    typer.Option(help="How Shapley values are estimated: default, {ESTIMATORS}; see docs/estimators.md."),
+]
+EstimatorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="An option of the estimator's own, such as sizes=8 (dasp) or shrinkage=false (the default one). "
+        "May be repeated.",
+    ),
+]
+Autocast = Annotated[
+    str,
+    typer.Option(
+        help="Number format of the network while regions are hidden: auto (bfloat16 on a GPU that has it, "
+        "for speed), off, bfloat16, float16. Reports say what was used."
+    ),
+]
+Baseline = Annotated[
+    str, typer.Option(help="What stands for an absent region: zero, blur, blur:8 (pixels), color:0.5, ...")
+]
+
+
+def parse_indices(text: str, what: str) -> list[int]:
+    """Numbers with commas between."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ProtoPFaithError(f"{what} are numbers with commas between, not {text!r}.") from None
+
+
+def parse_limits(texts: list[str]) -> dict[str, int]:
+    """Names and numbers, such as dasp=20."""
+    limits = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if not name or not number.isdecimal():
+            raise ProtoPFaithError(f"A limit is a name and a number, such as dasp=20, not {text!r}.")
+        limits[name] = int(number)
+    return limits
+
+
+def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:
+    """Values as YAML has them, of the types that the estimator's options have.
+
+    An unknown option is the estimator's to refuse: it knows its own.
+    """
+    from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
+    from protopfaith.shapley.options import typed_options
+    from protopfaith.typed import Unparsed
+
+    name, options = DEFAULT_METHOD if estimator == "default" else estimator, {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
+        options[key] = Unparsed(value)
+    return typed_options(name, ESTIMATORS[name], options)

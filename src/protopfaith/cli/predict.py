@@ -1,0 +1,40 @@
+"""`protopfaith predict`: the classes of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import app, fail_for
+from protopfaith.cli.checks import check_images, check_run
+from protopfaith.cli.options import BatchSize, Device, ImageFiles, RunFolder
+
+
+@app.command()
+def predict(
+    folder: RunFolder,
+    images: ImageFiles,
+    csv: Annotated[Path | None, typer.Option(help="Write all probabilities to this file.")] = None,
+    device: Device = "auto",
+    batch_size: BatchSize = 64,
+) -> None:
+    """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
+    check_run(folder)
+    check_images(images)
+    from protopfaith.data.listing import expand_folders
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.prediction import predict_files, write_predictions
+    from protopfaith.training import Run
+
+    run = Run(folder)
+    model = run.model(choose_device(device))
+    predictions = []
+    for prediction in predict_files(model, run.preprocessing(), expand_folders(images), batch_size):
+        predictions.append(prediction)
+        if prediction.error is None:  # plain lines with tabs, for other programs
+            typer.echo(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
+    if csv is not None:
+        write_predictions(csv, predictions, model.class_names)
+    fail_for([prediction.error for prediction in predictions if prediction.error])

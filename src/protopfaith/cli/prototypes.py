@@ -1,0 +1,69 @@
+"""`protopfaith prototypes`: what is each of them?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import NamesInHelp, app, say
+from protopfaith.cli.checks import check_run
+from protopfaith.cli.options import (
+    Autocast,
+    Baseline,
+    Budget,
+    Device,
+    Estimator,
+    EstimatorOption,
+    MovedRoot,
+    Players,
+    Precision,
+    RunFolder,
+    Seed,
+    parse_options,
+)
+
+
+@app.command(cls=NamesInHelp)
+def prototypes(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/prototypes.")] = None,
+    players: Players = "16",
+    precision: Precision = None,
+    budget: Budget = None,
+    estimator: Estimator = "default",
+    option: EstimatorOption = None,
+    baseline: Baseline = "zero",
+    nearest: Annotated[int, typer.Option(min=1, help="Training patches to show for each prototype.")] = 5,
+    root: MovedRoot = None,
+    device: Device = "auto",
+    autocast: Autocast = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
+    check_run(folder, root)
+    from protopfaith.devices import choose_device
+    from protopfaith.explanation import Settings, explain_prototypes
+    from protopfaith.progress import Bar
+    from protopfaith.training import Run
+
+    settings = Settings(
+        players=players,
+        precision=precision,
+        budget=budget,
+        estimator=estimator,
+        options=parse_options(estimator, option or []),
+        baseline=baseline,
+        autocast=autocast,
+        seed=seed,
+    )
+    with Bar() as bar:
+        catalog = explain_prototypes(
+            Run(folder, root),
+            settings=settings,
+            nearest=nearest,
+            device=choose_device(device),
+            progress=bar.report(str(folder)),
+        )
+    say(str(catalog.save(out or folder / "prototypes")))

@@ -1,0 +1,37 @@
+"""`protopfaith prune`: fewer prototypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import app, console, say
+from protopfaith.cli.checks import check_run
+from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
+
+
+@app.command()
+def prune(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="The folder of the new run; default RUN-pruned.")] = None,
+    prototypes: Annotated[
+        str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
+    ] = None,
+    root: MovedRoot = None,
+    device: Device = "auto",
+) -> None:
+    """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
+    check_run(folder, root)
+    from protopfaith.training import Run, prune_run
+
+    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
+    out = out or folder.with_name(f"{folder.name}-pruned")
+    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, device=device)
+    console.print(result.table())
+    say(f"The pruned run is in {result.run.folder}")

@@ -1,0 +1,117 @@
+"""The embedded data set: drawn when it is needed, the same on every machine for the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import PIL
+
+from protopfaith.data.birds.drawing import draw_bird
+from protopfaith.data.birds.species import CLASSES, PARTS
+from protopfaith.data.cache import build_once, cache_folder
+from protopfaith.data.imageset import ImageData, ImageSet, Record, check_no_overlap, fingerprint
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.splits import with_fold
+from protopfaith.errors import ProtoPFaithError
+
+SPLITS = ("train", "validation", "test")
+
+
+def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
+    """As many birds for each split, the species in turn.
+
+    Every image has its own generator: it does not depend on how many others are drawn, and splits share none.
+    """
+    ids = _ids(counts)
+    pixels = np.empty((len(ids), 3, size, size), np.uint8)
+    part_maps = np.empty((len(ids), size, size), np.uint8)
+    for row, (split, index) in enumerate(ids):
+        rng = np.random.default_rng([seed, SPLITS.index(split), index])
+        bird = draw_bird(CLASSES[index % len(CLASSES)], rng, size)
+        pixels[row] = np.asarray(bird.image).transpose(2, 0, 1)
+        part_maps[row] = bird.part_map
+    return _image_set(counts, pixels, part_maps)
+
+
+def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
+    """The same, drawn once for each version of the drawing and then mapped from the cache folder."""
+    folder = cache_folder() / "images" / f"birds-{size}x{size}-{_key(counts, seed)}"
+    drawn: list[ImageSet] = []
+
+    def build(partial_folder: Path) -> None:
+        birds = draw_birds(counts, seed=seed, size=size)
+        drawn.append(birds)
+        np.save(partial_folder / "pixels.npy", birds.pixels)
+        np.save(partial_folder / "part_maps.npy", np.asarray(birds.part_maps))
+
+    try:
+        build_once(folder, build)
+    except ProtoPFaithError:
+        # Nowhere to keep them (read-only home, full disk): birds can always be drawn again.
+        return drawn[0] if drawn else draw_birds(counts, seed=seed, size=size)
+    pixels, part_maps = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "part_maps"))
+    return _image_set(counts, pixels, part_maps)
+
+
+def _ids(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(split, index) for split in SPLITS for index in range(counts[split])]
+
+
+def _image_set(counts: Mapping[str, int], pixels: np.ndarray, part_maps: np.ndarray) -> ImageSet:
+    records = [
+        Record(f"{split}/{index:04d}", index % len(CLASSES), hashlib.sha256(image.tobytes()).hexdigest())
+        for (split, index), image in zip(_ids(counts), pixels, strict=True)
+    ]
+    return ImageSet(pixels, records, CLASSES, part_maps=part_maps, part_names=PARTS)
+
+
+def _key(counts: Mapping[str, int], seed: int) -> str:
+    """Changes with the drawing code and its libraries, so that a cache never shows yesterday's birds."""
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+    versions = f"{np.__version__} {PIL.__version__}"
+    return hashlib.sha256(f"{code}{versions}{sorted(counts.items())}{seed}".encode()).hexdigest()[:16]
+
+
+@DATASETS.register("birds")
+def load_birds(
+    *,
+    root: Path | None,
+    size: Size,
+    seed: int,
+    fold: Fold,
+    skip_unreadable: bool,
+    train: int = 1000,
+    validation: int = 200,
+    test: int = 200,
+) -> ImageData:
+    """Embedded, no download: drawn birds of eight invented species, 96x96, with a mask for each part."""
+    height, width = as_size(size, 96)
+    if root is not None:
+        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
+    if height != width:
+        raise ProtoPFaithError(
+            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
+        )
+    if min(train, test) < len(CLASSES) or validation < 0:
+        raise ProtoPFaithError(
+            f"The birds need at least {len(CLASSES)} training and test images, one of each species; "
+            f"{train} and {test} were asked for."
+        )
+    birds = cached_birds({"train": train, "validation": validation, "test": test}, seed=seed, size=height)
+    splits = [path.split("/")[0] for path in birds.paths]
+    groups = birds.paths
+    sets = birds.split(with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed))
+    check_no_overlap(sets)
+    preprocessing = Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
+    return ImageData(
+        sets["train"],
+        sets["validation"],
+        sets["test"],
+        classes=CLASSES,
+        fingerprint=fingerprint(birds.records, CLASSES),
+        preprocessing=preprocessing,
+    )

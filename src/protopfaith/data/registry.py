@@ -1,0 +1,84 @@
+"""The one place where data sets are added: a function that loads one, registered by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from protopfaith.data.imageset import ImageData
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import Registry, did_you_mean
+
+Size = int | tuple[int, int] | None
+Fold = int | str | None
+
+# A loader takes the keyword arguments root, size, seed, fold and skip_unreadable of `load_data`, and any
+# options of its own with their defaults. The first line of its docstring describes the data set to people.
+Loader = Callable[..., ImageData]
+DATASETS: Registry[Loader] = Registry("data set")
+
+COMMON = ("root", "size", "seed", "fold", "skip_unreadable")
+
+
+def load_data(
+    name: str,
+    *,
+    root: Path | str | None = None,
+    size: Size = None,
+    seed: int = 0,
+    fold: Fold = None,
+    skip_unreadable: bool = False,
+    **options: Any,
+) -> ImageData:
+    """Loads a data set by name: `birds` (embedded), `folder`, `cub`, `dogs` or `rsna`.
+
+    `root` is where the data lies, `size` the training size (a number or (height, width)), `seed` fixes
+    the splits. `fold` 0 to 4 names the fold to validate on, `"none"` trains on everything, and None means
+    the data set's own validation set, or fold 0 where it has none.
+
+    Args:
+        name: one of `DATASETS`
+        root: where the data lies
+        size: the training size, a number or (height, width); None for the data set's own
+        seed: fixes the splits
+        fold: 0 to 4 is the fold to validate on, "none" trains on everything, None is the data set's default
+        skip_unreadable: go on without images that cannot be read
+        options: of that data set alone, see `options_of`
+
+    >>> load_data("birds", size=16, train=8, validation=8, test=8).train
+    ImageSet(8 images of 8 classes, 3x16x16)
+    """
+    loader = DATASETS[name]
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            raise ProtoPFaithError(
+                f"The data set {name!r} has no option {option!r}; {did_you_mean(option, known)}"
+            )
+    place = None if root is None else Path(root).expanduser()
+    return loader(root=place, size=size, seed=seed, fold=fold, skip_unreadable=skip_unreadable, **options)
+
+
+def options_of(name: str) -> dict[str, Any]:
+    """The options that one data set has beyond the common ones, with their defaults.
+
+    Args:
+        name: one of `DATASETS`
+
+    >>> from protopfaith.data import options_of
+    >>> options_of("folder")
+    {'channels': 3}
+    """
+    parameters = inspect.signature(DATASETS[name]).parameters
+    return {key: value.default for key, value in parameters.items() if key not in COMMON}
+
+
+def as_size(size: Size, default: int) -> tuple[int, int]:
+    """(height, width) from what the caller gave."""
+    size = default if size is None else size
+    height, width = (size, size) if isinstance(size, int) else size
+    if height < 8 or width < 8:
+        raise ProtoPFaithError(f"Images of {height}x{width} pixels are too small; ask for 8x8 or more.")
+    return int(height), int(width)

@@ -1,0 +1,1 @@
+"""What a judgment of explainers shows: tables, figures and a page."""

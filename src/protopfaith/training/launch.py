@@ -1,0 +1,183 @@
+"""From a recipe to a run folder."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from protopfaith.data import ImageData
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet
+from protopfaith.training.checkpoint import Checkpoint
+from protopfaith.training.curves import save_curves
+from protopfaith.training.images import seed_for
+from protopfaith.training.loop import Trainer
+from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
+from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+
+def train(
+    recipe: Recipe | None,
+    folder: Path | str,
+    resume: bool = False,
+    *,
+    data: ImageData | None = None,
+    model: ProtoPNet | None = None,
+    fabric: Fabric | None = None,
+    progress: bool = True,
+) -> Run:
+    """Trains as `recipe` says and leaves everything in `folder`.
+
+    `resume` continues an interrupted run (`recipe` may then be None: the folder holds it) and ends with
+    the weights that the uninterrupted run would have had. `data` and `model` replace those of the recipe,
+    for images or encoders that have no name. `fabric` is one that has been launched already, for
+    callers that train several times.
+
+    Args:
+        recipe: how; may be None to resume
+        folder: of the run; it must not be there yet, unless it is resumed
+        resume: continue what was interrupted
+        data: images instead of those that the recipe names
+        model: a network instead of the one that the recipe describes
+        fabric: one that has been launched already
+        progress: show a bar and a line for each stage
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from protopfaith.training import load_recipe
+    >>> small = ["data.size=[16,16]", "data.options={train: 16, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> with TemporaryDirectory() as folder:
+    ...     run = train(load_recipe("birds", small + short), f"{folder}/run", progress=False)
+    ...     run.is_finished()
+    True
+    """
+    folder = Path(folder)
+    if resume and recipe is None:
+        recipe = Run(folder).recipe()
+    if recipe is None:
+        raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
+    if fabric is None:
+        fabric = make_fabric(recipe.compute)
+        if not resume and fabric.is_global_zero:
+            refuse_existing(folder)  # before the work of loading data
+        fabric.launch()
+    data = load_recipe_data(recipe) if data is None else data
+    check_batch(recipe, data, fabric.world_size)
+    model = model or build_model(
+        recipe, data
+    )  # before the folder: weights that are not there leave none behind
+    run = open_run(fabric, folder, recipe, data, resume)
+    with torch.random.fork_rng():  # the caller's random numbers stay as they were
+        trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
+        if resume and run.checkpoint_path.exists():
+            trainer.resume(Checkpoint.load(run.checkpoint_path))
+        trainer.fit()
+        if fabric.is_global_zero and run.model_path.is_file():
+            own = copy.deepcopy(model.encoder) if model.encoder_name is None else None
+            keep_reference(run, data, run.model(fabric.device, encoder=own))
+    if fabric.is_global_zero:
+        save_curves(run)
+    return run
+
+
+def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
+    """The recipe's network for the data's classes, initialized from the recipe's seed.
+
+    Args:
+        recipe: names encoder, prototypes and seed
+        data: has the classes and the number of channels
+
+    >>> from protopfaith.training import load_recipe
+    >>> from protopfaith.training.run import load_recipe_data
+    >>> recipe = load_recipe("birds", ["data.options={train: 8, validation: 8, test: 8}"])
+    >>> len(build_model(recipe, load_recipe_data(recipe)).class_names)
+    8
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(recipe.seed, "model"))
+        return ProtoPNet(
+            recipe.model.encoder,
+            list(data.classes),
+            recipe.model.prototypes_per_class,
+            recipe.model.prototype_channels,
+            in_channels=data.preprocessing.channels,
+            activation=recipe.model.activation,
+            similarity=recipe.model.similarity,
+            weights=recipe.model.weights,
+        )
+
+
+def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:
+    """Fabric as the recipe asks (or for one `device`), or one sentence on why that cannot be."""
+    if device is not None:
+        index = 0 if device.index is None else device.index
+        devices = 1 if device.type == "cpu" else str([index])
+        compute = replace(compute, accelerator=device.type, devices=devices, num_nodes=1, strategy="auto")
+    if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
+        raise ProtoPFaithError(
+            f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "
+            "set compute.accelerator=auto or cpu."
+        )
+    from lightning.fabric import Fabric
+
+    try:
+        return Fabric(
+            accelerator=compute.accelerator,
+            devices=compute.devices,
+            num_nodes=compute.num_nodes,
+            strategy=compute.strategy,
+            precision=compute.precision,
+        )
+    except Exception as error:  # Lightning raises several kinds of its own for what is not there
+        raise ProtoPFaithError(
+            f"Cannot train with accelerator={compute.accelerator}, devices={compute.devices}, "
+            f"strategy={compute.strategy}, precision={compute.precision}: {' '.join(str(error).split())}"
+        ) from error
+
+
+def _gpu_available(accelerator: str) -> bool:
+    return torch.cuda.is_available() or (accelerator == "gpu" and torch.backends.mps.is_available())
+
+
+def check_batch(recipe: Recipe, data: ImageData, ranks: int) -> None:
+    if min(recipe.optimization.batch_size, len(data.train)) < ranks:
+        raise ProtoPFaithError(
+            f"A batch of {recipe.optimization.batch_size} out of {len(data.train)} images cannot be "
+            f"shared by {ranks} devices; raise optimization.batch_size or use fewer devices."
+        )
+    for setting, used in (
+        ("model.initialization=evidence", recipe.model.initialization == "evidence"),
+        ("costs.companion", recipe.costs.companion > 0),
+    ):
+        if used and not recipe.schedule.pretraining.epochs:
+            raise ProtoPFaithError(
+                f"{setting} needs the plain classifier first; set schedule.pretraining.epochs."
+            )
+
+
+def open_run(fabric: Fabric, folder: Path, recipe: Recipe, data: ImageData, resume: bool) -> Run:
+    """Creates or checks the folder in the first process; an error there is everybody's."""
+    problem: str | None = None
+    if fabric.is_global_zero:
+        try:
+            if resume:
+                check_resumable(Run(folder), recipe, data)
+                for leftover in folder.glob(".*.partial"):  # of a process killed while it wrote
+                    leftover.unlink()
+            else:
+                create_run(folder, recipe, data)
+        except ProtoPFaithError as error:
+            problem = str(error)
+    problem = fabric.broadcast(problem)
+    if problem:
+        raise ProtoPFaithError(problem)
+    return Run(folder)

@@ -1,0 +1,169 @@
+"""The program: its version, its help, modules of the user's own, and how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from protopfaith import __version__
+from protopfaith.data import DATASETS
+from protopfaith.evaluation import EXPLAINERS
+from protopfaith.evaluation.bench.settings import USUAL
+from protopfaith.explanation.settings import USUAL_BUDGET
+from protopfaith.network import ENCODERS
+from protopfaith.shapley import ESTIMATORS
+from tests.cli.conftest import TINY, fails_with, protopfaith
+
+EXTENSION = """
+from torch import nn
+from protopfaith.data import DATASETS, load_data
+from protopfaith.network import ENCODERS
+
+@ENCODERS.register("one_layer")
+def one_layer(in_channels, published):
+    return nn.Sequential(nn.Conv2d(in_channels, 4, 5, stride=4), nn.ReLU())
+
+@DATASETS.register("few_birds")
+def few_birds(*, root, size, seed, fold, skip_unreadable):
+    return load_data("birds", size=32, seed=seed, train=16, validation=8, test=8)
+"""
+
+
+def test_the_program_starts_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "protopfaith", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["protopfaith", __version__]
+
+
+def test_recipes_and_help_name_everything(place: Path) -> None:
+    assert "birds" in protopfaith(place, "recipes").stdout
+    help_text = protopfaith(place, "--help").stdout
+    for command in ("train", "evaluate", "predict", "prune", "demo", "data"):
+        assert command in help_text
+        assert protopfaith(place, command, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["explain", "prototypes"])
+def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
+    words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
+    assert "Default: {cpu:,}, on a GPU {gpu:,};".format(**USUAL_BUDGET) in words
+
+
+def test_help_names_what_judging_usually_takes(place: Path) -> None:
+    words = " ".join(protopfaith(place, "faithfulness", "--help").stdout.replace("│", " ").split())
+    for name, on_cpu in USUAL["cpu"].items():
+        assert f"Default: {on_cpu:,}, on a GPU {USUAL['gpu'][name]:,}." in words
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (["data", "prepare"], DATASETS),
+        (["data", "show"], DATASETS),
+        (["explain"], ESTIMATORS),
+        (["prototypes"], ESTIMATORS),
+        (["faithfulness"], EXPLAINERS),
+    ],
+)
+def test_help_lists_what_is_registered(place: Path, command: list[str], names: list[str]) -> None:
+    words = " ".join(protopfaith(place, *command, "--help").stdout.replace("│", " ").split())
+    assert ", ".join(sorted(names)) in words
+
+
+@pytest.fixture
+def extension(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a module of the user's own; what it registers is forgotten afterwards."""
+    (tmp_path / "my_extension.py").write_text(EXTENSION)
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**TINY, "data": {"name": "few_birds"}}))
+    yield tmp_path
+    sys.modules.pop("my_extension", None)
+    DATASETS.pop("few_birds", None)
+    ENCODERS.pop("one_layer", None)
+
+
+def test_a_module_of_the_user_s_own_reaches_every_command(extension: Path) -> None:
+    train = ["train", "tiny.yaml", "model.encoder=one_layer", "--out", "run"]
+    fails_with(protopfaith(extension, *train), "no data set named 'few_birds'")
+    with_it = ["--import", "my_extension"]
+    done = protopfaith(extension, *with_it, *train)
+    assert done.returncode == 0, done.stderr
+    assert protopfaith(extension, *with_it, "evaluate", "run").returncode == 0
+    assert "few_birds" in protopfaith(extension, *with_it, "data", "show", "--help").stdout
+
+
+def test_the_environment_may_name_the_module(extension: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTOPFAITH_IMPORT", "my_extension")
+    assert protopfaith(extension, "recipes").returncode == 0
+    assert "few_birds" in DATASETS
+
+
+def test_a_missing_import_inside_a_module_is_shown_to_its_author(tmp_path: Path) -> None:
+    (tmp_path / "broken_extension.py").write_text("import no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        protopfaith(tmp_path, "--import", "broken_extension", "recipes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--import", "nowhere.to_be", "recipes"], ["no module 'nowhere.to_be'", "without its .py"]),
+        (["train", "tiny.yaml", "--root", "nowhere", "--out", "runs/a"], ["nowhere"]),
+        (["train", "brids"], ["brids", "birds"]),
+        (["train", "birds", "model.prototypes_per_clas=3", "--out", "runs/b"], ["prototypes_per_class"]),
+        (["train", "birds", "compute.accelerator=cuda", "--out", "runs/c"], ["GPU"]),
+        (["train"], ["name a recipe"]),
+        (["train", "folder", "--out", "runs/e"], ["--root"]),
+        (["evaluate", "nowhere"], ["nowhere", "run folder"]),
+        (["evaluate", "runs/tiny", "--split", "tets"], ["tets", "test"]),
+        (["evaluate", "runs/tiny", "--device", "cuda:7"], ["cuda:7"]),
+        (["prune", "runs/tiny", "--prototypes", "one", "--out", "runs/d"], ["'one'"]),
+        (["data", "prepare", "cub", "--root", "images"], ["CUB_200_2011"]),
+        (["data", "prepare", "folder", "--root", "a[red]b"], ["a[red]b"]),
+        (["predict", "runs/tiny", "empty"], ["empty holds no images"]),
+        *(
+            (["explain", "runs/tiny", "images/red", *options], words)
+            for options, words in (
+                (["--players", "rings"], ["'rings'", "superpixels:60"]),
+                (["--players", "0"], ["Windows of 0x0"]),
+                (["--baseline", "blurr"], ["'blurr'", "blur"]),
+                (["--baseline", "zero:3"], ["takes no numbers"]),
+                (["--second-baseline", "color:1,2"], ["2 numbers", "3 channels"]),
+                (["--estimator", "own"], ["'own'", "owen"]),
+                (["--estimator", "exact", "--players", "2"], ["2^144"]),
+                (["--budget", "10", "--players", "2"], ["budget of 10"]),
+                (["--precision", "0"], ["precision is 0"]),
+                (["--autocast", "bf16"], ["'bf16'", "bfloat16"]),
+                (["--class", "reed"], ["'reed'", "red"]),
+                (["--class", "red", "--versus", "red"], ["with itself"]),
+                (["--root", "nowhere"], ["nowhere"]),
+                (["--option", "shrinkage"], ["name and a value", "'shrinkage'"]),
+                (["--option", "=3"], ["name and a value"]),
+                (["--option", "shrinkag=false"], ["'shrinkag'", "allocation, shrinkage, surrogate"]),
+                (["--option", "shrinkage=some"], ["'shrinkage'", "true or false", "'some'"]),
+                (["--estimator", "dasp", "--option", "sizes=many"], ["'sizes'", "a whole number", "'many'"]),
+                (["--estimator", "dasp", "--option", "sizes=0"], ["0 coalition sizes"]),
+                (["--estimator", "kernel", "--option", "sizes=3"], ["no option 'sizes'"]),
+                (["--estimator", "own", "--option", "nodes=3"], ["'own'", "owen"]),
+                (["--option", "seed=3"], ["'seed'"]),
+            )
+        ),
+        (["prototypes", "runs/tiny", "--option", "surogate=false"], ["'surogate'", "surrogate"]),
+        (["prototypes", "runs/tiny", "--players", "rings"], ["'rings'"]),
+    ],
+)
+def test_bad_input_is_one_sentence(place: Path, run: Path, arguments: list[str], words: list[str]) -> None:
+    if "compute.accelerator=cuda" in arguments and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    before = sorted(run.rglob("*"))
+    done = protopfaith(place, *arguments)
+    fails_with(done, *words)
+    assert not (place / "runs" / "a").exists()
+    assert sorted(run.rglob("*")) == before  # neither reports nor maps on source images
+    assert len(done.stderr.strip().splitlines()) <= 3

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import fails_with, protopfaith
+
+
+def test_explain_does_the_rest_when_one_file_is_broken(place: Path, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    files = [str(place / "images" / "red" / "0.png"), str(tmp_path / "broken.png")]
+    out = tmp_path / "out"
+    done = protopfaith(
+        place, "explain", str(run), *files, "--players", "8", "--budget", "80", "--out", str(out)
+    )
+    fails_with(done, "broken.png: ")
+    assert done.stderr.count("Failed:") == 1
+    assert len(list(out.glob("0-*/report.html"))) == 1
+    assert "broken.png" in (out / "index.html").read_text()
+
+
+def test_options_reach_the_estimator_and_sources_can_be_left_out(
+    place: Path, run: Path, tmp_path: Path
+) -> None:
+    image = str(place / "images" / "red" / "0.png")
+    plan = ["--players", "12", "--estimator", "dasp", "--option", "sizes=2", "--option", "batch_size=4"]
+    done = protopfaith(place, "explain", str(run), image, "--no-sources", *plan, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (case,) = tmp_path.glob("0-*/explanation.json")
+    found = json.loads(case.read_text())
+    assert found["evaluations"] == 2 * 2 * 4  # passes: two for each of two sizes and four players
+    assert all(one["source_side"] is None for one in found["evidence"])
+    page = tmp_path / "prototypes"
+    assert protopfaith(place, "prototypes", str(run), *plan, "--out", str(page)).returncode == 0
+    listed = json.loads((page / "prototypes.json").read_text())["prototypes"]
+    assert {one["evaluations"] for one in listed} == {2 * 2 * 4}
+
+
+def test_the_way_out_that_errors_advise_exists(place: Path, run: Path, tmp_path: Path) -> None:
+    """The images are gone, so there are no sources; what the error says helps."""
+    image = str(place / "images" / "red" / "0.png")
+    plan = ["--root", str(place / "empty"), "--players", "12", "--budget", "80", "--out", str(tmp_path)]
+    assert protopfaith(place, "explain", str(run), image, *plan).returncode == 1
+    done = protopfaith(place, "explain", str(run), image, *plan, "--no-sources")
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("0-*/report.html"))) == 1

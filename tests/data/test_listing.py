@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protopfaith.data.listing import (
+    Entry,
+    Listing,
+    existing_folder,
+    expand_folders,
+    image_files,
+    unlisted_note,
+)
+from protopfaith.errors import ProtoPFaithError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, save) -> Path:
+    for number, name in enumerate(("b.PNG", "a.jpg", "deep/c.png", ".hidden/d.png", "notes.txt")):
+        (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+        save(tmp_path / "images" / name, number) if not name.endswith("txt") else (
+            tmp_path / "images" / name
+        ).write_text("no image")
+    return tmp_path / "images"
+
+
+def test_images_are_found_in_order_and_hidden_ones_are_not(folder) -> None:
+    assert [path.relative_to(folder).as_posix() for path in image_files(folder)] == [
+        "a.jpg",
+        "b.PNG",
+        "deep/c.png",
+    ]
+
+
+def test_folders_become_their_images_and_files_stay(folder, tmp_path) -> None:
+    assert expand_folders([folder / "a.jpg", folder]) == [folder / "a.jpg", *image_files(folder)]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ProtoPFaithError, match="holds no images"):
+        expand_folders([tmp_path / "empty"])
+
+
+def test_a_listing_s_stamp_changes_with_its_files(folder) -> None:
+    listing = Listing("mine", folder, (Entry("a.jpg", "x"), Entry("b.PNG", "y")), ("x", "y"))
+    before = listing.stamp()
+    assert listing.stamp() == before
+    (folder / "a.jpg").write_bytes((folder / "b.PNG").read_bytes() + b"more")
+    assert listing.stamp() != before
+
+
+def test_images_without_a_label_are_told(folder) -> None:
+    assert unlisted_note(folder, folder, ["a.jpg", "b.PNG", "deep/c.png"]) == []
+    (note,) = unlisted_note(folder, folder, ["a.jpg"])
+    assert "2 images" in note
+    assert "deep/c.png" in note
+
+
+def test_a_root_must_be_a_folder_with_something_in_it(tmp_path) -> None:
+    for root in (None, tmp_path / "missing", tmp_path):
+        with pytest.raises(ProtoPFaithError):
+            existing_folder(root, "mine")

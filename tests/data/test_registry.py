@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from protopfaith.data import DATASETS, load_data, options_of
+from protopfaith.data.registry import COMMON, as_size
+from protopfaith.errors import ProtoPFaithError
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_every_data_set_describes_itself_and_takes_the_common_arguments(name) -> None:
+    loader = DATASETS[name]
+    assert (loader.__doc__ or "").splitlines()[0]
+    assert set(COMMON) <= set(loader.__kwdefaults__ or {}) | set(loader.__annotations__)
+    assert not set(options_of(name)) & set(COMMON)
+
+
+@pytest.mark.parametrize("name", sorted(set(DATASETS) - {"birds"}))
+def test_every_data_set_on_disk_says_what_is_missing(name, tmp_path) -> None:
+    for root in (None, tmp_path / "nothing", tmp_path):
+        with pytest.raises(ProtoPFaithError):
+            load_data(name, root=root)
+
+
+def test_options_are_checked_by_name() -> None:
+    with pytest.raises(ProtoPFaithError, match="did you mean 'train'"):
+        load_data("birds", trian=3)
+
+
+def test_sizes() -> None:
+    assert as_size(None, 96) == (96, 96)
+    assert as_size(48, 96) == (48, 48)
+    assert as_size((48, 64), 96) == (48, 64)
+    with pytest.raises(ProtoPFaithError, match="too small"):
+        as_size(4, 96)

@@ -1,0 +1,55 @@
+"""The examples of the how-to pages are whole: what they say to type works."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protopfaith.data import DATASETS
+from protopfaith.evaluation import EXPLAINERS
+from protopfaith.moments import RULES
+from protopfaith.network import ENCODERS
+from protopfaith.shapley import ESTIMATORS
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("*.md"))
+REGISTRIES = (DATASETS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS)
+BLOCK = re.compile(r'^```python(?: title="(?P<file>[\w.]+)")?\n(?P<code>.*?)^```', re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose modules can be imported; what they register is gone afterwards."""
+    before = [dict(registry) for registry in REGISTRIES]
+    modules = set(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PROTOPFAITH_CACHE", str(tmp_path / "cache"))
+    yield tmp_path
+    for registry, known in zip(REGISTRIES, before, strict=True):
+        for name in registry.keys() - known.keys():
+            del registry[name]
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) and name.startswith("my_"):
+            del sys.modules[name]
+
+
+def test_there_is_a_page_for_each_kind_of_extension() -> None:
+    assert {page.stem for page in PAGES} >= {"estimator", "moment-rule", "encoder", "data-set", "explainer"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_run_as_they_are(page: Path, workshop: Path) -> None:
+    blocks = list(BLOCK.finditer(page.read_text(encoding="utf-8")))
+    files = {block["file"]: block["code"] for block in blocks if block["file"]}
+    for name, code in files.items():
+        (workshop / name).write_text(code, encoding="utf-8")
+    (workshop / "images").mkdir()
+    namespace = {"folder": workshop / "images"}
+    for block in blocks:
+        if not block["file"]:
+            exec(compile(block["code"], str(page), "exec"), namespace)
+    assert files
+    assert all(name.removesuffix(".py") in sys.modules for name in files)

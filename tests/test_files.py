@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic, sha256
+
+
+def _fail_while_writing(path) -> None:
+    with atomic(path) as partial:
+        partial.write_text("half of the sec")
+        raise RuntimeError
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path) -> None:
+    path = tmp_path / "deep" / "file"
+    with atomic(path) as partial:
+        partial.write_text("first")
+        assert not path.exists()
+    with pytest.raises(RuntimeError):
+        _fail_while_writing(path)
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_so_is_a_folder(tmp_path) -> None:
+    with atomic(tmp_path / "folder") as partial:
+        partial.mkdir()
+        (partial / "a").write_text("a")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a"]
+
+
+def test_where_nothing_can_be_written(tmp_path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(ProtoPFaithError, match="Could not write"), atomic(tmp_path / "file" / "inside"):
+        pass
+
+
+def test_fingerprints(tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 3_000_000)
+    assert sha256(tmp_path / "file") == hashlib.sha256(b"x" * 3_000_000).hexdigest()
