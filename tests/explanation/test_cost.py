@@ -17,7 +17,6 @@ from protopfaith.explanation.cost import (
     has_coarse,
     source_games,
     told_cost,
-    told_time,
 )
 from protopfaith.progress import Bar
 
@@ -61,11 +60,6 @@ def test_source_images_that_are_known_cost_nothing(explainer: Explainer) -> None
     assert source_games(explainer.model, explainer.sources, plan, 80) < before
     explainer.sources.explain(range(16), plan)
     assert source_games(explainer.model, explainer.sources, plan, 1) == 0
-
-
-def test_times_for_people() -> None:
-    told = [told_time(seconds) for seconds in (1, 33, 80, 100, 3000, 9000)]
-    assert told == ["10 s", "30 s", "80 s", "2 min", "50 min", "2 h"]
 
 
 def test_the_cost_is_told_where_it_takes_long(explainer: Explainer) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, fail_for, say
+from protopfaith.cli.app import app, called_as, console, fail_for, note, say
 from protopfaith.cli.evaluate import evaluate_run, print_prototypes
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ def demo(
 
     About two and a half minutes on two cores. Interrupted, it continues where it was.
     """
+    note("Loading; then it trains on the embedded birds for about two minutes.")
     from protopfaith.explanation import explain_files
     from protopfaith.training import load_recipe
     from protopfaith.training import train as run_training
@@ -46,13 +45,6 @@ def demo(
     ):
         say(f"  {called_as()} {line}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
-
-
-def called_as() -> str:
-    """What to type for this program: its name, or the way it was called where that is not on the path."""
-    if Path(sys.argv[0]).name == "__main__.py":
-        return "python -m protopfaith"
-    return "protopfaith" if shutil.which("protopfaith") else sys.argv[0]
 
 
 def write_test_images(run: Run, count: int) -> list[Path]:

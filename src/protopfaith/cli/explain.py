@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, fail_for, say
+from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
 from protopfaith.cli.checks import check_images, check_run
 from protopfaith.cli.options import (
     Autocast,
@@ -81,6 +81,7 @@ def explain(
     check_images(images)
     if mask is not None:
         check_images([mask])
+    note(f"Loading {folder} ...")
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files
@@ -101,18 +102,25 @@ def explain(
     )
     if quick:
         settings = settings.made_quick()
-    batch = explain_files(
-        Run(folder, root),
-        expand_folders(images),
-        out or folder / "explained",
-        target=target,
-        versus=versus,
-        settings=settings,
-        coarse=not no_coarse,
-        mask=mask,
-        progress=True,
-        device=choose_device(device),
-    )
+    results = out or folder / "explained"
+    with keeping(
+        lambda: (
+            f"Finished images are kept in {results}, finished source images in {folder}; go on with the "
+            f"rest: {same_command()}"
+        )
+    ):
+        batch = explain_files(
+            Run(folder, root),
+            expand_folders(images),
+            results,
+            target=target,
+            versus=versus,
+            settings=settings,
+            coarse=not no_coarse,
+            mask=mask,
+            progress=True,
+            device=choose_device(device),
+        )
     for report in batch.reports:
         say(str(report))
     if batch.cases:

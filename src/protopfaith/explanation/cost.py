@@ -10,7 +10,7 @@ import torch
 from protopfaith.explanation.settings import COARSE, COARSE_BUDGET, Settings, coarse_players, make_players
 from protopfaith.explanation.sources import Sources
 from protopfaith.network import ProtoPNet
-from protopfaith.progress import Bar
+from protopfaith.progress import Bar, told_time
 
 BATCH = 8  # images of the timed batch
 LONG = 20.0  # seconds from which on people want to know beforehand
@@ -91,17 +91,6 @@ def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
 
     ask()
     return ask()
-
-
-def told_time(seconds: float) -> str:
-    """A time for people, not more precise than it is.
-
-    >>> told_time(2100), told_time(47), told_time(7300)
-    ('35 min', '50 s', '2 h')
-    """
-    if seconds < 90:
-        return f"{max(round(seconds, -1), 10):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 def told_cost(model: ProtoPNet, image: torch.Tensor, each: Cost, images: int) -> str | None:
