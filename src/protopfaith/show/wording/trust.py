@@ -211,8 +211,9 @@ def _undecided(explanation: Explanation) -> Remark | None:
     if not mine.errors_known or not count:
         return None
     return Remark(
-        f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of zero: "
-        "whether they speak for or against the class is undecided, so they stay uncolored."
+        f"{count} of the {len(mine.values)} regions of the class map are undecided: whether they speak "
+        "for or against the class is not known, so they stay uncolored. Of those that are colored, "
+        "about one in twenty is expected to have the wrong sign at most."
     )
 
 
