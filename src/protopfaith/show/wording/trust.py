@@ -30,7 +30,7 @@ LIMITS = (
     "need not be the part that the network used.",
     "The paper's score Ψₖ ranks the prototypes of one class; "
     "it leaves out that every prototype also counts for or against the other classes. "
-    "The sum of bars leaves out nothing.",
+    "The bars of evidence, and the complete sum, leave out nothing.",
 )
 
 
@@ -221,12 +221,12 @@ def _sum(explanation: Explanation) -> Remark:
     sum_ = explanation.decomposition
     if sum_.versus is not None:
         return Remark(
-            f"The bars add up to the difference of the two log probabilities, {sum_.total:+.6g}, "
+            f"The complete sum is the difference of the two log probabilities, {sum_.total:+.6g}, "
             "with nothing left out."
         )
     stated = float(explanation.probabilities[sum_.target].log())
     return Remark(
-        "The bars add up to the log probability of the class with nothing left out: "
+        "The complete sum is the log probability of the class with nothing left out: "
         f"{sum_.total:.6g}; the network's own output gives {stated:.6g}."
     )
 
