@@ -177,8 +177,8 @@ def _players(feature_mask: Tensor, number: int, image: Tensor) -> Players:
         mask = mask[0]
     if mask.is_floating_point() or tuple(mask.shape[-2:]) != tuple(image.shape[-2:]):
         raise ProtoPFaithError(
-            f"A feature mask has a whole number for each of {image.shape[-2]} x {image.shape[-1]} pixels; this "
-            f"is {mask.dtype} of shape {tuple(feature_mask.shape)}."
+            f"A feature mask has a whole number for each of {image.shape[-2]} x {image.shape[-1]} pixels; "
+            f"this is {mask.dtype} of shape {tuple(feature_mask.shape)}."
         )
     return Players.from_labels(mask.unique(return_inverse=True)[1])
 

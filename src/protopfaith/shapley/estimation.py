@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
-from protopfaith.shapley.game import Game
+from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
 
 DEFAULT_METHOD = "adaptive_owen"
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
+
+# Errors of a whole map, relative to the output, that are rounding: in float32, and in a 16-bit dtype.
+ROUNDING, ROUNDING_REDUCED = 1e-7, 1e-3
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
@@ -215,7 +220,7 @@ def finish(
     """
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
-    error = relative_error(values, standard_errors, outputs)
+    error = game_error(game, values, standard_errors, outputs)
     return Attribution(
         values=values,
         standard_errors=standard_errors,
@@ -233,8 +238,28 @@ def finish(
     )
 
 
+def game_error(
+    game: Game, values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None
+) -> float:
+    """The relative error of a game's values, see `relative_error`; an output whose errors are no larger than
+    the rounding of its numbers counts as known. One that is constant has nothing else.
+
+    Args:
+        game: the game, which knows how large its outputs are.
+        values: `(outputs, n)`.
+        standard_errors: `(outputs, n)`.
+        outputs: numbers of the outputs that count, all by default.
+    """
+    rounding = ROUNDING_REDUCED if game.is_reduced else ROUNDING
+    sizes = sizes_of(torch.stack([game.grand, game.empty])).to(standard_errors)
+    known = standard_errors.norm(dim=-1, keepdim=True) <= rounding * sizes[:, None]
+    return relative_error(values, torch.where(known, 0.0, standard_errors), outputs)
+
+
 def check_plan(budget: int | None, precision: float | None) -> None:
     """Raises if no estimator could work with the budget or the precision."""
+    if budget is not None and not isinstance(budget, Integral):
+        raise ProtoPFaithError(f"The budget is {budget!r} evaluations; give a whole number, such as 4096.")
     if budget is not None and budget < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
     if precision is not None and not precision > 0:
@@ -246,6 +271,10 @@ def check_plan(budget: int | None, precision: float | None) -> None:
 def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
     if outputs is None:
         return
+    if not isinstance(outputs, Iterable):
+        raise ProtoPFaithError(
+            f"The outputs whose precision counts are {outputs!r}; give them as a list, such as [{outputs!r}]."
+        )
     if not outputs or not set(outputs) <= set(range(game.n_outputs)):
         raise ProtoPFaithError(
             f"The outputs whose precision counts are {list(outputs)}, but the game has {game.n_outputs}; "

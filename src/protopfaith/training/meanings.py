@@ -37,7 +37,7 @@ MEANINGS = {
     "model.prototype_channels": "L, the length of a prototype",
     "model.activation": "of the latent values: relu1 (the paper), sigmoid or relu",
     "model.similarity": "what F reads of a distance s: linear (-s, the paper) or log (Chen et al.)",
-    "model.initialization": "of prototypes: random (the paper), patches of images, evidence (telling ones)",
+    "model.initialization": "of prototypes: random, patches of training images, evidence (telling ones)",
     "costs": "what is minimized beside the cross-entropy",
     "costs.cluster": "lambda 1: every image near some prototype of its class",
     "costs.separation": "lambda 2: every image far from prototypes of other classes",
