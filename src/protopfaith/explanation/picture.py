@@ -73,7 +73,7 @@ def open_picture(
     path = str(image) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
         name = name or Path(image).name
-        image = read_image(image)
+        image = read_image(image) if preprocessing is None else preprocessing.read(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
