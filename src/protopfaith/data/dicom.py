@@ -91,3 +91,15 @@ def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
         return pixels
     low, high = float(pixels.min()), float(pixels.max())
     return np.rint((pixels - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+
+
+def raw_values(path: Path) -> tuple[np.ndarray | None, bool]:
+    """The values of a gray picture as they were measured, without any window, and whether large ones are
+    dark; None for color."""
+    from pydicom.pixels import apply_modality_lut
+
+    dataset = _read(path)
+    if dataset.get("SamplesPerPixel", 1) == 3:
+        return None, False
+    inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
+    return apply_modality_lut(dataset.pixel_array, dataset), inverted

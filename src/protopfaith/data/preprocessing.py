@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 @dataclass(frozen=True)
 class Preprocessing:
     """Resize (bilinear, antialiased, aspect not kept, as in the paper), scale to 0..1, subtract `mean`,
-    divide by `std`.
+    divide by `std`. `bits` and `window` say how files with more than 8 bits are read, see `Scaling`.
 
     >>> preprocessing = Preprocessing((96, 96), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
     >>> preprocessing(Image.new("RGB", (200, 100), "white")).shape
@@ -31,6 +32,8 @@ class Preprocessing:
     channels: int = 3
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+    bits: int | str | None = None
+    window: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         size = (self.size, self.size) if isinstance(self.size, int) else tuple(self.size)
@@ -70,6 +73,12 @@ class Preprocessing:
         mean, std = self._statistics(images.device)
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 
+    def read(self, path: Path | str) -> Image.Image:
+        """The image file at `path`, its values scaled as those of the training images; see `Scaling`."""
+        from protopfaith.data.scaling import Scaling
+
+        return Scaling(self.bits, self.window).read(path)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON or YAML."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
@@ -77,7 +86,9 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
         height, width = values["size"]
-        return cls((height, width), values["channels"], tuple(values["mean"]), tuple(values["std"]))
+        made = cls((height, width), values["channels"], tuple(values["mean"]), tuple(values["std"]))
+        window = values.get("window")  # runs of earlier versions have none
+        return replace(made, bits=values.get("bits"), window=None if window is None else tuple(window))
 
     def _statistics(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         return _column(self.mean, device), _column(self.std, device)
