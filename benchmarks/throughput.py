@@ -7,11 +7,12 @@
 
 The network is prepared as explanations prepare it: channels last on a GPU (--no-channels-last leaves that
 out), in the estimation and in the plain passes alike. First: 2,048 evaluations for 1,000 outputs at once
-against 2,048 plain forward passes of the same network in the same batches, each the median of several runs (on
-a CPU in processor time, which does not count other programs). With --many also: as many evaluations for 112 x 112 players, in two halves, with the peak of memory
-and how well the halves agree, for each of --many-estimators (--many-only leaves the first part out); every
-ten seconds a line says how far it is and how that compares with plain passes. With --profile also: what the
-default does besides the network's passes, in operations and in time on the device.
+against 2,048 plain forward passes of the same network in the same batches, each the median of several runs
+(on a CPU in processor time, which does not count other programs). With --many also: as many evaluations for
+112 x 112 players, in two halves, with the peak of memory and how well the halves agree, for each of --many-
+estimators (--many-only leaves the first part out); every ten seconds a line says how far it is and how that
+compares with plain passes. With --profile also: what the default does besides the network's passes, in
+operations and in time on the device.
 """
 
 from __future__ import annotations
