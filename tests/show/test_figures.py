@@ -68,10 +68,13 @@ def test_five_prototypes_fill_a_row(explanation: Explanation) -> None:
 
 
 def test_a_rough_map_says_so_with_the_command_that_sharpens_it(explanation: Explanation) -> None:
-    rough = " ".join(texts(figure(replace(explanation, precision=0.5))))
+    mine = explanation.class_map
+    vague, sure = (replace(mine, standard_errors=factor * mine.values.abs()) for factor in (0.5, 0.1))
+    rough = " ".join(texts(figure(replace(explanation, class_map=vague))))
     assert "This map is rough." in rough
     assert "--budget" in rough
-    assert "rough" not in " ".join(texts(figure(replace(explanation, precision=0.2))))
+    fine = replace(explanation, class_map=sure, precision=0.2)
+    assert "rough" not in " ".join(texts(figure(fine)))
 
 
 def test_both_scales_have_their_color_bar(explanation: Explanation) -> None:

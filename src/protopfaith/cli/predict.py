@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, fail_for
+from protopfaith.cli.app import app, fail_for, note
 from protopfaith.cli.checks import check_images, check_run
 from protopfaith.cli.options import BatchSize, Device, ImageFiles, RunFolder
 
@@ -23,15 +23,19 @@ def predict(
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
     check_run(folder)
     check_images(images)
+    note(f"Loading {folder} ...")
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
+    from protopfaith.training.reference import temperature_of
 
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
-    for prediction in predict_files(model, run.preprocessing(), expand_folders(images), batch_size):
+    for prediction in predict_files(
+        model, run.preprocessing(), expand_folders(images), batch_size, temperature_of(run, model)
+    ):
         predictions.append(prediction)
         if prediction.error is None:  # plain lines with tabs, for other programs
             typer.echo(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")

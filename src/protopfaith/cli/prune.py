@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, say
+from protopfaith.cli.app import app, console, note, say
 from protopfaith.cli.checks import check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
 
@@ -28,6 +28,7 @@ def prune(
 ) -> None:
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
     check_run(folder, root)
+    note(f"Loading {folder} ...")
     from protopfaith.training import Run, prune_run
 
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
