@@ -1,4 +1,4 @@
-"""Runs shapiq's approximators for another process, which holds the game: newest versions of shapiq need a newer
+"""Runs shapiq's approximators for another process, which holds the game: its newest versions need a newer
 Python than a network may run on.
 
     python3.12 -m venv newer && newer/bin/pip install "shapiq[proxy]"
