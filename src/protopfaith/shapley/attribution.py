@@ -101,7 +101,7 @@ class Attribution:
         [[True, False, True]]
         """
         if self.wrong_signs is not None:
-            chances = self.wrong_signs
+            chances = self.wrong_signs.nan_to_num(nan=1.0)
             found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, rate) & (
                 chances <= 2 * rate
             )
