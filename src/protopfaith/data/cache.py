@@ -62,6 +62,7 @@ def remember(kind: str, key: str, compute: Callable[[], Any]) -> Any:
 
 
 def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file, whole or not at all."""
     with atomic(path) as partial_path:
         partial_path.write_text(json.dumps(content, indent=1))
 

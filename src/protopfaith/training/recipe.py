@@ -239,6 +239,7 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
 
 
 def read_text(path: Path) -> str:
+    """The text of a file; raises if it is no text."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -251,7 +252,7 @@ def parse_mapping(text: str, what: str) -> dict[str, Any]:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ProtoPFaithError(
-            f"{what} is not valid YAML ({' '.join(str(error).split())}); mend it."
+            f"{what} is not valid YAML ({' '.join(str(error).split())}); fix it."
         ) from error
     if values is not None and not isinstance(values, dict):
         raise ProtoPFaithError(f"{what} must hold keys and values, not {str(values)[:60]!r}.")

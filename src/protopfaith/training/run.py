@@ -160,6 +160,7 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
 
 
 def refuse_existing(folder: Path) -> None:
+    """Raises if the folder holds something already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProtoPFaithError(
             f"{folder} is there already and is not overwritten; choose another folder, or resume its run."
@@ -167,7 +168,7 @@ def refuse_existing(folder: Path) -> None:
 
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
-    """The same recipe (but for `compute` and where the data lies) and the same images."""
+    """Raises unless recipe (but for `compute` and where the data lies) and images are those of the run."""
     if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe())
@@ -204,6 +205,7 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
+    """The versions of Python, the platform and the packages that results depend on."""
     found = {"python": sys.version.split()[0], "platform": platform.platform()}
     for package in PACKAGES:
         try:
