@@ -142,7 +142,7 @@ def _introduction(module: ModuleType) -> str:
 
 def command_line() -> str:
     """Every command with its options, from the command line itself."""
-    group = typer.main.get_command(importlib.import_module(f"{PACKAGE}.cli").app)
+    group = typer.main.get_command(importlib.import_module(f"{PACKAGE}.cli.app").app)
     parts = ["# Command line", group.help or "", "Each command explains itself with `--help`."]
     for name, command in sorted(_commands(group, PACKAGE)):
         parts += [f"## {name}", _plain(command.help), _options(command)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from protopfaith.explanation import (
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.regions import weighted_values
 from protopfaith.explanation.saving import load
+from protopfaith.explanation.settings import OUTPUTS
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
 
@@ -53,12 +55,12 @@ def test_totals_are_differences_of_distances(explainer: Explainer, explanation: 
 def test_the_class_map_is_the_weighted_sum_of_all_prototypes(
     explainer: Explainer, explanation: Explanation
 ) -> None:
-    model = explainer.model
+    weights = explainer.model.classifier.weight.detach().double()
+    centered = weights[explanation.target] - weights.mean(0)
     expected = torch.zeros_like(explanation.class_map.values)
-    for weight, values in zip(
-        model.classifier.weight.detach()[explanation.target], explanation.prototype_values, strict=True
-    ):
-        expected -= weight.double() * values
+    for weight, values in zip(centered, explanation.prototype_values, strict=True):
+        expected -= weight / explanation.temperature * values  # type: ignore[operator]
+    assert explanation.output == "margin"
     assert torch.allclose(explanation.class_map.values, expected, atol=1e-9)
 
 
@@ -68,12 +70,107 @@ def test_the_class_map_is_that_of_a_game_on_the_logit(explainer: Explainer, pixe
     x = explainer.preprocessing(pixels)  # type: ignore[misc]
 
     def difference(images: torch.Tensor) -> torch.Tensor:
-        return explainer.model(images) @ torch.tensor([1.0, -1.0, *[0.0] * 6])
+        return explainer.model(images) @ torch.tensor([1.0, -1.0, *[0.0] * 6]) / found.temperature
 
     logit = estimate(Game(difference, x, Players.windows((48, 48), 16), check=False), "exact")
     assert torch.allclose(found.class_map.values, logit.values[0], atol=1e-4)
     assert found.decomposition.total == pytest.approx(float(difference(x[None]).detach()), abs=1e-4)
     assert not found.class_map.undecided.any()
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_every_output_is_what_its_name_says(explainer: Explainer, pixels: torch.Tensor, output: str) -> None:
+    """Few players, so that all can be exact; whatever is explained, the others come along."""
+    found = explainer.explain(pixels, players=16, estimator="exact", sources=False, output=output, target=2)
+    x, rival = explainer.preprocessing(pixels), found.rival  # type: ignore[misc]
+    assert rival is not None
+
+    def logits(images: torch.Tensor) -> torch.Tensor:
+        return explainer.model(images) / found.temperature
+
+    functions = {
+        "margin": lambda images: logits(images)[:, 2] - logits(images).mean(1),
+        "logit": lambda images: logits(images)[:, 2],
+        "versus": lambda images: logits(images)[:, 2] - logits(images)[:, rival],
+        "log_probability": lambda images: logits(images).log_softmax(1)[:, 2],
+    }
+    maps = {found.output: found.class_map, **found.other_maps}
+    assert maps.keys() == functions.keys()
+    assert found.output == output
+    for name, function in functions.items():
+        slow = estimate(Game(function, x, Players.windows((48, 48), 16), check=False), "exact")
+        assert torch.allclose(maps[name].values, slow.values[0], atol=1e-3), name
+        assert maps[name].total == pytest.approx(float(slow.total[0]), abs=1e-3)
+
+
+def test_the_empty_image_is_told(explainer: Explainer, pixels: torch.Tensor) -> None:
+    found = explainer.explain(pixels, players=24, budget=96, sources=False, baseline="color:0.5")
+    empty = torch.full((1, 3, 48, 48), 0.5)
+    with torch.no_grad():
+        expected = (explainer.model(empty)[0].double() / found.temperature).softmax(0)
+    assert found.empty_probabilities is not None
+    assert torch.allclose(found.empty_probabilities, expected, atol=1e-5)
+    assert found.empty_prediction == int(expected.argmax())
+
+
+def test_probabilities_and_sums_are_calibrated(explainer: Explainer, explanation: Explanation) -> None:
+    assert explainer.reference is not None
+    assert explanation.temperature == explainer.reference.temperature
+    assert explanation.calibrated
+    x = explainer.preprocessing(explanation.pixels)  # type: ignore[misc]
+    with torch.no_grad():
+        logits = explainer.model(x[None])[0].double() / explanation.temperature
+    assert torch.allclose(explanation.probabilities, logits.softmax(0), atol=1e-5)
+    assert explanation.decomposition.total == pytest.approx(
+        float(explanation.probabilities[explanation.target].log()), abs=1e-6
+    )
+
+
+def test_closeness_adds_up_to_what_is_explained(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """For the target and, in the same quantity, for its rival."""
+    for output in ("margin", "logit", "versus"):
+        found = explainer.explain(pixels, players=24, budget=96, sources=False, output=output)
+        x = explainer.preprocessing(pixels)  # type: ignore[misc]
+        with torch.no_grad():
+            logits = explainer.model(x[None])[0].double() / found.temperature
+        assert found.rival is not None
+        assert found.closeness is not None
+        assert found.rival_closeness is not None
+        for mine, own, other in (
+            (found.closeness, found.target, found.rival),
+            (found.rival_closeness, found.rival, found.target),
+        ):
+            less = {"margin": logits.mean(), "logit": torch.tensor(0.0), "versus": logits[other]}[output]
+            assert mine.total == pytest.approx(float(logits[own] - less), abs=1e-3)
+            assert mine.class_index == own
+            owners = explainer.model.prototype_classes[mine.prototypes]
+            assert bool((owners == own).all())
+
+
+def test_an_image_unlike_all_others_is_unfamiliar(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plan = {"players": 24, "budget": 96, "sources": False}
+    known = explainer.explain(explainer.images.sets[0].image(0), **plan)  # type: ignore[union-attr,arg-type]
+    assert known.usual_distance is not None
+    assert known.is_unfamiliar == (known.nearest_distance > known.usual_distance)  # type: ignore[operator]
+    close = replace(known, nearest_distance=0.0)
+    far = replace(known, nearest_distance=known.usual_distance + 1)
+    assert (close.is_unfamiliar, far.is_unfamiliar) == (False, True)
+
+
+def test_a_network_alone_is_not_calibrated(explainer: Explainer) -> None:
+    found = Explainer(explainer.model).explain(torch.rand(3, 48, 48), players=24, budget=96, sources=False)
+    assert not found.calibrated
+    assert found.closeness is None
+    assert found.is_unfamiliar is None
+    assert found.empty_probabilities is not None
+
+
+def test_moment_propagation_has_no_log_probability(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plan = {"players": 24, "estimator": "dasp", "options": {"sizes": 2}, "sources": False}
+    found = explainer.explain(pixels, **plan)  # type: ignore[arg-type]
+    assert set(found.other_maps) == {"logit", "versus"}
+    with pytest.raises(ProtoPFaithError, match="no rule for a log probability"):
+        explainer.explain(pixels, output="log_probability", **plan)  # type: ignore[arg-type]
 
 
 def test_moment_path_takes_the_shown_prototypes_alone(explainer: Explainer, pixels: torch.Tensor) -> None:
@@ -98,7 +195,9 @@ def test_moment_path_takes_the_shown_prototypes_alone(explainer: Explainer, pixe
     for one in found.evidence:
         assert torch.allclose(one.test.values, everything.values[one.prototype], rtol=1e-3, atol=1e-5)
         assert one.test.total == pytest.approx(float(everything.total[one.prototype]), abs=1e-5)
-    weighted = weighted_values(model, everything.values, class_row(model, 1, 3).double())
+    assert found.temperature is not None
+    row = class_row(model, 1, 3).double() / found.temperature
+    weighted = weighted_values(model, everything.values, row)
     assert torch.allclose(found.class_map.values, weighted, rtol=1e-3, atol=1e-4)
     assert seen[-1] == ("test image", 10, 10)  # nodes, and F at both ends
 
@@ -127,7 +226,7 @@ def test_another_class_and_two_classes(explainer: Explainer, pixels: torch.Tenso
     both = explain(explainer, pixels, target=5, versus=2, budget=96, sources=False)
     assert [one.class_index for one in both.evidence] == [5, 5, 2, 2]
     assert both.title == f"Why {name} and not {explainer.model.class_names[2]}?"
-    row = class_row(explainer.model, 5, 2)
+    row = class_row(explainer.model, 5, 2) / both.temperature  # type: ignore[operator]
     assert both.evidence[2].weight == pytest.approx(float(row[both.evidence[2].prototype]))
 
 
@@ -261,6 +360,8 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
         (explainer, Path("nowhere.png"), {}, "no image at"),
         (explainer, pixels, {"target": "Sparow"}, "no class 'Sparow'"),
         (explainer, pixels, {"target": 0, "versus": 0}, "with itself"),
+        (explainer, pixels, {"output": "margn"}, "no output 'margn' to explain; did you mean 'margin'"),
+        (explainer, pixels, {"output": "logit", "versus": 1}, "leave out one of them"),
         (explainer, pixels, {"players": "circles"}, "players 'circles'"),
         (explainer, pixels, {"estimator": "magic"}, "no estimator named 'magic'"),
         (explainer, pixels, {"baseline": "magic"}, "no baseline named 'magic'"),

@@ -9,7 +9,7 @@ import torch
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, Settings, ShapleyAttribution, explain
-from protopfaith.explanation.game import check_game, distances_and_logit, play
+from protopfaith.explanation.game import check_game, distances_and_outputs, play
 from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, finish
 from protopfaith.show.report import render_report
 
@@ -21,9 +21,11 @@ def test_one_pass_gives_distances_and_the_weighted_sum(explainer: Explainer) -> 
     x, row = torch.randn(3, 3, 48, 48), torch.randn(len(model.prototypes))
     with torch.no_grad():
         distances = model.distances(x)
-        found = distances_and_logit(model, [4, 1], row)(x)
+        found = distances_and_outputs(model, [4, 1], row[None], log_probability=3, temperature=2.0)(x)
+        log_p = (model.logits(distances) / 2).log_softmax(1)
     assert torch.allclose(found[:, :2], distances[:, [4, 1]])
     assert torch.allclose(found[:, 2], -(distances @ row), atol=1e-3)
+    assert torch.allclose(found[:, 3], log_p[:, 3], atol=1e-4)
 
 
 def test_only_the_driving_outputs_decide_when_to_stop() -> None:
@@ -178,7 +180,7 @@ def test_the_logit_is_summed_in_full_precision(explainer: Explainer) -> None:
     model = explainer.model
     x, row = torch.randn(3, 3, 48, 48), 1000 + torch.randn(len(model.prototypes))
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        found = distances_and_logit(model, None, row)(x)
+        found = distances_and_outputs(model, None, row[None])(x)
     assert torch.allclose(found[:, -1], -(found[:, :-1] @ row), rtol=1e-5)
 
 

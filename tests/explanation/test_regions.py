@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from protopfaith.explanation import Explanation, RegionValues
 from protopfaith.explanation.regions import agreement
 from protopfaith.shapley import Players
-from protopfaith.show.colors import scale_of
+from protopfaith.show.heat import scale_of
 
 
 def test_undecided_regions_are_within_two_standard_errors(explanation: Explanation) -> None:

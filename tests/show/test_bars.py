@@ -2,17 +2,28 @@ from __future__ import annotations
 
 import pytest
 
-from protopfaith.show.bars import make_bar, sum_bars
+from protopfaith.show.bars import Term, make_bar, share_bars, sum_bars
 
 
 def test_bars_start_at_zero_and_go_to_their_side() -> None:
-    more, less = (make_bar("", value, 4.0, "") for value in (2.0, -2.0))
+    more, less = (make_bar(Term("", value), 4.0, "") for value in (2.0, -2.0))
     assert (more.left, more.width) == (50, 25)
     assert (less.left, less.width) == (25, 25)
-    assert make_bar("", 1.0, 1.0, "", zero=0.0).width == 100
+    assert share_bars("", [("", 1.0, "")]).rows[0].width == 100
 
 
-def test_the_longest_term_fills_its_side() -> None:
-    table = sum_bars("all", [("a", 3.0, ""), ("b", -1.0, "")], 2.0)
-    assert [row.width for row in table.rows] == pytest.approx([50, 16.67, 33.33])
+def test_terms_share_one_scale_and_the_sum_stands_below() -> None:
+    table = sum_bars("all", [Term("a", 3.0), Term("b", -1.0)], Term("sum", 2.0))
+    widths = [row.width for row in table.rows]
+    assert widths[0] / widths[1] == pytest.approx(3, abs=0.01)
     assert [row.total for row in table.rows] == [False, False, True]
+    assert all(row.left >= 0 and row.left + row.width <= 100.01 for row in table.rows)
+
+
+def test_no_room_is_left_for_a_sign_that_does_not_occur() -> None:
+    assert sum_bars("all", [Term("a", 3.0)], Term("sum", 3.0)).rows[0].width > 95
+
+
+def test_terms_that_all_images_share_have_no_color() -> None:
+    table = sum_bars("all", [Term("average", 3.0, neutral=True)], Term("sum", 3.0))
+    assert [row.kind for row in table.rows] == ["neutral", "plus"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from protopfaith.show.colors import diverging, hatching, overlay
+from protopfaith.show.colors import diverging, overlay, plain_colors
 
 
 def test_colors_are_centered_at_zero_and_say_the_sign() -> None:
@@ -23,9 +23,9 @@ def test_color_blind_readers_can_tell_the_signs_apart() -> None:
         assert np.abs(warm - cool).max() > 0.25
 
 
-def test_hatching_marks_only_what_is_undecided() -> None:
-    labels = np.array([[0, 0, 1, 1]] * 4)
-    lines = hatching(labels, np.array([True, False]), 8)
-    assert lines.shape == (32, 32, 4)
-    assert lines[:, :16, 3].any()
-    assert not lines[:, 16:, 3].any()
+def test_colors_without_a_sign_grow_lighter() -> None:
+    lightness = plain_colors(np.linspace(0, 1, 5), 0.0, 1.0).mean(-1)
+    assert (np.diff(lightness) > 0).all()
+    assert np.array_equal(
+        plain_colors(np.array([-3.0, 9.0]), 0.0, 1.0)[[0, 1]], plain_colors(np.array([0.0, 1.0]), 0.0, 1.0)
+    )

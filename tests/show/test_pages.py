@@ -12,7 +12,7 @@ import pytest
 
 from protopfaith.show.pages import render_page, write_page
 
-LISTED = {"cards": [], "failures": [("<script>alert(1)</script>", 'it said "no" & left')]}
+LISTED = {"verdicts": {}, "cards": [], "failures": [("<script>alert(1)</script>", 'it said "no" & left')]}
 
 
 def policy(page: str) -> dict[str, str]:
@@ -54,5 +54,5 @@ def test_what_a_template_needs_and_nobody_gave_is_an_error(tmp_path: Path) -> No
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError):
-        write_page(tmp_path / "page.html", "index.html", cards=[])
+        write_page(tmp_path / "page.html", "index.html", cards=[], verdicts={})
     assert list(tmp_path.iterdir()) == []

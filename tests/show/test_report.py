@@ -1,32 +1,19 @@
-"""The report as a file, and in a real browser where there is one."""
+"""The report as a file; see `test_browser.py` for what a reader sees."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 import torch
 
 from protopfaith.explanation import Explanation, SecondBaseline
 from protopfaith.explanation.regions import Agreement
+from protopfaith.show.heat import maps_of, scale_of
 from protopfaith.show.report import render_report
 from protopfaith.show.wording.numbers import percent
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 
 
 def island(page: str) -> dict:
@@ -37,7 +24,7 @@ def test_a_page_is_self_contained(explanation: Explanation) -> None:
     page = render_report(explanation)
     assert not re.search(r"https?://|//[a-z]+\.", page)
     for link in re.findall(r'(?:src|href)="([^"]*)"', page):
-        assert link.startswith("data:")
+        assert link.startswith(("data:", "#"))
     assert "a &lt;bird&gt; &amp; more" in page
     assert "<bird>" not in page
 
@@ -54,25 +41,24 @@ def test_names_are_escaped_exactly_once(explanation: Explanation) -> None:
 def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation) -> None:
     data = island(render_report(explanation))
     mine = explanation.class_map
-    assert torch.allclose(torch.tensor(data["maps"][0]["values"]).double(), mine.evidence, rtol=1e-4)
-    assert torch.allclose(torch.tensor(data["maps"][0]["errors"]).double(), mine.standard_errors, rtol=1e-4)
+    assert torch.allclose(torch.tensor(data["maps"][0]["values"]).double(), mine.evidence, rtol=1e-3)
+    assert torch.allclose(torch.tensor(data["maps"][0]["errors"]).double(), mine.standard_errors, rtol=1e-3)
     one = data["maps"][1]  # of the first prototype on the test image: similarity, so minus the distance
     assert torch.allclose(
-        torch.tensor(one["values"]).double(), -explanation.evidence[0].test.values, rtol=1e-4
+        torch.tensor(one["values"]).double(), -explanation.evidence[0].test.values, rtol=1e-3
     )
     labels = data["labels"][data["maps"][0]["labels"]]
-    runs = labels["runs"]
-    pixels = [player for player, length in zip(runs[::2], runs[1::2], strict=True) for _ in range(length)]
-    assert pixels == mine.players.labels.flatten().tolist()
-    assert (labels["height"], labels["width"]) == tuple(mine.players.labels.shape)
+    runs, (xs, ys) = labels["runs"], (labels["xs"], labels["ys"])
+    cells = [player for player, length in zip(runs[::2], runs[1::2], strict=True) for _ in range(length)]
+    grid = torch.tensor(cells).view(len(ys) - 1, len(xs) - 1)
+    pixels = grid.repeat_interleave(torch.tensor(ys).diff(), 0).repeat_interleave(torch.tensor(xs).diff(), 1)
+    assert torch.equal(pixels, mine.players.labels)
 
 
 def test_no_placeholder_is_left(explanation: Explanation) -> None:
     page = render_report(explanation)
     text = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
     assert not re.search(r"[{}]|\$[a-z]", text)
-    assert f"seed {explanation.settings['seed']}" in text
-    assert f"{explanation.network['prototypes']} prototypes" in text
 
 
 def test_it_says_how_far_it_can_be_trusted(explanation: Explanation) -> None:
@@ -118,47 +104,47 @@ def test_without_sources_and_with_two_classes(explanation: Explanation) -> None:
     assert "and not" in page
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_in_a_browser(explanation: Explanation, tmp_path: Path) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    path = explanation.report(tmp_path / "report.html")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        page = browser.new_page()
-        trouble: list[str] = []
-        requests: list[str] = []
-        page.on("console", lambda message: trouble.append(message.text))
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri())
+def test_a_rough_map_says_so_on_top_with_the_command_that_sharpens_it(explanation: Explanation) -> None:
+    rough = html.unescape(render_report(replace(explanation, precision=0.45)))
+    assert rough.index("This map is rough.") < rough.index("<main>")
+    assert "45%" in rough
+    assert "protopfaith explain RUN" in rough
+    fine = render_report(replace(explanation, precision=0.2))
+    assert 'class="banner"' not in fine
 
-        heat = page.locator(".hoverable .ours").first
-        before = float(heat.evaluate("e => getComputedStyle(e).opacity"))
-        page.locator("#opacity").fill("20")
-        after = float(heat.evaluate("e => getComputedStyle(e).opacity"))
-        assert before == pytest.approx(0.85)
-        assert after == pytest.approx(0.2)
 
-        picture = page.locator(".hoverable").first
-        frame = picture.bounding_box()
-        players = explanation.class_map.players
-        for player in (0, len(players) - 1):
-            _, row, column = ((players.centers[player] + 0.5) / 48).tolist()
-            page.mouse.move(frame["x"] + column * frame["width"], frame["y"] + row * frame["height"])
-            said = page.locator("#tip").inner_text()
-            value, error = re.match(rf"Region {player}: ([+-][\d.]+) ± ([\d.]+)", said).groups()  # type: ignore[union-attr]
-            assert float(value) == pytest.approx(float(explanation.class_map.evidence[player]), abs=6e-3)
-            assert float(error) == pytest.approx(
-                float(explanation.class_map.standard_errors[player]), abs=6e-3
-            )
-        page.mouse.move(2, 2)
-        assert not page.locator("#tip").is_visible()
+def test_the_legend_is_that_of_the_map_above_it(explanation: Explanation) -> None:
+    page = render_report(explanation)
+    scales = re.findall(r"<span>[^<]*−([\d.e+-]+)</span>", page)
+    assert scales == [
+        f"{scale_of([explanation.class_map]):.3g}",
+        f"{scale_of(maps_of(explanation.evidence)):.3g}",
+    ]
 
-        hatch = page.locator(".hatch").first
-        if hatch.count():
-            page.locator("#hatching").uncheck()
-            assert not hatch.is_visible()
-        assert page.pdf(format="A4").startswith(b"%PDF")
-        browser.close()
-    assert trouble == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+def test_captions_name_the_class_that_is_compared(explanation: Explanation) -> None:
+    other = (
+        explanation.class_names[1 - explanation.target]
+        if explanation.target < 2
+        else explanation.class_names[0]
+    )
+    asked = replace(
+        explanation, versus=explanation.class_names.index(other), decomposition=explanation.runner_up
+    )
+    page = html.unescape(render_report(asked))
+    assert f"rather than {other}" in page
+
+
+def test_no_error_is_offered_that_is_not_known(explanation: Explanation) -> None:
+    nothing = torch.full_like(explanation.class_map.values, torch.nan)
+    unknown = replace(
+        explanation, method="dasp", class_map=replace(explanation.class_map, standard_errors=nothing)
+    )
+    page = render_report(unknown)
+    assert set(island(page)["maps"][0]["errors"]) == {None}
+    assert "point at a region to see its own" not in page
+    assert "gives no errors, so every region is colored" in page
+
+
+def test_it_is_for_research(explanation: Explanation) -> None:
+    assert "For research, not for diagnosis." in render_report(explanation)

@@ -40,6 +40,14 @@ def explain(
         str | None, typer.Option("--class", help="The class to explain, if not the predicted.")
     ] = None,
     versus: Annotated[str | None, typer.Option(help="Why the class and not this one?")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            help="What the map adds up to: margin (the logit minus the mean of all, the default), "
+            "logit, versus (minus that of the next class, or of --versus), log_probability.",
+        ),
+    ] = None,
     baseline: Baseline = "zero",
     second_baseline: Annotated[
         str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
@@ -72,6 +80,7 @@ def explain(
         baseline=baseline,
         second_baseline=second_baseline,
         sources=not no_sources,
+        output=output,
         autocast=autocast,
         seed=seed,
     )

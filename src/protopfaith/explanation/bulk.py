@@ -13,6 +13,7 @@ import torch
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.explanation import Explanation
@@ -128,6 +129,7 @@ class _Request:
         from protopfaith.show.figures import check_format
 
         model = self.explainer.model
+        choose_output(self.settings.output, self.versus)
         check_different(model, find_class(model, self.target), find_class(model, self.versus))
         check_game(self.settings, self.explainer.blank())
         if self.settings.sources:
@@ -161,7 +163,10 @@ class _Request:
             raise ProtoPFaithError(f"There is no image at {path}; check the path.")
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
-        rest |= {name: getattr(self, name) for name in ("target", "versus")}
+        rest |= {"target": self.target, "versus": self.versus}
+        rest["output"] = choose_output(self.settings.output, self.versus)
+        reference = self.explainer.reference
+        rest["temperature"] = None if reference is None else reference.temperature
         given = str(sorted((name, plain(value)) for name, value in rest.items() if value is not None))
         key = self.settings.key(self.explainer.weights_hash, sha256(path), given)
         stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"

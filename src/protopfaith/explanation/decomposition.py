@@ -44,6 +44,87 @@ class Decomposition:
         return f"Decomposition({asked}, {len(self.prototypes)} prototypes, total={self.total:.4g})"
 
 
+@dataclass(frozen=True, eq=False)
+class Closeness:
+    r"""What is explained, as a sum over how much closer the image is to prototypes than training images are
+    on average.
+
+    With similarities $\sigma_k$, their means $\bar\sigma_k$ over training images and the weights $w_k$ of
+    what is explained, $\sum_k w_k \sigma_k = \sum_{k \text{ told apart}} w_k (\sigma_k - \bar\sigma_k)$ +
+    others + average, where
+
+    - others is $\sum_k w_k (\sigma_k - \bar\sigma_k)$ over all other prototypes,
+    - average is $\sum_k w_k \bar\sigma_k$ over all prototypes: what an average training image gets.
+    """
+
+    class_index: int  # whose prototypes are told apart
+    prototypes: Tensor  # (K,): their indices
+    shares: Tensor  # (K,): positive where the image is closer than usual in favor of the class
+    others: float
+    average: float
+
+    @property
+    def total(self) -> float:
+        """What is explained, for this class."""
+        return float(self.shares.sum()) + self.others + self.average
+
+    def __repr__(self) -> str:
+        return (
+            f"Closeness(class {self.class_index}, {len(self.prototypes)} prototypes, total={self.total:.4g})"
+        )
+
+
+def closeness(
+    model: ProtoPNet, distances: Tensor, row: Tensor, mean_similarities: Tensor, class_index: int
+) -> Closeness:
+    """How much closer an image is to the prototypes of a class than training images are on average.
+
+    Args:
+        model: the network.
+        distances: (P,), of the image.
+        row: (P,), the weights with which similarities add up to what is explained.
+        mean_similarities: (P,), over training images.
+        class_index: the class whose prototypes are told apart.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=16)
+    >>> row = class_row(model, 0)
+    >>> found = closeness(model, torch.tensor([1.0, 2.0, 3.0, 4.0]), row, torch.full((4,), -3.0), 0)
+    >>> found.shares.tolist(), found.others, found.average
+    ([2.0, 1.0], 0.5, -3.0)
+    """
+    similarity = similarities(model, distances.detach().cpu().double())
+    means, weights = mean_similarities.double(), row.cpu().double()
+    shares = weights * (similarity - means)
+    own = model.prototype_classes.cpu() == class_index
+    return Closeness(
+        class_index,
+        torch.where(own)[0],
+        shares[own],
+        others=float(shares[~own].sum()),
+        average=float((weights * means).sum()),
+    )
+
+
+def output_row(model: ProtoPNet, output: str, target: int, versus: int) -> Tensor:
+    """The weights (P,), float64, with which similarities add up to an output of `settings.OUTPUTS`.
+
+    Args:
+        model: the network.
+        output: `"margin"`, `"logit"` or `"versus"`; a log probability has no such weights, and those of the
+            margin stand for it: they differ from its by a share in the normalizer that all classes have.
+        target: the class.
+        versus: the class that it is compared with.
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8)
+    >>> [output_row(model, name, 0, 1).tolist() for name in ("margin", "logit", "versus")]
+    [[0.75, -0.75], [1.0, -0.5], [1.5, -1.5]]
+    """
+    weights = model.classifier.weight.detach().cpu().double()
+    if output == "logit":
+        return weights[target]
+    return weights[target] - (weights[versus] if output == "versus" else weights.mean(0))
+
+
 def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
     """What F reads: -s, or the log similarity.
 
@@ -98,7 +179,12 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
 
 
 def decompose(
-    model: ProtoPNet, distances: Tensor, target: int | None = None, versus: int | None = None
+    model: ProtoPNet,
+    distances: Tensor,
+    target: int | None = None,
+    versus: int | None = None,
+    *,
+    temperature: float | None = None,
 ) -> Decomposition:
     """The sum of which log P(target), or the difference to `versus`, is made.
 
@@ -107,6 +193,7 @@ def decompose(
         distances: (P,), as the network computed them.
         target: the class; the predicted one by default.
         versus: another class to compare it with.
+        temperature: what logits are divided by before they become probabilities.
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> distances = torch.arange(1.0, 7.0)
@@ -114,7 +201,7 @@ def decompose(
     >>> abs(decompose(model, distances, target=0).total - log_p[0].item()) < 1e-5
     True
     """
-    weighted = _weighted(model, distances)
+    weighted = _weighted(model, distances) / (temperature or 1.0)
     logits = weighted.sum(1)
     target = int(logits.argmax()) if target is None else target
     owners = model.prototype_classes.cpu()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from protopfaith.explanation.sources import SourceImages, Sources
 from protopfaith.network import ProtoPNet
 from protopfaith.progress import Report
 from protopfaith.training import Run
+from protopfaith.training.reference import Reference, measured, weights_hash
 from protopfaith.training.run import load_recipe_data
 
 Explainable = ProtoPNet | Run | Path | str
@@ -130,7 +130,12 @@ class Explainer:
         settings = Settings.of(settings, **keywords).on(self.device)
         picture = self.open(image, name)
         decision = decide(
-            self.model, picture, target, versus, duplicate_tolerance=settings.duplicate_tolerance
+            self.model,
+            picture,
+            target,
+            versus,
+            settings=settings,
+            temperature=None if self.reference is None else self.reference.temperature,
         )
         self._check(decision, settings, coarse=on_coarse is not None)
         if on_coarse is not None:
@@ -158,6 +163,7 @@ class Explainer:
             result,
             settings.quick,
             weights_hash=self.weights_hash,
+            reference=self.reference,
             sides=self.sources.explain(decision.named, settings) if known else {},
             second=None,
             coarse=True,
@@ -185,6 +191,7 @@ class Explainer:
             result,
             settings,
             weights_hash=self.weights_hash,
+            reference=self.reference,
             sides=sides,
             second=second,
             coarse=False,
@@ -208,21 +215,33 @@ class Explainer:
     @cached_property
     def weights_hash(self) -> str:
         """SHA-256 of all weights: the same network gives the same explanations."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
+        return weights_hash(self.model)
 
     @cached_property
     def images(self) -> SourceImages | None:
         """The images among which prototypes have their sources; None where nothing is known of them."""
-        if self._given is not None:
-            return SourceImages.of(self._given)
-        if self.run is None:
+        return None if self._data is None else SourceImages.of(self._data)
+
+    @cached_property
+    def reference(self) -> Reference | None:
+        """What an image is compared with: the average training image, usual distances, a temperature. Read
+        from the run or measured once; None where the training images are not known."""
+        folder = None if self.run is None else self.run.folder
+        kept = None if folder is None else Reference.load(folder, self.weights_hash)
+        if kept is not None:
+            return kept
+        try:
+            data = self._data
+        except ProtoPFaithError:  # the images are gone: explained all the same, but not calibrated
             return None
+        return measured(self.model, data, folder) if isinstance(data, ImageData) else None
+
+    @cached_property
+    def _data(self) -> ImageData | ImageSet | Sequence[ImageSet] | None:
+        if self._given is not None or self.run is None:
+            return self._given
         # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return SourceImages.of(load_recipe_data(self.run.recipe(), self._root or self.run.root))
+        return load_recipe_data(self.run.recipe(), self._root or self.run.root)
 
     @cached_property
     def sources(self) -> Sources:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
-from protopfaith.explanation.decomposition import Decomposition, decompose, similarities
-from protopfaith.explanation.game import ROUNDING
+from protopfaith.explanation.decomposition import (
+    Closeness,
+    Decomposition,
+    closeness,
+    decompose,
+    output_row,
+    similarities,
+)
+from protopfaith.explanation.game import ROUNDING, output_names
 from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.network import ProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution
+from protopfaith.training.reference import Reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +105,40 @@ class Explanation:
     network: dict[str, Any]
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    # Defaults stand for what explanations of earlier versions do not have.
+    output: str = "logit"  # what the class map adds up to, one of `settings.OUTPUTS`
+    other_maps: dict[str, RegionValues] = field(default_factory=dict)  # of the other outputs, by name
+    rival: int | None = None  # the class asked for as `versus`, or the most probable other one
+    temperature: float | None = None  # what logits were divided by; None: not calibrated
+    empty_probabilities: Tensor | None = None  # (C,): of the image without any region
+    closeness: Closeness | None = None  # of the target; None where the average training image is unknown
+    rival_closeness: Closeness | None = None  # of the rival, in the same quantity as if it were explained
+    nearest_distance: float | None = None  # to the nearest prototype of the predicted class
+    usual_distance: float | None = None  # 99% of that class's validation images are nearer than this
 
     @property
     def title(self) -> str:
         """The question that is answered."""
         asked = f"Why {self.class_names[self.target]}"
         return f"{asked}?" if self.versus is None else f"{asked} and not {self.class_names[self.versus]}?"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether probabilities are those of a temperature fitted on validation images."""
+        return self.temperature is not None
+
+    @property
+    def empty_prediction(self) -> int | None:
+        """The class of the image without any region, which every map is relative to."""
+        return None if self.empty_probabilities is None else int(self.empty_probabilities.argmax())
+
+    @property
+    def is_unfamiliar(self) -> bool | None:
+        """Whether the nearest prototype of the predicted class is farther than 99% of that class's validation
+        images are from theirs; None where that was not measured."""
+        if self.nearest_distance is None or self.usual_distance is None:
+            return None
+        return self.nearest_distance > self.usual_distance
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -149,6 +186,7 @@ def assemble(
     settings: Settings,
     *,
     weights_hash: str,
+    reference: Reference | None,
     sides: dict[int, SourceSide],
     second: Attribution | None,
     coarse: bool,
@@ -162,6 +200,7 @@ def assemble(
         result: the game on the image, see `protopfaith.explanation.game.play_decision`
         settings: how it was played
         weights_hash: of the network
+        reference: what it is compared with, where known
         sides: prototypes on their source images, as far as wanted
         second: the game with another baseline
         coarse: whether this is the first, quick answer
@@ -169,19 +208,23 @@ def assemble(
     """
     from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
 
+    maps = _maps(model, decision, settings, result)
+    prediction = int(decision.logits.argmax())
     return Explanation(
         name=decision.picture.name,
         pixels=decision.picture.pixels,
         original=pil_to_tensor(decision.picture.original),
         class_names=model.class_names,
         probabilities=decision.logits.softmax(0),
-        prediction=int(decision.logits.argmax()),
+        prediction=prediction,
         target=decision.target,
         versus=decision.versus,
         decomposition=decision.decomposition,
-        runner_up=decompose(model, decision.distances, decision.target, decision.rival),
+        runner_up=decompose(
+            model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
+        ),
         evidence=_evidence(model, decision, result, sides),
-        class_map=class_map(model, result, decision.row),
+        class_map=maps.pop(decision.output),
         prototype_values=result.values[: len(model.prototypes)],
         method=result.method,
         baseline=result.baseline,
@@ -189,13 +232,56 @@ def assemble(
         precision=result.precision,
         precision_asked=settings.precision,
         reached=result.reached,
-        second=None if second is None else _compared(model, decision, result, second),
+        second=None if second is None else _compared(model, decision, settings, result, second),
         coarse=coarse,
         seconds=seconds,
         network=_network_facts(model, weights_hash),
         settings=_settings_facts(settings, result),
         notes=_notes(settings, sides),
+        output=decision.output,
+        other_maps=maps,
+        rival=decision.rival,
+        temperature=decision.temperature,
+        empty_probabilities=decision.empty_logits.softmax(0),
+        closeness=_closeness(model, decision, reference, decision.target, decision.rival),
+        rival_closeness=_closeness(model, decision, reference, decision.rival, decision.target),
+        nearest_distance=_nearest(model, decision, prediction),
+        usual_distance=_usual(reference, prediction),
     )
+
+
+def _maps(
+    model: ProtoPNet, decision: Decision, settings: Settings, result: Attribution
+) -> dict[str, RegionValues]:
+    """The maps of everything that could be explained, by name."""
+    first = len(model.prototypes)
+    return {
+        name: class_map(
+            model,
+            result,
+            first + place,
+            None if name == "log_probability" else decision.row(model, name),
+        )
+        for place, name in enumerate(output_names(decision, settings))
+    }
+
+
+def _closeness(
+    model: ProtoPNet, decision: Decision, reference: Reference | None, target: int, versus: int
+) -> Closeness | None:
+    if reference is None:
+        return None
+    row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
+    return closeness(model, decision.distances, row, reference.mean_similarities, target)
+
+
+def _nearest(model: ProtoPNet, decision: Decision, label: int) -> float:
+    return float(decision.distances[model.prototype_classes.cpu() == label].min())
+
+
+def _usual(reference: Reference | None, label: int) -> float | None:
+    usual = math.nan if reference is None else float(reference.usual_distances[label])
+    return None if math.isnan(usual) else usual
 
 
 def _evidence(
@@ -204,7 +290,7 @@ def _evidence(
     """One for each prototype that is shown."""
     complete = decision.decomposition
     scores = dict(zip(complete.prototypes.tolist(), complete.scores.tolist(), strict=True))
-    similarity = similarities(model, decision.distances)
+    similarity, row = similarities(model, decision.distances), decision.row(model)
     evidence = []
     for prototype, activation in zip(decision.named, decision.activations, strict=True):
         owner = int(model.prototype_classes[prototype])
@@ -215,7 +301,7 @@ def _evidence(
                 model.class_names[owner],
                 distance=float(decision.distances[prototype]),
                 similarity=float(similarity[prototype]),
-                weight=float(decision.row[prototype]),
+                weight=float(row[prototype]),
                 paper_score=decision.paper[prototype],
                 score=scores[prototype],
                 source=model.sources[prototype],
@@ -231,9 +317,9 @@ def _evidence(
 
 
 def _compared(
-    model: ProtoPNet, decision: Decision, first: Attribution, second: Attribution
+    model: ProtoPNet, decision: Decision, settings: Settings, first: Attribution, second: Attribution
 ) -> SecondBaseline:
-    maps = [class_map(model, result, decision.row) for result in (first, second)]
+    maps = [_maps(model, decision, settings, result)[decision.output] for result in (first, second)]
     return SecondBaseline(
         second.baseline,
         maps[1],
@@ -258,6 +344,7 @@ def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
         "players_asked": players_name(settings.players),
         "budget": settings.budget,
         "seed": settings.seed,
+        "output": settings.output,
         "options": dict(settings.options),
         "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
         "rounding": result.options.get(ROUNDING),

@@ -1,4 +1,4 @@
-"""The game: its outputs are the distances of all prototypes and the logit that is explained."""
+"""The game: its outputs are the distances of all prototypes and what is explained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
-from protopfaith.explanation.settings import Settings, make_players, usual_budget
+from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
@@ -28,8 +28,8 @@ def play_decision(
     players: Players,
     progress: Progress | None = None,
 ) -> Attribution:
-    """The game on all distances and, as the last output, what is explained; those that are shown decide when
-    to stop.
+    """The game on all distances, on what is explained, and on what else could be (see `output_names`). What
+    is shown decides when to stop.
 
     Args:
         model: the network that decided
@@ -38,9 +38,17 @@ def play_decision(
         players: the regions of the image
         progress: gets (evaluations done, evaluations expected)
     """
-    places = [*decision.named, len(model.prototypes)]
+    count, names = len(model.prototypes), output_names(decision, settings)
+    places = [*decision.named, count + names.index(decision.output)]
     alone = settings.traits.per_output  # only what is shown is computed, since each output costs
-    function = distances_and_logit(model, decision.named if alone else None, decision.row)
+    linear = [name for name in names if name != "log_probability"]
+    function = distances_and_outputs(
+        model,
+        decision.named if alone else None,
+        torch.stack([decision.row(model, name) for name in linear]) if linear else None,
+        log_probability=decision.target if "log_probability" in names else None,
+        temperature=decision.temperature or 1.0,
+    )
     # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
     # logits keeps the rounding of large sums, which in half precision may look like a random function.
     found = play(
@@ -52,21 +60,36 @@ def play_decision(
         progress=progress,
         check=False,
     )
-    return _spread_outputs(found, places, places[-1] + 1) if alone else found
+    return _spread_outputs(found, places, count + len(names)) if alone else found
 
 
-def distances_and_logit(
-    model: ProtoPNet, prototypes: Sequence[int] | None = None, row: Tensor | None = None
+def output_names(decision: Decision, settings: Settings) -> list[str]:
+    """What follows the distances among the outputs of `play_decision`: what is explained and, where it costs
+    nothing, what else could be (moment propagation has no rule for a log probability, which is the last)."""
+    if settings.traits.per_output:
+        return [decision.output]
+    return [name for name in OUTPUTS if settings.traits.evaluates or name != "log_probability"]
+
+
+def distances_and_outputs(
+    model: ProtoPNet,
+    prototypes: Sequence[int] | None = None,
+    rows: Tensor | None = None,
+    *,
+    log_probability: int | None = None,
+    temperature: float = 1.0,
 ) -> Callable[[Tensor], Tensor]:
     """The function of images that a game is played on.
 
     Args:
         model: the network
         prototypes: whose distances are its outputs; all by default
-        row: weights (P,); the weighted sum of all similarities is one more output
+        rows: weights (m, P); the weighted sums of all similarities are m more outputs
+        log_probability: a class, whose log probability is one more output
+        temperature: what logits are divided by for that
     """
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
-    rows = None if row is None else row[None].to(model.prototypes)
+    rows = None if rows is None else rows.to(model.prototypes)
 
     def function(images: Tensor) -> Tensor:
         if isinstance(images, Tensor) and images.is_cuda:  # the same numbers, faster than rows of pixels
@@ -75,6 +98,9 @@ def distances_and_logit(
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if rows is not None:
             outputs.append(model.logits(distances, rows))
+        if log_probability is not None:
+            logits = model.logits(distances) / temperature
+            outputs.append(logits.log_softmax(1)[:, log_probability : log_probability + 1])
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)
 
     return function

@@ -150,23 +150,25 @@ def agreement(first: RegionValues, second: RegionValues) -> Agreement:
     return Agreement(float(pearson(a, b)), float(same), int(sure.sum()))
 
 
-def class_map(model: ProtoPNet, result: Attribution, row: Tensor) -> RegionValues:
-    """The regions' shares in what is explained, from a game on all distances and that (its last output).
+def class_map(model: ProtoPNet, result: Attribution, output: int, row: Tensor | None) -> RegionValues:
+    """The regions' shares in what is explained, from a game on all distances and, among others, that.
 
     Values are the weighted sum of all prototypes' values, by linearity; standard errors are those of the
-    last output itself, since the prototypes' errors go together. With log similarity the logit is not linear
-    in the distances: there its own game is all there is; likewise where an estimator was asked for few
-    prototypes.
+    output itself, since the prototypes' errors go together. With log similarity a logit is not linear in the
+    distances, and a log probability never is: there its own game is all there is; likewise where an estimator
+    was asked for few prototypes.
 
     Args:
         model: the network.
         result: of the game.
-        row: weights (P,) with which similarities add up to what is explained.
+        output: which of its outputs is explained.
+        row: weights (P,) with which similarities add up to it; None where they do not.
     """
-    own = region_values(result, len(result.values) - 1, 1)
-    if model.similarity != "linear" or bool(result.values.isnan().any()):
+    own = region_values(result, output, 1)
+    distances = result.values[: len(model.prototypes)]
+    if row is None or model.similarity != "linear" or bool(distances.isnan().any()):
         return own
-    return replace(own, values=weighted_values(model, result.values[:-1], row))
+    return replace(own, values=weighted_values(model, distances, row))
 
 
 def weighted_values(model: ProtoPNet, prototype_values: Tensor, row: Tensor) -> Tensor:

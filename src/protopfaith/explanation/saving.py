@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.decomposition import Decomposition
+from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
@@ -26,6 +26,7 @@ KINDS = {
     kind.__name__: kind
     for kind in (
         Agreement,
+        Closeness,
         Decomposition,
         Explanation,
         Players,

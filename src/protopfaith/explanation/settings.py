@@ -41,6 +41,8 @@ ITS_OWN = {
     "outputs": "target",
 }
 
+OUTPUTS = ("margin", "logit", "versus", "log_probability")  # the last one is not linear
+
 PlayersLike = int | str | Tensor | Players
 BaselineLike = str | float | Sequence[float] | Tensor
 
@@ -66,6 +68,9 @@ class Settings:
         second_baseline: repeats the game with another baseline and says how far both agree.
         sources: also explain every prototype on its source image.
         duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).
+        output: what the map of the class adds up to: `"margin"` (its logit minus the mean of all logits, the
+            default), `"logit"`, `"versus"` (minus the logit of the class it is compared with, or else of the
+            next one; the default where a class to compare with is given), or `"log_probability"`.
 
     >>> Settings(players=8, budget=512)
     Settings(players=8, budget=512)
@@ -86,12 +91,14 @@ class Settings:
     second_baseline: BaselineLike | None = None
     sources: bool = True
     duplicate_tolerance: float | None = None
+    output: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", _parsed(self.players))
         object.__setattr__(self, "options", dict(self.options or {}))
         check_plan(self.budget, self.precision)
         _check_options(self.options)
+        _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
             object.__setattr__(self, "autocast", None)
 
@@ -219,6 +226,17 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 f"An explanation tells its estimator {option!r} itself, so it is none of the options; "
                 f"give it as {ITS_OWN[option]}=... beside them."
             )
+
+
+def _check_output(settings: Settings) -> None:
+    output = settings.output
+    if output is not None and output not in OUTPUTS:
+        raise ProtoPFaithError(f"There is no output {output!r} to explain; {did_you_mean(output, OUTPUTS)}")
+    if output == "log_probability" and not settings.traits.evaluates:
+        raise ProtoPFaithError(
+            f"The estimator {settings.method!r} propagates moments and has no rule for a log probability; "
+            "explain the margin or the logit, or take an estimator that samples."
+        )
 
 
 def players_name(spec: PlayersLike) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.game import Progress, distances_and_logit, play
+from protopfaith.explanation.game import Progress, distances_and_outputs, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
@@ -171,7 +171,7 @@ class Sources:
         results = {p: found for p in members if (found := self._read(key, p)) is not None}
         new = [p for p in members if p not in results]
         if new:
-            played = play(distances_and_logit(self.model, new), image, settings, progress=progress)
+            played = play(distances_and_outputs(self.model, new), image, settings, progress=progress)
             results |= {p: self._write(key, p, _one_output(played, row)) for row, p in enumerate(new)}
         activations = self._activations(image, members)
         return {

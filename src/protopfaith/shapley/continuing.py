@@ -16,7 +16,7 @@ from protopfaith.shapley.game import OTHER_BATCH, OTHER_BATCH_REDUCED, Game, siz
 
 # Options that may change on the way: how the work is done, and what is made of the sums only at the end.
 # All others shape the sums themselves.
-FREE = ("shrinkage", "batch_size", "fuse", "stop_after", "checkpoint")
+FREE = ("shrinkage", "batch_size", "fuse", "stop_after", "seconds", "checkpoint")
 MARK = "game."  # begins the names of what a state tells of its game
 CELLS = 8  # rows and columns of the small images by which an image and a baseline are recognized
 SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or a 16-bit dtype, rounds by less

@@ -12,7 +12,7 @@ class Bar:
 
     label: str
     text: str
-    positive: bool
+    kind: str  # "plus", "minus" or "neutral"
     left: float
     width: float
     zero: float
@@ -28,29 +28,54 @@ class Bars:
     rows: tuple[Bar, ...]
 
 
-def make_bar(
-    label: str,
-    value: float,
-    span: float,
-    text: str,
-    *,
-    zero: float = 50.0,
-    detail: str = "",
-    total: bool = False,
-) -> Bar:
-    """A bar from `zero` (percent of the track) whose full length stands for `span`.
+@dataclass(frozen=True)
+class Term:
+    """What a sum is made of; neutral terms are the same for all images, so they have no color."""
 
-    >>> make_bar("prototype 3", -1.0, 2.0, "-1.0").left
+    label: str
+    value: float
+    detail: str = ""
+    neutral: bool = False
+
+
+def make_bar(
+    term: Term, span: float, text: str, *, low: float = -1.0, high: float = 1.0, total: bool = False
+) -> Bar:
+    """A bar on a track that goes from `low` to `high` times `span`.
+
+    >>> make_bar(Term("prototype 3", -1.0), 2.0, "-1.0").left
     25.0
     """
-    width = min(abs(value) / span, 1) * (100 - zero)
-    left = zero if value >= 0 else zero - width
-    return Bar(label, text, value >= 0, round(left, 2), round(width, 2), zero, detail, total)
+    zero = -low / (high - low) * 100
+    width = min(abs(term.value) / span / (high - low) * 100, 100)
+    left = zero if term.value >= 0 else zero - width
+    kind = "neutral" if term.neutral else "plus" if term.value >= 0 else "minus"
+    return Bar(
+        term.label, text, kind, round(max(left, 0), 2), round(width, 2), round(zero, 2), term.detail, total
+    )
 
 
-def sum_bars(caption: str, terms: Sequence[tuple[str, float, str]], total: float) -> Bars:
-    """Terms (label, value, detail) and, below them, what they add up to."""
-    span = max([abs(value) for _, value, _ in terms] + [abs(total), 1e-12])
-    rows = [make_bar(label, value, span, f"{value:+.3f}", detail=detail) for label, value, detail in terms]
-    rows.append(make_bar("sum", total, span, f"{total:+.3f}", total=True))
-    return Bars(caption, tuple(rows))
+def share_bars(caption: str, shares: Sequence[tuple[str, float, str]]) -> Bars:
+    """Shares from 0 to 1: label, share, and how it is written."""
+    return Bars(
+        caption, tuple(make_bar(Term(label, share), 1.0, text, low=0.0) for label, share, text in shares)
+    )
+
+
+def sum_bars(caption: str, terms: Sequence[Term], total: Term, span: float | None = None) -> Bars:
+    """Terms and, below them, what they add up to; on a track with room for both signs only where needed."""
+    values = [term.value for term in (*terms, total)]
+    span = span or max([abs(value) for value in values] + [1e-12])
+    low = -1.0 if min(values) < -0.02 * span else -0.02
+    low = max(low, 1.1 * min([*values, -0.02 * span]) / span) if low == -1.0 else low
+    rows = [make_bar(term, span, _signed(term.value), low=low) for term in terms]
+    return Bars(caption, (*rows, make_bar(total, span, _signed(total.value), low=low, total=True)))
+
+
+def span_of(*groups: Sequence[Term]) -> float:
+    """One scale for several tables."""
+    return max([abs(term.value) for terms in groups for term in terms] + [1e-12])
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) < 10 else f"{value:+.2f}"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from protopfaith.explanation.catalog.nearest import Patch, patch_box
-from protopfaith.show.colors import scale_of
+from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import render_page
-from protopfaith.show.pictures import Picture, Pictures, frame, image_uri
-from protopfaith.show.report import SIMILAR, Captioned
+from protopfaith.show.pictures import Picture, Pictures
+from protopfaith.show.report import SIMILAR, Captioned, make_legend
+from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 
 if TYPE_CHECKING:
@@ -22,15 +23,18 @@ NOTE = (
     "knowledge would have. A prototype is used by an image if it contributes most to the class predicted "
     "for it; its own source image does not count."
 )
+MOST_NEAREST = 4
+GLOSSARY = ("prototype", "source", "distance", "player", "baseline", "shapley", "decided")
 
 
 @dataclass(frozen=True)
 class Card:
-    """A prototype of the page."""
+    """A prototype of the page: where it comes from, and the images that are nearest to it."""
 
     name: str
     flags: tuple[str, ...]
     pictures: tuple[Captioned, ...]
+    nearest: tuple[Captioned, ...]
     text: str
     duplicate: bool
 
@@ -52,7 +56,8 @@ class Section:
 def render_catalog(catalog: Catalog) -> str:
     """The page as text."""
     pictures = Pictures()
-    scale = scale_of([one.source_side.regions for one in catalog.prototypes])
+    maps = [one.source_side.regions for one in catalog.prototypes]
+    scale = scale_of(maps)
     sections = [
         _section(catalog, label, portrait, scale, pictures) for label, portrait in enumerate(catalog.classes)
     ]
@@ -61,8 +66,11 @@ def render_catalog(catalog: Catalog) -> str:
         pictures.data(),
         lead=_lead(catalog),
         note=NOTE,
-        scale=f"{scale:.3g}",
+        legend=make_legend(maps[0], scale, "less similar", "more similar"),
         classes=sections,
+        known=any(math.isfinite(one.object_share) for one in catalog.classes),
+        words={key: WORDS[key] for key in GLOSSARY},
+        shared=pictures,
     )
 
 
@@ -75,7 +83,8 @@ def _lead(catalog: Catalog) -> str:
     )
     background = catalog.on_background
     if background:
-        return f"{text} {len(background)} classes rest mostly on background: {', '.join(background)}."
+        rest = "1 class rests" if len(background) == 1 else f"{len(background)} classes rest"
+        return f"{text} {rest} mostly on background: {', '.join(background)}."
     known = any(math.isfinite(one.object_share) for one in catalog.classes)
     rests = "No class rests mostly on background." if known else "Where the objects are is not known."
     return f"{text} {rests}"
@@ -115,15 +124,15 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
         flags.append("no image uses it")
     share = f", {percent(one.object_share)} on the object" if math.isfinite(one.object_share) else ""
     shown = (
-        (pictures.plain(side.pixels, f"The source image {side.path}"), "source"),
-        (pictures.ours(side.pixels, side.regions, scale, f"{name}, our map", SIMILAR), "what it sees"),
-        *((_patch(catalog, patch), f"{patch.distance:.2g}") for patch in _others(one)),
+        (pictures.plain(side.pixels, f"{name}: its source image {side.path}"), "source image"),
+        (
+            pictures.ours(side.pixels, side.regions, scale, f"{name}: what it is made of", SIMILAR),
+            "what it is made of",
+        ),
     )
-    text = (
-        f"{side.path}; {_used(one.uses)}{share}. "
-        "Pictures with a number: the nearest other training images, and their distances."
-    )
-    return Card(name, tuple(flags), shown, text, one.duplicate_of is not None)
+    nearest = tuple((_patch(catalog, patch, pictures), _how_near(patch)) for patch in _others(one))
+    text = f"From {side.path}; {_used(one.uses)}{share}."
+    return Card(name, tuple(flags), shown, nearest, text, one.duplicate_of is not None)
 
 
 def _used(uses: int) -> str:
@@ -131,12 +140,16 @@ def _used(uses: int) -> str:
 
 
 def _others(one: PrototypePortrait) -> list[Patch]:
-    """The nearest images but the source itself, enough to fill the rows of three."""
-    return [patch for patch in one.nearest if patch.path != one.source_side.path][:4]
+    """The nearest images but the source itself, enough to fill the rows of two."""
+    return [patch for patch in one.nearest if patch.path != one.source_side.path][:MOST_NEAREST]
 
 
-def _patch(catalog: Catalog, patch: Patch) -> Picture:
+def _how_near(patch: Patch) -> str:
+    return f"distance {patch.distance:.2g}"
+
+
+def _patch(catalog: Catalog, patch: Patch, pictures: Pictures) -> Picture:
     pixels = catalog.images.image(patch.image)
-    size = pixels.shape[-2:]
-    box = frame(patch_box(patch, catalog.latent_size, size), size)
-    return Picture(image_uri(pixels), patch.path, box=box, title=catalog.images.classes[patch.label])
+    box = patch_box(patch, catalog.latent_size, pixels.shape[-2:])
+    title = f"{catalog.images.classes[patch.label]}: {patch.path}"
+    return pictures.boxed(pixels, f"One of the nearest training images, {title}", box, title)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,48 +15,63 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
-from protopfaith.show.colors import diverging, gray, overlay, rgb, scale_of, sequential
+from protopfaith.show.colors import diverging, overlay, plain_colors, rgb, sequential
+from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
+from protopfaith.show.outlines import Grid
 from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.trust import banners
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 INCHES = 1.18  # of one picture's side, in print
-HEADER = 2.0  # inches
+HEADER = 2.5  # inches
 FORMATS = (".png", ".pdf", ".svg")
 STYLE = {
     "font.size": 8,
     "font.family": "DejaVu Sans",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
-    "hatch.linewidth": 0.5,
+    "hatch.linewidth": 0.4,
 }
+EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
 
 
 @dataclass(frozen=True)
 class _Scales:
-    """One for all of our maps, one for all of ProtoPNet's."""
+    """One for all of our maps of prototypes, one for all of ProtoPNet's."""
 
     ours: float
     low: float
     high: float
+    hatching: bool
 
 
 def figure(
     explanation: Explanation,
     path: Path | str | None = None,
     *,
-    most: int = 8,
-    columns: int = 4,
+    most: int = 10,
+    columns: int = 5,
     dpi: int = 300,
+    hatching: bool = False,
 ) -> Figure:
-    """Draws the explanation: the class's map, then the best `most` prototypes, duplicates grayed.
+    """Draws the explanation: the image beside the map of its class, then the best prototypes.
 
     Each block has ProtoPNet's own map (top), the images (middle) and our map (bottom), on the test image
-    (left) and on the prototype's source image (right). All our maps share one color scale, centered at
-    zero. With a `path` it is also written there, as PNG at print size or as PDF or SVG.
+    (left) and on the prototype's source image (right). Our maps of prototypes share one scale; the class
+    map has a color bar of its own. What is undecided stays uncolored.
+
+    Args:
+        explanation: What to draw.
+        path: Where to write it, as PNG at print size or as PDF or SVG; nowhere by default.
+        most: How many prototypes to draw at most.
+        columns: Prototypes in a row.
+        dpi: Resolution of a PNG.
+        hatching: Whether to hatch undecided regions.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -66,12 +81,12 @@ def figure(
     rows = -(-len(shown) // columns)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         sides = 1 + any(one.source_side is not None for one in shown)
-        width = columns * (sides * INCHES + 0.25) + 0.25
+        width = max(columns * (sides * INCHES + 0.25) + 0.25, 7.4)
         legend, block = 0.8, 3 * INCHES + 0.62
-        drawing = Figure(figsize=(max(width, 6.4), HEADER + rows * block + legend))
+        drawing = Figure(figsize=(width, HEADER + rows * block + legend))
         parts: Any = drawing.subfigures(3, 1, height_ratios=[HEADER, rows * block, legend])
-        _draw_header(parts[0], explanation)
-        scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown))
+        _draw_header(parts[0], explanation, hatching)
+        scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
         cells = np.atleast_2d(parts[1].subfigures(rows, columns, squeeze=False, wspace=0.04))
         for place, evidence in enumerate(shown):
             cell = cells[divmod(place, columns)]
@@ -95,57 +110,50 @@ def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     path = Path(path)
     check_format(path.name)
     with atomic(path) as partial:
-        drawing.savefig(partial, dpi=dpi, format=path.suffix[1:].lower(), facecolor="white")
+        form = path.suffix[1:].lower()
+        fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
+        drawing.savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
     return path
 
 
-def maps_of(shown: Sequence[PrototypeEvidence]) -> list[RegionValues]:
-    """Every map of a figure that shares its color scale."""
-    sources = [one.source_side.regions for one in shown if one.source_side is not None]
-    return [one.test for one in shown] + sources
-
-
-def activation_limits(shown: Sequence[PrototypeEvidence]) -> tuple[float, float]:
-    """The range of ProtoPNet's maps in a figure."""
-    maps = [one.activation for one in shown] + [
-        one.source_side.activation for one in shown if one.source_side
-    ]
-    return min(float(m.min()) for m in maps), max(float(m.max()) for m in maps)
-
-
-def _draw_header(part: SubFigure, explanation: Explanation) -> None:
-    """The case in words, and the map of the class beside its image."""
+def _draw_header(part: SubFigure, explanation: Explanation, hatching: bool) -> None:
+    """The image beside the map of its class, with the map's own color bar, and the case in words."""
     width, height = part.figure.get_figwidth(), HEADER
-    side = HEADER - 0.42
+    side, bottom = HEADER - 0.62, 0.5
 
-    def place(left: float) -> Axes:
-        return part.add_axes((left / width, 0.3 / height, side / width, side / height))
+    def place(left: float, low: float = bottom, high: float = side, across: float = side) -> Axes:
+        return part.add_axes((left / width, low / height, across / width, high / height))
 
-    scale = scale_of([explanation.class_map])
-    image, heat = place(0.3), place(0.3 + side + 0.12)
+    regions = explanation.class_map
+    scale = scale_of([regions])
+    image, heat = place(0.25), place(0.35 + side)
     _show(image, rgb(explanation.pixels))
-    _label(image, "test image")
-    draw_map(heat, explanation.pixels, explanation.class_map, scale)
-    _label(heat, f"what speaks for it (±{scale:.3g})")
-    left = (0.3 + 2 * side + 0.4) / width
-    part.text(left, 0.93, explanation.title, va="top", fontsize=14, fontweight="bold")
-    part.text(left, 0.74, _words(explanation), va="top", fontsize=8, linespacing=1.6)
+    _label(image, "the image")
+    draw_map(heat, explanation.pixels, regions, scale, hatching=hatching)
+    bar = _color_bar(part, place(0.35 + side + 0.1, 0.36, 0.09, side - 0.2), scale)
+    bar.ax.set_xlabel("against, and for, the class", fontsize=6, labelpad=1)
+    left, chars = 0.35 + 2 * side + 0.3, 22 * (width - (0.35 + 2 * side + 0.3))
+    wrapped = textwrap.fill(lead(explanation), max(int(chars * 0.62), 30))
+    warning = "\n".join(banner.title for banner in banners(explanation))
+    part.text(left / width, 0.95, explanation.title, va="top", fontsize=14, fontweight="bold")
+    part.text(left / width, 0.8, wrapped, va="top", fontsize=9, linespacing=1.45)
+    small = _words(explanation, int(chars * 0.8))
+    part.text(left / width, 0.2, small, va="bottom", fontsize=7, linespacing=1.5)
+    if warning:
+        alert = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
+        part.text(left / width, 0.1, warning, va="center", fontsize=8, color="#7a2600", bbox=alert)
 
 
-def _words(explanation: Explanation) -> str:
+def _words(explanation: Explanation, width: int) -> str:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
+    error = relative_error(explanation.class_map.standard_errors, explanation.precision)
     lines = [
-        f"{explanation.name}: predicted {names[explanation.prediction]}",
-        "probabilities: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
-        f"log P = {explanation.decomposition.total:.4g}"
-        if explanation.versus is None
-        else f"log P of the one minus log P of the other = {explanation.decomposition.total:+.4g}",
+        f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{cost(explanation)} ({explanation.method}), relative error "
-        + relative_error(explanation.class_map.standard_errors, explanation.precision),
+        f"{cost(explanation)} ({explanation.method}), relative error {error}",
     ]
-    return "\n".join(lines)
+    return "\n".join(textwrap.shorten(line, max(width, 40), placeholder=" ...") for line in lines)
 
 
 def _draw_block(
@@ -170,14 +178,14 @@ def _draw_block(
     for ax, name in zip(axes[:, 0], ("ProtoPNet", "image", "ours"), strict=True):
         ax.set_ylabel(name, fontsize=7, labelpad=2)
     axes[0, 0].set_title("test", fontsize=7, pad=2)
-    title = rf"{place + 1}.  $\Psi_k$ = {evidence.paper_score:+.2f}"
+    title = f"{place + 1}. prototype {evidence.prototype}"
     if explanation.versus is not None:
-        title += f"  ({evidence.class_name})"
+        title += f" ({evidence.class_name})"
     if faded:
         title += f"\nsame as prototype {evidence.duplicate_of}"
         _fade(axes)
     else:
-        title += f"\nprototype {evidence.prototype}, distance {evidence.distance:.2f}"
+        title += f"\ndistance {evidence.distance:.2f}, " + rf"$\Psi_k$ = {evidence.paper_score:+.2f}"
     cell.suptitle(title, fontsize=8, y=0.99, color="#888888" if faded else "black", linespacing=1.35)
 
 
@@ -190,35 +198,42 @@ def _draw_column(
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    _show(axes[0], gray(pixels), cmap="gray", vmin=0, vmax=1)
-    axes[0].imshow(
-        theirs.activation.numpy(),
-        cmap=sequential(),
-        vmin=scales.low,
-        vmax=scales.high,
-        alpha=0.6,
-        interpolation="nearest",
-    )
+    image = rgb(pixels)
+    heat = plain_colors(theirs.activation.numpy(), scales.low, scales.high)
+    _show(axes[0], 0.4 * image + 0.6 * heat)
     left, top, right, bottom = theirs.box
-    axes[0].add_patch(
-        Rectangle(
-            (left - 0.5, top - 0.5), right - left, bottom - top, fill=False, color="white", linewidth=0.9
-        )
-    )
-    _show(axes[1], rgb(pixels))
-    draw_map(axes[2], pixels, regions, scales.ours)
+    corner = (left - 0.5, top - 0.5)
+    axes[0].add_patch(Rectangle(corner, right - left, bottom - top, fill=False, color="white", linewidth=0.9))
+    _show(axes[1], image)
+    draw_map(axes[2], pixels, regions, scales.ours, hatching=scales.hatching)
 
 
-def draw_map(ax: Axes, pixels: Tensor, regions: RegionValues, scale: float) -> None:
-    """Our map over the gray image; small crosses mark the centers of regions that are undecided."""
-    _show(ax, gray(pixels), cmap="gray", vmin=0, vmax=1)
-    ax.imshow(overlay(regions.map().numpy(), scale), interpolation="nearest")
-    undecided = regions.flat.undecided
-    if bool(undecided.any()):
-        centers = regions.flat.players.centers[undecided].numpy()
-        ax.scatter(
-            centers[:, 2], centers[:, 1], marker="x", s=1.6, linewidths=0.3, color="#333333", alpha=0.6
-        )
+def draw_map(
+    ax: Axes, pixels: Tensor, regions: RegionValues, scale: float, *, hatching: bool = False
+) -> None:
+    """Our map over the image: what is decided is colored and outlined, all else stays as it is."""
+    from matplotlib.collections import PolyCollection
+
+    regions = regions.flat
+    evidence, labels = shown_evidence(regions).numpy(), regions.players.labels.numpy()
+    heat = overlay(evidence[labels], scale)
+    image = rgb(pixels)
+    _show(ax, image * (1 - heat[..., 3:]) + heat[..., :3] * heat[..., 3:])
+    if not regions.errors_known:
+        return
+    grid, sure = Grid.of(labels), decided(regions).numpy()
+    for edge in edges(regions, scale):
+        borders = [np.array(loop) - 0.5 for loop in grid.borders(edge.members)]
+        lines = [(EDGES[edge.sign], 0.3, 0.6)]
+        if edge.strong:
+            lines = [("white", 1.3, 0.8), (EDGES[edge.sign], 0.7, 1.0)]
+        for color, width, opacity in lines:
+            ax.add_collection(
+                PolyCollection(borders, facecolors="none", edgecolors=color, linewidths=width, alpha=opacity)
+            )
+    if hatching and not sure.all():
+        members = np.where(sure, np.nan, 1.0)[labels]
+        ax.contourf(members, levels=[0.5, 1.5], colors="none", hatches=["/////"])
 
 
 def _fade(axes: np.ndarray) -> None:
@@ -232,39 +247,41 @@ def _draw_legend(part: SubFigure, explanation: Explanation, scales: _Scales) -> 
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    ours = part.add_axes((0.06, 0.62, 0.4, 0.14))
-    theirs = part.add_axes((0.54, 0.62, 0.4, 0.14))
-    bar = part.colorbar(
-        ScalarMappable(Normalize(-scales.ours, scales.ours), diverging()),
-        cax=ours,
-        orientation="horizontal",
-    )
+    bar = _color_bar(part, part.add_axes((0.06, 0.62, 0.4, 0.14)), scales.ours)
     bar.set_label(
-        "ours: share in the similarity (minus the share in the distance)\n"
-        "blue: less similar, orange: more similar",
+        "ours: share in the similarity to a prototype; blue: less similar, orange: more similar\n"
+        + _key(explanation),
         fontsize=7,
     )
-    other = part.colorbar(
-        ScalarMappable(Normalize(scales.low, scales.high), sequential()),
-        cax=theirs,
-        orientation="horizontal",
-    )
-    other.set_label(
-        "ProtoPNet: up-scaled activation, box: its 95th percentile\n" + _marks(explanation), fontsize=7
-    )
-    for one in (bar, other):
-        one.ax.tick_params(labelsize=7, length=2)
-        one.outline.set_linewidth(0.4)
+    theirs = part.add_axes((0.54, 0.62, 0.4, 0.14))
+    colors = ScalarMappable(Normalize(scales.low, scales.high), sequential())
+    other = part.colorbar(colors, cax=theirs, orientation="horizontal")
+    other.set_label("ProtoPNet: up-scaled activation; box: its 95th percentile", fontsize=7)
+    other.ax.tick_params(labelsize=7, length=2)
+    other.outline.set_linewidth(0.4)
 
 
-def _marks(explanation: Explanation) -> str:
+def _color_bar(part: SubFigure, ax: Axes, scale: float) -> Any:
+    """From -scale to +scale, in the colors of our maps."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    colors = ScalarMappable(Normalize(-scale, scale), diverging())
+    bar = part.colorbar(colors, cax=ax, orientation="horizontal", ticks=[-scale, 0, scale])
+    bar.ax.set_xticklabels([f"−{scale:.3g}", "0", f"+{scale:.3g}"])
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.outline.set_linewidth(0.4)
+    return bar
+
+
+def _key(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
-        return "this estimator gives no standard errors"
-    return "x in our maps: within two standard errors of zero"
+        return "this estimator gives no errors, so every region is colored"
+    return "colored and outlined: decided; uncolored: undecided, or nothing"
 
 
-def _show(ax: Axes, image: np.ndarray, **options: Any) -> None:
-    ax.imshow(image, interpolation="nearest", **options)
+def _show(ax: Axes, image: np.ndarray) -> None:
+    ax.imshow(np.clip(image, 0, 1), interpolation="nearest")
     ax.set_xticks([])
     ax.set_yticks([])
     for spine in ax.spines.values():

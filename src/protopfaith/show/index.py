@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.saving import load
-from protopfaith.show.colors import scale_of
+from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import write_page
 from protopfaith.show.pictures import Picture, Pictures
+from protopfaith.show.wording.decision import is_rough
 from protopfaith.show.wording.numbers import percent
+
+VERDICTS = {"right": "right", "wrong": "wrong", "": "true class not known"}
 
 
 @dataclass(frozen=True)
@@ -20,21 +25,43 @@ class Card:
 
     link: str
     title: str
-    text: str
-    picture: Picture
+    name: str
+    predicted: str
+    truth: str
+    verdict: str  # "right", "wrong", or nothing where the true class is not known
+    flags: tuple[str, ...]
+    original: Picture
+    map: Picture
 
 
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
     """Links to the reports of `cases` (folders beside `path`), and what failed."""
-    return write_page(path, "index.html", cards=[_card(case) for case in cases], failures=failures)
+    pictures = Pictures()
+    cards = [_card(case, load(case / "explanation.json"), pictures) for case in cases]
+    counts = Counter(card.verdict for card in cards)
+    return write_page(
+        path,
+        "index.html",
+        pictures.data(),
+        cards=cards,
+        failures=failures,
+        verdicts={key: f"{word} ({counts[key]})" for key, word in VERDICTS.items() if counts[key]},
+        shared=pictures,
+    )
 
 
-def _card(case: Path) -> Card:
-    found = load(case / "explanation.json")
-    mine = found.class_map
+def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
+    mine, truth = found.class_map, None
+    predicted = found.class_names[found.prediction]
+    flags = ("rough map",) if is_rough(found) else ()
     return Card(
         quote(f"{case.name}/report.html"),
         found.title,
-        f"{found.name}, {percent(float(found.probabilities[found.target]))}",
-        Pictures().ours(found.original, mine, scale_of([mine]), found.title),
+        found.name,
+        f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
+        truth or "",
+        "" if truth is None else "right" if truth == predicted else "wrong",
+        flags,
+        pictures.plain(found.original, f"The image {found.name}"),
+        pictures.ours(found.original, mine, scale_of([mine]), f"{found.title} A map"),
     )

@@ -9,23 +9,29 @@ from torch import Tensor
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.shapley import Attribution
-from protopfaith.show.colors import data_uri, gray, overlay, png, rgb, scale_of
+from protopfaith.show.colors import overlay, rgb
+from protopfaith.show.encoding import data_uri, png
+from protopfaith.show.heat import maps_of, scale_of, shown_evidence
 from protopfaith.show.pages import render_fragment
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
+from protopfaith.show.wording.trust import banners
 
 SIDE = 132  # pixels of a picture
+LARGE = 264
 
 
 def explanation_html(explanation: Explanation) -> str:
     """The answer, the class map, and the prototypes with their maps."""
-    scale = scale_of([one.test for one in explanation.evidence])
+    scale = scale_of(maps_of(explanation.evidence))
     mine = explanation.class_map
     return render_fragment(
         "notebook.html",
         side=SIDE,
+        large=LARGE,
         title=explanation.title,
         lead=lead(explanation),
+        banners=banners(explanation),
         picture=data_uri(png(rgb(explanation.pixels))),
         class_map=_heat(explanation.pixels, mine, scale_of([mine])),
         with_sources=any(one.source_side is not None for one in explanation.evidence),
@@ -51,7 +57,7 @@ def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -
 def _trust(explanation: Explanation) -> str:
     error = relative_error(explanation.class_map.standard_errors, explanation.precision)
     return (
-        "Orange: more similar, or for the class; blue: less, or against. "
+        "Orange: more similar, or for the class; blue: less, or against; uncolored: undecided. "
         f"{explanation.settings['players']}, baseline {explanation.baseline}, "
         f"{cost(explanation)} ({explanation.method}), relative error {error}."
     )
@@ -75,19 +81,22 @@ class ShownAttribution:
             side=SIDE,
             maps=[self._map(output, name) for output, name in enumerate(self.names)],
             trust=f"{a.players.description}, baseline {a.baseline}, {cost(a)} ({a.method}), "
-            f"relative error {error}.",
+            f"relative error {error}. Gray: undecided.",
         )
 
     def _map(self, output: int, name: str) -> dict[str, str]:
-        regions = region_values(self.attribution, output, self.sign)
+        regions = region_values(self.attribution, output, self.sign).flat
         scale = scale_of([regions])
+        heat = overlay(shown_evidence(regions).numpy()[regions.players.labels.numpy()], scale)
         return {
-            "image": data_uri(png(overlay(regions.map().numpy(), scale))),
+            "image": data_uri(png(heat)),
             "caption": f"{name}: {regions.total:+.4g} in all, ±{scale:.3g} at most",
         }
 
 
 def _heat(pixels: Tensor, regions: RegionValues, scale: float) -> str:
-    heat = overlay(regions.map().numpy(), scale)
-    base, alpha = gray(pixels)[..., None], heat[..., 3:]
-    return data_uri(png(base * (1 - alpha) + heat[..., :3] * alpha))
+    """A map over its image, in one picture; undecided regions are left as they are."""
+    flat = regions.flat
+    heat = overlay(shown_evidence(flat).numpy()[flat.players.labels.numpy()], scale)
+    alpha = heat[..., 3:]
+    return data_uri(png(rgb(pixels) * (1 - alpha) + heat[..., :3] * alpha))

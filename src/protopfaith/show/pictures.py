@@ -1,4 +1,4 @@
-"""Pictures of a page: images as data URIs, heat maps above them, and the numbers that hovering shows."""
+"""Pictures of a page: images that are stored once, maps above them, and the numbers of their regions."""
 
 from __future__ import annotations
 
@@ -9,40 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.show.colors import data_uri, hatching, overlay, png, sequential
+from protopfaith.show.colors import hexadecimal, overlay, plain_colors
+from protopfaith.show.encoding import data_uri, photo_uri, png
+from protopfaith.show.heat import Edge, decided, edges, shown_evidence
+from protopfaith.show.outlines import Grid
 
-LARGEST = 640  # pixels of an image's longer side in a page
 COARSEST = 56  # pixels of ProtoPNet's map, which is smooth: the browser scales it up again
-
-
-@dataclass(frozen=True)
-class Box:
-    """A frame in percent of the picture."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image and what lies over it; all images are data URIs."""
-
-    image: str
-    alt: str
-    ours: str | None = None
-    hatching: str | None = None
-    theirs: str | None = None
-    box: Box | None = None
-    map: int | None = None  # its number among the maps that the page's script knows
-    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,63 +30,141 @@ class Meaning:
     minus: str
 
 
+@dataclass(frozen=True)
+class StoredImage:
+    """An image that pictures refer to by its number."""
+
+    number: int
+    uri: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A colored region."""
+
+    player: int
+    color: str
+    opacity: float
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Our map: regions in color, lines around those that are decided, and what is undecided."""
+
+    regions: int  # the number of its outlines
+    transform: str  # from the regions' pixels to those of the image
+    fills: tuple[Fill, ...]
+    edges: tuple[tuple[str, str], ...]  # kind of line, path
+    undecided: str
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """ProtoPNet's map, and the box of its crop (x, y, width, height)."""
+
+    uri: str
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image and what lies over it."""
+
+    image: StoredImage
+    alt: str
+    heat: Heat | None = None
+    smooth: Smooth | None = None
+    box: tuple[float, float, float, float] | None = None
+    border: str = ""  # of a mask
+    map: int | None = None  # its number among the maps that the page's script knows
+    title: str = ""
+
+
 @dataclass
 class Pictures:
-    """Makes the pictures of one page and gathers what its script needs to know."""
+    """Makes the pictures of one page and gathers what they share."""
 
+    images: list[StoredImage] = field(default_factory=list)
+    outlines: list[list[str]] = field(default_factory=list)
     maps: list[dict[str, Any]] = field(default_factory=list)
     labels: list[dict[str, Any]] = field(default_factory=list)
+    _grids: list[Grid] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
 
-    def plain(self, pixels: Tensor, alt: str) -> Picture:
-        return Picture(image_uri(pixels), alt)
+    def plain(self, pixels: Tensor, alt: str, title: str = "") -> Picture:
+        return Picture(self.image(pixels), alt, title=title)
+
+    def boxed(self, pixels: Tensor, alt: str, box: Sequence[float], title: str = "") -> Picture:
+        """An image with a frame around (left, top, right, bottom)."""
+        return Picture(self.image(pixels), alt, box=_frame(box), title=title)
+
+    def bordered(self, pixels: Tensor, alt: str, mask: Tensor) -> Picture:
+        """An image with a line around `mask` (bool, H x W)."""
+        grid = Grid.of(mask.numpy().astype(int))
+        return Picture(self.image(pixels), alt, border=grid.outline(np.array([False, True])))
 
     def ours(
         self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, meaning: Meaning | None = None
     ) -> Picture:
-        """Our map over an image; with a `meaning`, hovering tells the values."""
-        regions = regions.flat  # one value for hovering over a pixel
-        labels = regions.players.labels.numpy()
-        lines = None
-        if bool(regions.undecided.any()):
-            factor = max(1, 384 // max(labels.shape))
-            lines = data_uri(png(hatching(labels, regions.undecided.numpy(), factor)))
-        return Picture(
-            image_uri(pixels),
-            alt,
-            ours=data_uri(png(overlay(regions.map().numpy(), scale))),
-            hatching=lines,
-            map=None if meaning is None else self._add(regions, meaning),
+        """Our map over an image; with a `meaning`, pointing at a region tells its value."""
+        regions = regions.flat
+        number = self._regions(regions.players.labels)
+        grid, sure = self._grids[number], decided(regions).numpy()
+        evidence = shown_evidence(regions).numpy()
+        height, width = regions.players.labels.shape
+        across, down = pixels.shape[-1] / width, pixels.shape[-2] / height
+        heat = Heat(
+            number,
+            f"scale({across:.6g} {down:.6g})",
+            _fills(evidence, scale),
+            tuple((_kind(edge), grid.outline(edge.members)) for edge in edges(regions, scale)),
+            grid.outline(~sure) if not sure.all() else "",
         )
+        told = None if meaning is None else self._tell(regions, number, meaning)
+        return Picture(self.image(pixels), alt, heat=heat, map=told)
 
     def theirs(
-        self,
-        pixels: Tensor,
-        activation: Tensor,
-        limits: tuple[float, float],
-        box: tuple[int, int, int, int],
-        alt: str,
+        self, pixels: Tensor, activation: Tensor, limits: tuple[float, float], box: Sequence[float], alt: str
     ) -> Picture:
         """ProtoPNet's map over an image, with the box of its crop."""
         height, width = activation.shape
         factor = min(1.0, COARSEST / max(height, width))
         size = (max(1, round(height * factor)), max(1, round(width * factor)))
         small = interpolate(activation[None, None].float(), size, mode="area")[0, 0].numpy()
-        share = (small - limits[0]) / max(limits[1] - limits[0], 1e-12)
-        heat = data_uri(png(np.asarray(sequential()(np.clip(share, 0, 1)))[..., :3]))
-        return Picture(image_uri(pixels), alt, theirs=heat, box=frame(box, (height, width)))
+        uri = data_uri(png(plain_colors(small, *limits)))
+        return Picture(self.image(pixels), alt, smooth=Smooth(uri, _frame(box)))
+
+    def image(self, pixels: Tensor) -> StoredImage:
+        """Stores an image, once."""
+        key = b"image" + str(tuple(pixels.shape)).encode() + pixels.numpy().tobytes()
+        if key not in self._known:
+            self._known[key] = len(self.images)
+            height, width = pixels.shape[-2:]
+            self.images.append(StoredImage(len(self.images), photo_uri(pixels), width, height))
+        return self.images[self._known[key]]
+
+    @property
+    def stops(self) -> list[dict[str, Any]]:
+        """The colors of a legend, from the least to the most."""
+        values = np.linspace(-1, 1, 13)
+        colors = overlay(np.where(values == 0, 1e-9, values), 1.0)
+        on_paper = 1 - colors[:, 3:] * (1 - colors[:, :3])
+        return [{"offset": round(i / 12, 3), "color": hexadecimal(color)} for i, color in enumerate(on_paper)]
 
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""
         return {"maps": self.maps, "labels": self.labels}
 
-    def _add(self, regions: RegionValues, meaning: Meaning) -> int:
-        errors = [None if math.isnan(e) else _short(e) for e in regions.standard_errors.tolist()]
+    def _tell(self, regions: RegionValues, number: int, meaning: Meaning) -> int:
+        """Numbers for those who point at a region."""
         self.maps.append(
             {
-                "labels": self._label_image(regions.players.labels),
+                "labels": number,
                 "values": [_short(v) for v in regions.evidence.tolist()],
-                "errors": errors,
+                "errors": [None if math.isnan(e) else _short(e) for e in regions.standard_errors.tolist()],
+                "decided": decided(regions).int().tolist(),
                 "unit": meaning.unit,
                 "plus": meaning.plus,
                 "minus": meaning.minus,
@@ -118,31 +172,38 @@ class Pictures:
         )
         return len(self.maps) - 1
 
-    def _label_image(self, labels: Tensor) -> int:
-        key = labels.numpy().tobytes()
+    def _regions(self, labels: Tensor) -> int:
+        """Stores the regions of a label image, once."""
+        key = b"labels" + str(tuple(labels.shape)).encode() + labels.numpy().tobytes()
         if key not in self._known:
-            players, lengths = torch.unique_consecutive(labels.flatten(), return_counts=True)
+            grid = Grid.of(labels.numpy())
+            players, lengths = torch.unique_consecutive(
+                torch.from_numpy(grid.labels).flatten(), return_counts=True
+            )
             runs = torch.stack([players, lengths], 1).flatten().tolist()
-            self._known[key] = len(self.labels)
-            self.labels.append({"width": labels.shape[1], "height": labels.shape[0], "runs": runs})
+            self._known[key] = len(self._grids)
+            self._grids.append(grid)
+            self.outlines.append(grid.outlines())
+            self.labels.append({"xs": grid.xs, "ys": grid.ys, "runs": runs})
         return self._known[key]
 
 
-def image_uri(pixels: Tensor) -> str:
-    """An image (uint8, C x H x W), no larger than a page needs."""
-    image = to_pil(pixels)
-    if max(image.size) > LARGEST:
-        image.thumbnail((LARGEST, LARGEST), Image.Resampling.LANCZOS)
-    return data_uri(png(np.asarray(image) / 255))
+def _fills(evidence: np.ndarray, scale: float) -> tuple[Fill, ...]:
+    colors = overlay(evidence, scale)
+    return tuple(
+        Fill(player, hexadecimal(colors[player]), round(float(colors[player, 3]), 2))
+        for player in np.flatnonzero(evidence).tolist()
+    )
 
 
-def frame(box: tuple[int, int, int, int], size: Sequence[int]) -> Box:
-    """A frame around (left, top, right, bottom) in an image of `size` (height, width)."""
+def _kind(edge: Edge) -> str:
+    return ("plus" if edge.sign > 0 else "minus") + (" strong" if edge.strong else "")
+
+
+def _frame(box: Sequence[float]) -> tuple[float, float, float, float]:
     left, top, right, bottom = box
-    height, width = size
-    shares = (left / width, top / height, (right - left) / width, (bottom - top) / height)
-    return Box(*(round(100 * share, 2) for share in shares))
+    return left, top, right - left, bottom - top
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+    return float(f"{value:.4g}")

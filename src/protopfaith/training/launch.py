@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from protopfaith.training.curves import save_curves
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 
 if TYPE_CHECKING:
@@ -79,6 +81,9 @@ def train(
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         trainer.fit()
+        if fabric.is_global_zero and run.model_path.is_file():
+            own = copy.deepcopy(model.encoder) if model.encoder_name is None else None
+            keep_reference(run, data, run.model(fabric.device, encoder=own))
     if fabric.is_global_zero:
         save_curves(run)
     return run

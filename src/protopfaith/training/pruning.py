@@ -18,6 +18,7 @@ from protopfaith.network import ProtoPNet, distinct_prototypes, prune
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
 
@@ -76,6 +77,7 @@ def prune_run(
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
     after = Run(folder).model(place)
+    keep_reference(Run(folder), data, after)
     accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
     return PruningReport(
         Run(folder),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import torch
 from rich.console import Console
 
 from protopfaith.evaluation.results import Faithfulness
-from protopfaith.show.faithfulness.tables import METRICS, metric_cells, terminal_tables
+from protopfaith.show.faithfulness.tables import METRICS, best_of, metric_cells, terminal_tables
 
 
 def test_who_has_fewer_prototypes_is_never_the_best(judgment: Faithfulness) -> None:
@@ -13,6 +15,29 @@ def test_who_has_fewer_prototypes_is_never_the_best(judgment: Faithfulness) -> N
     assert list(cells) == ["ours", "random", "dasp (n=2)"]
     assert not any(best for _, best in cells["dasp (n=2)"])
     assert any(best for _, best in cells["ours"])
+
+
+def test_nobody_is_best_within_overlapping_errors(judgment: Faithfulness) -> None:
+    ours, random, _ = judgment.results
+    aopc = METRICS[0]
+    assert best_of([ours, random], aopc) == "ours"
+    close = replace(random, curves={kind: 0.999 * curve for kind, curve in ours.curves.items()})
+    assert best_of([ours, close], aopc) is None
+
+
+def test_nobody_is_best_on_few_prototypes(judgment: Faithfulness) -> None:
+    few = judgment.only(range(9))
+    assert not any(best for cells in metric_cells(few, METRICS)[1].values() for _, best in cells)
+
+
+def test_maps_that_claim_no_shares_have_no_gap(judgment: Faithfulness) -> None:
+    ours, random, _ = judgment.results
+    without = {**random.agreement, "relative_error": torch.full((12,), torch.nan)}
+    shown = replace(judgment, results=(ours, replace(random, agreement=without)))
+    metrics, cells = metric_cells(shown, METRICS)
+    place = [metric.name for metric in metrics].index("completeness_gap")
+    assert cells["ours"][place][0] == "1.0%"
+    assert cells["random"][place][0] == "-"
 
 
 def test_the_terminal_gets_every_table_in_80_columns(judgment: Faithfulness) -> None:

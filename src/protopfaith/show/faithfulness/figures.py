@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
+from protopfaith.show.colors import diverging, overlay, rgb
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,21 +100,33 @@ def scores_figure(found: Faithfulness) -> Figure:
 def examples_figure(
     pixels: Sequence[Tensor], maps: Mapping[str, Tensor], captions: Sequence[str], most: int = MOST_EXAMPLES
 ) -> Figure:
-    """Source images (uint8 C x H x W) beside all maps (n, H, W): red is similar, blue dissimilar."""
+    """Source images (uint8 C x H x W) beside all maps (n, H, W), in the colors of the report.
+
+    Every map has a scale of its own, up to which its strongest 0.5% are cut off.
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
     rows, columns = min(len(pixels), most), 1 + len(maps)
-    figure = Figure(figsize=(1.25 * columns, 1.42 * rows + 0.3), layout="constrained", dpi=130)
+    figure = Figure(figsize=(1.25 * columns, 1.42 * rows + 0.9), layout="constrained", dpi=130)
     panels = figure.subplots(rows, columns, squeeze=False)
     for row in range(rows):
-        picture = _picture(pixels[row])
+        picture = rgb(pixels[row])
         _show(panels[row, 0], picture, "source image" if row == 0 else "")
         panels[row, 0].set_ylabel(captions[row], fontsize=6)
         for axes, (name, values) in zip(panels[row, 1:], maps.items(), strict=True):
-            _show(axes, picture.mean(-1), name.replace("_", "\n") if row == 0 else "", alpha=0.35)
             one = values[row].numpy()
-            limit = max(float(np.quantile(np.abs(one), 0.995)), 1e-30)
-            axes.imshow(one, cmap="RdBu_r", vmin=-limit, vmax=limit, alpha=0.75)
+            heat = overlay(one, max(float(np.quantile(np.abs(one), 0.995)), 1e-30))
+            opacity = heat[..., 3:]
+            title = name.replace("_", "\n") if row == 0 else ""
+            _show(axes, picture * (1 - opacity) + heat[..., :3] * opacity, title)
+    colors = ScalarMappable(Normalize(-1, 1), diverging())
+    bar = figure.colorbar(
+        colors, ax=panels, orientation="horizontal", fraction=0.03, aspect=50, ticks=[-1, 0, 1]
+    )
+    bar.ax.set_xticklabels(["less similar", "0", "more similar"], fontsize=7)
+    bar.set_label("the largest of each map", fontsize=7)
     return figure
 
 
@@ -122,15 +135,10 @@ def _label(found: Faithfulness, result: ExplainerResult) -> str:
     return result.name if n == len(found.prototypes) else f"{result.name} (n={n})"
 
 
-def _show(axes: Any, picture: np.ndarray, title: str, alpha: float = 1.0) -> None:
-    axes.imshow(picture, cmap="gray", vmin=0, vmax=1, alpha=alpha)
+def _show(axes: Any, picture: np.ndarray, title: str) -> None:
+    axes.imshow(picture)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_title(title, fontsize=7)
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _picture(pixels: Tensor) -> np.ndarray:
-    """H x W x 3, from 0 to 1."""
-    return pixels.expand(3, *pixels.shape[1:]).permute(1, 2, 0).numpy() / 255

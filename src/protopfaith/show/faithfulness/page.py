@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.evaluation.explainers import EXPLAINERS
 from protopfaith.evaluation.metrics.axioms import AXIOMS
 from protopfaith.evaluation.results import Faithfulness
-from protopfaith.show.colors import data_uri
-from protopfaith.show.faithfulness.tables import METRICS, SANITY, Metric, axiom_text, metric_cells
+from protopfaith.show.encoding import data_uri
+from protopfaith.show.faithfulness.tables import BEST, METRICS, SANITY, Metric, axiom_text, metric_cells
 from protopfaith.show.pages import write_page
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def write_faithfulness(path: Path, found: Faithfulness, figures: Mapping[str, Fi
         title=title,
         metrics=_metrics(found, METRICS),
         common=common and {"prototypes": len(common.prototypes), "metrics": _metrics(common, METRICS)},
-        remarks=found.remarks(),
+        remarks=[BEST, *found.remarks()],
         figures={name: _embedded(figure) for name, figure in figures.items()},
         axioms=_axioms(found),
         sanity=_metrics(found, SANITY),

@@ -10,9 +10,13 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
 
 from protopfaith.evaluation.metrics.axioms import TOLERANCE, AxiomCheck
-from protopfaith.evaluation.results import Faithfulness
+from protopfaith.evaluation.results import ExplainerResult, Faithfulness
+
+FEWEST = 10  # prototypes below which nobody is called the best
+ERRORS = 2.0  # standard errors within which two means are not told apart
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,13 @@ class Metric:
     title: str
     better: str | None = None  # "low", "high" or, for neither, None
     form: str = ".3f"
+    same_as: str = ""  # a metric per prototype of which this one is a multiple
 
 
 METRICS = (
     Metric("aopc_20", "AOPC\n20%", "low"),
     Metric("aopc_100", "AOPC\n100%", "low"),
-    Metric("aopc_paper", "AOPC\npaper's", "low"),
+    Metric("aopc_paper", "AOPC\npaper's", "low", same_as="aopc_100"),
     Metric("aopc_20_own", "own\nunits\n20%", "low"),
     Metric("aopc_100_own", "own\nunits\n100%", "low"),
     Metric("insertion", "insertion", "low"),
@@ -48,6 +53,10 @@ SANITY = (
 # For the terminal: tables that fit into 80 columns.
 REMOVAL, OTHERS, AGAINST_TRUTH = METRICS[:5], METRICS[5:8], METRICS[8:]
 AXIOMS_IN_A_ROW = 4
+BEST = (
+    "The best of a column is marked where its mean over at least "
+    f"{FEWEST} prototypes is more than {ERRORS:.0f} standard errors of both away from every other."
+)
 Cell = tuple[str, bool]  # its text, and whether it is the best of its column
 
 
@@ -66,7 +75,7 @@ def terminal_tables(found: Faithfulness) -> Group:
             _metrics_table(common, "The same: truth", AGAINST_TRUTH),
         ]
     parts += [_metrics_table(found, "Sanity", SANITY), *_axioms_tables(found)]
-    return Group(*parts, *map(Text, found.remarks()))
+    return Group(*parts, *map(Text, [BEST, *found.remarks()]))
 
 
 def metric_cells(
@@ -76,30 +85,60 @@ def metric_cells(
 
     Nobody is best among explainers on different prototypes: only those judged on all of them compete.
     """
-    rows = {result.name: found.row(result) for result in found.results}
+    rows = {result.name: _claimed(result, found.row(result)) for result in found.results}
     n = len(found.prototypes)
-    competing = [row for row in rows.values() if row["n"] == n]
+    competing = [result for result in found.results if len(result.prototypes) == n]
     shown = [m for m in metrics if any(m.name in row for row in rows.values())]
+    best = {metric.name: best_of(competing, metric) for metric in shown}
     cells = {}
     for name, row in rows.items():
-        whole = row["n"] == n
-        label = name if whole else f"{name} (n={row['n']:.0f})"
-        cells[label] = [mark(metric, row, competing if whole else []) for metric in shown]
+        label = name if row["n"] == n else f"{name} (n={row['n']:.0f})"
+        cells[label] = [(_text(metric, row), best[metric.name] == name) for metric in shown]
     return shown, cells
 
 
-def mark(metric: Metric, row: dict[str, float], rows: Sequence[dict[str, float]]) -> Cell:
-    """The text of a cell, and whether it is the best of `rows`."""
+def _claimed(result: ExplainerResult, row: dict[str, float]) -> dict[str, float]:
+    """Maps with a scale of their own claim no shares, so there is no gap between these and a total."""
+    errors = result.agreement.get("relative_error")
+    if errors is not None and bool(errors.isnan().all()):
+        return {**row, "completeness_gap": math.nan}
+    return row
+
+
+def best_of(results: Sequence[ExplainerResult], metric: Metric) -> str | None:
+    """The explainer that is better than all others by more than the errors; None if there is no such one."""
+    if metric.better is None:
+        return None
+    sign = 1 if metric.better == "high" else -1
+    known = {result.name: sign * _values(result, metric) for result in results}
+    known = {name: values for name, values in known.items() if len(values)}
+    if len(known) < 2 or min(len(values) for values in known.values()) < FEWEST:
+        return None
+    (first, best), *others = sorted(known.items(), key=lambda item: -float(item[1].mean()))
+    low = float(best.mean()) - ERRORS * _error(best)
+    return first if all(low > float(one.mean()) + ERRORS * _error(one) for _, one in others) else None
+
+
+def _values(result: ExplainerResult, metric: Metric) -> Tensor:
+    """The metric of every prototype (or checked image) that has it."""
+    values = {**result.per_prototype(), "randomization": result.randomization, "stability": result.stability}
+    found = values.get(metric.same_as or metric.name, result.seconds[:0])
+    return found[~found.isnan()].double()
+
+
+def _error(values: Tensor) -> float:
+    return float(values.std()) / len(values) ** 0.5
+
+
+def _text(metric: Metric, row: dict[str, float]) -> str:
     value = row.get(metric.name, math.nan)
     if math.isnan(value):
-        return "-", False
-    known = [r[metric.name] for r in rows if not math.isnan(r.get(metric.name, math.nan))]
-    best = {"low": min, "high": max}.get(metric.better or "")
-    text = f"{value:.0e}" if metric.form.endswith("%") and value >= 100 else format(value, metric.form)
-    return text, best is not None and len(known) > 1 and value == best(known)
+        return "-"
+    return f"{value:.0e}" if metric.form.endswith("%") and value >= 100 else format(value, metric.form)
 
 
 def axiom_text(check: AxiomCheck) -> str:
+    """The verdict on an axiom, and by how much it is violated."""
     if check.passed is None:
         return "n/a"
     size = check.violation

@@ -5,31 +5,44 @@
   const tip = document.getElementById("tip");
 
   const slider = document.getElementById("opacity");
-  function setOpacity() {
-    root.style.setProperty("--opacity", slider.value / 100);
-    document.getElementById("opacity-value").textContent = slider.value + "%";
-  }
   if (slider) {
-    slider.addEventListener("input", setOpacity);
-    setOpacity();
+    slider.addEventListener("input", function () {
+      root.style.setProperty("--opacity", slider.value / 100);
+    });
   }
   const hatching = document.getElementById("hatching");
   if (hatching) {
     hatching.addEventListener("change", function () {
-      document.body.classList.toggle("no-hatching", !hatching.checked);
+      document.body.classList.toggle("hatching", hatching.checked);
     });
   }
 
-  // Label images are stored as runs: player, length, player, length, ...
+  // Regions are stored as a grid of cells, whose labels are runs: player, length, player, length, ...
   const labels = data.labels.map(function (one) {
-    const pixels = new Uint32Array(one.width * one.height);
+    const columns = one.xs.length - 1;
+    const cells = new Uint32Array(columns * (one.ys.length - 1));
     let at = 0;
     for (let i = 0; i < one.runs.length; i += 2) {
-      pixels.fill(one.runs[i], at, at + one.runs[i + 1]);
+      cells.fill(one.runs[i], at, at + one.runs[i + 1]);
       at += one.runs[i + 1];
     }
-    return { width: one.width, height: one.height, pixels: pixels };
+    return { xs: one.xs, ys: one.ys, columns: columns, rows: one.ys.length - 1, cells: cells };
   });
+
+  function interval(edges, share) {
+    const pixel = share * edges[edges.length - 1];
+    let low = 0;
+    let high = edges.length - 2;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (edges[middle] <= pixel) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
 
   function signed(value) {
     const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 2 : 4;
@@ -40,37 +53,125 @@
     const value = map.values[player];
     const error = map.errors[player];
     const known = error !== null;
-    let text = "Region " + player + ": " + signed(value) + (known ? " ± " + signed(error).replace("+", "") : "");
-    text += " " + map.unit + ". ";
-    if (!known) {
-      text += "This estimator gives no standard error.";
-    } else if (Math.abs(value) < 2 * error) {
-      text += "Undecided: within two standard errors of zero.";
-    } else {
-      text += value > 0 ? map.plus : map.minus;
+    const text = "Region " + player + ": " + signed(value) + (known ? " ± " + signed(error).replace("+", "") : "") + " " + map.unit + ". ";
+    if (known && !map.decided[player]) {
+      return text + "Undecided: it may be for or against.";
     }
-    return text;
+    return text + (value > 0 ? map.plus : map.minus);
   }
 
-  document.querySelectorAll(".hoverable").forEach(function (picture) {
+  function show(picture, map, regions, column, row, x, y) {
+    const player = regions.cells[row * regions.columns + column];
+    tip.textContent = describe(map, player);
+    tip.hidden = false;
+    const left = Math.max(4, Math.min(x + 14, window.innerWidth - tip.offsetWidth - 8));
+    const above = y + 18 + tip.offsetHeight > window.innerHeight;
+    tip.style.left = left + "px";
+    tip.style.top = (above ? y - tip.offsetHeight - 10 : y + 18) + "px";
+    picture.querySelectorAll(".cursor").forEach(function (line) {
+      line.setAttribute("href", "#r" + map.labels + "-" + player);
+    });
+  }
+
+  function hide(picture) {
+    tip.hidden = true;
+    picture.querySelectorAll(".cursor").forEach(function (line) {
+      line.removeAttribute("href");
+    });
+  }
+
+  const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+  document.querySelectorAll(".pointable").forEach(function (picture) {
     const map = data.maps[Number(picture.dataset.map)];
     const regions = labels[map.labels];
+    let column = Math.floor(regions.columns / 2);
+    let row = Math.floor(regions.rows / 2);
+
     picture.addEventListener("mousemove", function (event) {
       const frame = picture.getBoundingClientRect();
-      const x = Math.floor(((event.clientX - frame.left) / frame.width) * regions.width);
-      const y = Math.floor(((event.clientY - frame.top) / frame.height) * regions.height);
-      if (x < 0 || y < 0 || x >= regions.width || y >= regions.height) {
+      const x = (event.clientX - frame.left) / frame.width;
+      const y = (event.clientY - frame.top) / frame.height;
+      if (x < 0 || y < 0 || x >= 1 || y >= 1) {
         return;
       }
-      tip.textContent = describe(map, regions.pixels[y * regions.width + x]);
-      tip.hidden = false;
-      const left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
-      const above = event.clientY + 18 + tip.offsetHeight > window.innerHeight;
-      tip.style.left = left + "px";
-      tip.style.top = (above ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
+      column = interval(regions.xs, x);
+      row = interval(regions.ys, y);
+      show(picture, map, regions, column, row, event.clientX, event.clientY);
     });
     picture.addEventListener("mouseleave", function () {
-      tip.hidden = true;
+      hide(picture);
+    });
+
+    function point() {
+      const frame = picture.getBoundingClientRect();
+      const x = (regions.xs[column] + regions.xs[column + 1]) / 2 / regions.xs[regions.columns];
+      const y = (regions.ys[row] + regions.ys[row + 1]) / 2 / regions.ys[regions.rows];
+      show(picture, map, regions, column, row, frame.left + x * frame.width, frame.top + y * frame.height);
+    }
+    picture.addEventListener("focus", function () {
+      if (picture.matches(":focus-visible")) {
+        point();
+      }
+    });
+    picture.addEventListener("blur", function () {
+      hide(picture);
+    });
+    picture.addEventListener("keydown", function (event) {
+      const move = moves[event.key];
+      if (event.key === "Escape") {
+        hide(picture);
+      }
+      if (!move) {
+        return;
+      }
+      event.preventDefault();
+      const here = regions.cells[row * regions.columns + column];
+      let next = here;
+      let to = [column, row];
+      while (next === here) {
+        to = [to[0] + move[0], to[1] + move[1]];
+        if (to[0] < 0 || to[1] < 0 || to[0] >= regions.columns || to[1] >= regions.rows) {
+          return;
+        }
+        next = regions.cells[to[1] * regions.columns + to[0]];
+      }
+      column = to[0];
+      row = to[1];
+      point();
+    });
+  });
+
+  // A list of cases: what is typed and chosen decides which cards are shown.
+  const typed = document.getElementById("filter-text");
+  const chosen = document.getElementById("filter-verdict");
+  const shown = document.getElementById("filter-count");
+  function filter() {
+    const words = typed.value.toLowerCase();
+    let count = 0;
+    document.querySelectorAll(".card").forEach(function (card) {
+      const fits = card.dataset.words.toLowerCase().includes(words) && (!chosen.value || card.dataset.verdict === chosen.value);
+      card.hidden = !fits;
+      count += fits ? 1 : 0;
+    });
+    shown.textContent = count + " shown";
+  }
+  if (typed) {
+    typed.addEventListener("input", filter);
+    chosen.addEventListener("change", filter);
+  }
+
+  // On paper nothing can be opened.
+  let closed = [];
+  window.addEventListener("beforeprint", function () {
+    closed = Array.from(document.querySelectorAll("details:not([open])"));
+    closed.forEach(function (one) {
+      one.open = true;
+    });
+  });
+  window.addEventListener("afterprint", function () {
+    closed.forEach(function (one) {
+      one.open = false;
     });
   });
 })();

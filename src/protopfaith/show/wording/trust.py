@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.shapley import ESTIMATORS
+from protopfaith.show.heat import decided
+from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
+from protopfaith.show.wording.decision import is_rough
 from protopfaith.show.wording.numbers import percent
 
 BASELINES = {
@@ -55,6 +58,32 @@ def remarks(explanation: Explanation) -> list[Remark]:
     return [one for one in said if one is not None]
 
 
+@dataclass(frozen=True)
+class Banner:
+    """What a reader must know before looking at anything else."""
+
+    title: str
+    text: str
+    command: str = ""
+
+
+def banners(explanation: Explanation) -> list[Banner]:
+    """Those that this explanation needs; usually none."""
+    found = []
+    if is_rough(explanation):
+        off = percent(explanation.precision)
+        found.append(
+            Banner(
+                "This map is rough.",
+                f"Its values are off by about {off} of a typical one. A larger budget sharpens it:",
+                sharper(explanation),
+            )
+        )
+    if explanation.coarse:
+        found.append(Banner("This is the quick, coarse answer.", "The report on fine regions follows."))
+    return found
+
+
 def stand_in(baseline: str) -> str:
     """What stands where a region is absent."""
     name = baseline.split(" ", maxsplit=1)[0]
@@ -94,13 +123,10 @@ def _precision(explanation: Explanation) -> Remark:
         )
     if explanation.precision == 0:
         return Remark("The values are exact: they have no sampling error.")
-    warnings = [f"{missed}: allow more evaluations."] if missed else []
-    if explanation.coarse:
-        warnings.append("This is the quick, coarse answer.")
     return Remark(
         f"Sampling leaves an error of about {percent(explanation.precision)} of the size of a typical value, "
-        "in the worst of the maps of this image; hover a region to see its own.",
-        " ".join(warnings),
+        "in the worst of the maps of this image; point at a region to see its own.",
+        f"{missed}: allow more evaluations." if missed else "",
     )
 
 
@@ -159,12 +185,12 @@ def _rounding(explanation: Explanation) -> Remark | None:
 
 def _undecided(explanation: Explanation) -> Remark | None:
     mine = explanation.class_map.flat
-    count = int(mine.undecided.sum())
+    count = int((~decided(mine)).sum())
     if not mine.errors_known or not count:
         return None
     return Remark(
         f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of zero: "
-        "whether they speak for or against the class is undecided. They are hatched."
+        "whether they speak for or against the class is undecided, so they stay uncolored."
     )
 
 

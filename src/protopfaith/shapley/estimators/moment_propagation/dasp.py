@@ -62,6 +62,7 @@ def dasp(
     batch_size: int | None = None,
     fuse: bool | None = None,
     stop_after: int | None = None,
+    seconds: float | None = None,
     checkpoint: str | Path | None = None,
 ) -> Attribution:
     r"""$\psi_i = \frac{1}{D} \sum_d E[f | i \text{ in}, d \text{ others}] - E[f | i \text{ out}, d
@@ -81,6 +82,7 @@ def dasp(
         fuse: compile the rules, see `protopfaith.moments.fused`; by default where it pays.
         stop_after: players to do in this call. The result can be continued with `resume`; `reached` is False
             and values not done are NaN.
+        seconds: stop after the first batch that ends later than this; to be continued likewise.
         checkpoint: a file that gets the result so far every minute and at the end, also where that is an
             interruption (Ctrl-C); go on with `resume=Attribution.load(file)`.
     """
@@ -92,11 +94,11 @@ def dasp(
     if fuse is None:
         passes = 2 * (last - work.done)
         fuse = game.device.type == "cuda" and passes > WORTH_FUSING and find_spec("triton") is not None
+    begun = saved = time.monotonic()
     try:
         with fused(fuse), torch.no_grad():
             step = fitting_passes(game, differences) if batch_size is None else max(batch_size // 2, 1)
             left = torch.arange(work.done, last, device=game.device)
-            saved = time.monotonic()
             for pairs, values in Batches(step)(differences, left):
                 work.add(pairs, values)
                 if progress is not None:
@@ -104,6 +106,8 @@ def dasp(
                 if checkpoint is not None and time.monotonic() - saved > SAVE_EVERY:
                     work.result(seed, options).save(checkpoint)
                     saved = time.monotonic()
+                if seconds is not None and time.monotonic() - begun > seconds:
+                    break
     finally:  # an interruption (Ctrl-C), too, leaves what is done
         if checkpoint is not None:
             work.result(seed, options).save(checkpoint)

@@ -1,0 +1,45 @@
+"""How an explanation was made: every option of the command, the network, and the image."""
+
+from __future__ import annotations
+
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.show.wording.costs import cost
+
+
+def settings_of(explanation: Explanation) -> dict[str, str]:
+    """Every option with its value, then what they were applied to."""
+    asked, names = explanation.settings, explanation.class_names
+    versus, second = explanation.versus, explanation.second
+    options = ", ".join(f"{name}={value}" for name, value in asked.get("options", {}).items())
+    sources = any(one.source_side is not None for one in explanation.evidence)
+    precision = explanation.precision_asked
+    return {
+        "--players": f"{asked.get('players_asked', '')}: {asked['players']}".lstrip(": "),
+        "--precision": "not asked for" if precision is None else f"{precision:g}",
+        "--budget": _budget(asked.get("budget")),
+        "--estimator": f"{explanation.method}, {cost(explanation)} used",
+        "--option": options or "none",
+        "--class": names[explanation.target],
+        "--versus": "none" if versus is None else names[versus],
+        "--baseline": explanation.baseline,
+        "--second-baseline": "none" if second is None else second.baseline,
+        "--no-sources": "no: source images are shown" if sources else "yes",
+        "--autocast": asked.get("autocast") or "off: full float32",
+        "--seed": str(asked["seed"]),
+        **_applied(explanation),
+    }
+
+
+def _budget(budget: int | None) -> str:
+    return "as many evaluations as the precision takes" if budget is None else f"{budget:,} evaluations"
+
+
+def _applied(explanation: Explanation) -> dict[str, str]:
+    network, (height, width) = explanation.network, explanation.original_size
+    seen = f"{explanation.pixels.shape[2]} x {explanation.pixels.shape[1]}"
+    encoder = network["encoder"] or "own encoder"
+    return {
+        "image": f"{explanation.name}, {width} x {height} pixels, seen by the network at {seen}",
+        "network": f"{encoder}, {network['prototypes']} prototypes, {network['similarity']} similarity",
+        "weights (SHA-256)": network["weights_sha256"],
+    }

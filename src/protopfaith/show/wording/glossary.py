@@ -1,0 +1,50 @@
+"""What the words of a page mean, on the page itself."""
+
+from __future__ import annotations
+
+WORDS = {
+    "prototype": (
+        "Prototype",
+        "A part of one training image that the network compares every new image with. Each class has a few; "
+        "an image of a class should be close to some of them.",
+    ),
+    "source": ("Source image", "The training image that a prototype is a part of."),
+    "distance": (
+        "Distance and similarity",
+        "How far the most similar part of this image is from a prototype, in the network's own features; "
+        "zero on the prototype's source image. The smaller the distance, the more similar.",
+    ),
+    "score": (
+        "Score",
+        "What the network gives to every class before it makes probabilities of it, also called a logit.",
+    ),
+    "player": (
+        "Region (player)",
+        "The image is divided into regions that are shown or hidden as a whole. In the game that "
+        "Shapley values come from, they are the players.",
+    ),
+    "baseline": (
+        "Baseline (empty image)",
+        "What stands where a region is hidden. Every map says what changes from the empty image, where all "
+        "regions are hidden, to this one.",
+    ),
+    "shapley": (
+        "Shapley value",
+        "What a region adds when it is shown, averaged over all orders in which regions can appear. "
+        "The values of all regions add up to what the whole image changes.",
+    ),
+    "decided": (
+        "Decided, undecided",
+        "Values are estimated by sampling. A region is decided where its value is so far from zero that "
+        "sampling cannot have turned its sign; all others stay uncolored.",
+    ),
+    "error": (
+        "Relative error",
+        "How far the values are from the true Shapley values, as a share of a typical value.",
+    ),
+    "psi": (
+        "Ψₖ (Psi)",
+        "The paper's score of a prototype k: its weighted similarity, minus its share in the normalizer "
+        "of the probabilities. It ranks the prototypes of one class.",
+    ),
+}

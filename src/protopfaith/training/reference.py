@@ -1,0 +1,208 @@
+"""What a trained network is compared with when it is explained: the average training image, usual distances
+and one temperature, measured once and kept with the run as `reference.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import atomic
+from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.training.run import Run
+
+logger = logging.getLogger("protopfaith")
+NAME = "reference.json"
+SAMPLE = 512  # images of each set at most, evenly spread: enough for means, little beside an explanation
+FEW = 20  # validation images of a class, below which those of all classes are taken together
+USUAL = 0.99  # share of the validation images that counts as usual
+TEMPERATURES = (0.05, 50.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reference:
+    """Measured on the images of a run.
+
+    Args:
+        weights_sha256: of the network that it belongs to.
+        mean_similarities: (P,), float64: of every prototype, over training images.
+        images: how many of them.
+        usual_distances: (C,), float64: 99% of a class's validation images are nearer than this to the nearest
+            prototype of their class; NaN where there are none.
+        temperature: logits divided by it give calibrated probabilities; None without validation images.
+        validation_images: how many it was fitted on.
+    """
+
+    weights_sha256: str
+    mean_similarities: Tensor
+    images: int
+    usual_distances: Tensor
+    temperature: float | None
+    validation_images: int
+
+    def __repr__(self) -> str:
+        fitted = "not calibrated" if self.temperature is None else f"temperature={self.temperature:.3g}"
+        return (
+            f"Reference({self.images} training images, {fitted}, {self.validation_images} validation images)"
+        )
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes `reference.json` into a run's folder."""
+        path = Path(folder) / NAME
+        values = {
+            "weights_sha256": self.weights_sha256,
+            "mean_similarities": self.mean_similarities.tolist(),
+            "images": self.images,
+            "usual_distances": [None if math.isnan(d) else d for d in self.usual_distances.tolist()],
+            "temperature": self.temperature,
+            "validation_images": self.validation_images,
+        }
+        with atomic(path) as partial:
+            partial.write_text(json.dumps(values, indent=1), encoding="utf-8")
+        return path
+
+    @staticmethod
+    def load(folder: Path | str, weights_sha256: str) -> Reference | None:
+        """What lies in a run's folder; None where nothing is there, or it belongs to other weights."""
+        path = Path(folder) / NAME
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            if values["weights_sha256"] != weights_sha256:
+                return None
+            distances = [math.nan if d is None else d for d in values["usual_distances"]]
+            return Reference(
+                weights_sha256,
+                torch.tensor(values["mean_similarities"], dtype=torch.float64),
+                values["images"],
+                torch.tensor(distances, dtype=torch.float64),
+                values["temperature"],
+                values["validation_images"],
+            )
+        except (OSError, ValueError, KeyError, TypeError):  # measured anew
+            return None
+
+
+def weights_hash(model: ProtoPNet) -> str:
+    """SHA-256 of all weights: the same network gives the same explanations."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def measure_reference(model: ProtoPNet, data: ImageData, *, batch_size: int = 64) -> Reference:
+    """Measures a network in evaluation mode on at most 512 training and as many validation images.
+
+    Args:
+        model: the network.
+        data: the images it was trained on.
+        batch_size: images per forward pass.
+    """
+    train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
+    chosen = _sample(data.validation)
+    validation = _distances(model, chosen, data.preprocessing, batch_size)
+    similarity = SIMILARITIES[model.similarity]
+    logits = similarity(validation) @ model.classifier.weight.detach().cpu().double().T
+    return Reference(
+        weights_hash(model),
+        similarity(train).mean(0),
+        len(train),
+        usual_distances(validation, chosen.labels, model.prototype_classes.cpu(), len(model.class_names)),
+        fit_temperature(logits, chosen.labels) if len(chosen) else None,
+        len(chosen),
+    )
+
+
+def fit_temperature(logits: Tensor, labels: Tensor) -> float:
+    """The T for which softmax(logits / T) is most likely, given what the images are (Guo et al., 2017).
+
+    Labels are believed with a probability of (n + 1) / (n + 2) for n images, as Platt scaling does, so that
+    a network without any mistake among few images does not become infinitely sure.
+
+    Args:
+        logits: (n, C).
+        labels: (n,).
+
+    >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+    >>> fit_temperature(logits, torch.tensor([0, 0, 1, 1])) > 2  # right in three of four cases, not in 98%
+    True
+    """
+    from scipy.optimize import minimize_scalar
+
+    n, classes = logits.shape
+    wrong = 1 / (n + 2)
+    believed = torch.full((n, classes), wrong / max(classes - 1, 1), dtype=torch.float64)
+    believed[torch.arange(n), labels] = 1 - wrong
+
+    def loss(log_t: float) -> float:
+        return -float((believed * (logits.double() / math.exp(log_t)).log_softmax(1)).sum(1).mean())
+
+    bounds = (math.log(TEMPERATURES[0]), math.log(TEMPERATURES[1]))
+    return float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+
+def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: int) -> Tensor:
+    """For each class the distance to its nearest prototype that 99% of its images keep: (C,).
+
+    A class with few images gets the quantile of all images, each measured from its own class.
+
+    Args:
+        distances: (n, P).
+        labels: (n,).
+        owners: (P,), the class of each prototype.
+        classes: how many there are.
+    """
+    if not len(distances):
+        return torch.full((classes,), torch.nan, dtype=torch.float64)
+    own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
+    every = torch.quantile(own, USUAL)
+    members = [own[labels == label] for label in range(classes)]
+    return torch.stack([torch.quantile(m, USUAL) if len(m) >= FEW else every for m in members])
+
+
+def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:
+    """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
+    if Reference.load(run.folder, weights_hash(model)) is None:
+        measure_reference(model, data).save(run.folder)
+
+
+def measured(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
+    """Measures a network and keeps the result in the folder of its run, if there is one."""
+    logger.info("Measuring the network once on its training and validation images.")
+    found = measure_reference(model, data)
+    if folder is not None:
+        try:
+            found.save(folder)
+        except ProtoPFaithError as error:  # a folder that cannot be written to: measured again the next time
+            logger.debug("%s", error)
+    return found
+
+
+def _sample(images: ImageSet) -> ImageSet:
+    """Some of the images, evenly spread."""
+    step = max(1, math.ceil(len(images) / SAMPLE))
+    return images if step == 1 else images.subset(range(0, len(images), step))
+
+
+@torch.no_grad()
+def _distances(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int) -> Tensor:
+    """(images, P), float64, on the CPU."""
+    found = [torch.zeros(0, len(model.prototypes), dtype=torch.float64)]
+    for batch in _batches(len(images), batch_size):
+        pixels = torch.stack([images.image(i) for i in batch]).to(model.prototypes.device)
+        found.append(model.distances(preprocessing.normalize(pixels)).double().cpu())
+    return torch.cat(found)
+
+
+def _batches(count: int, size: int) -> Sequence[range]:
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]

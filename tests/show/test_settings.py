@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from protopfaith.cli.explain import explain as command
+from protopfaith.explanation import Explanation
+from protopfaith.show.settings import settings_of
+
+NOT_IN_THE_RESULT = {"folder", "images", "out", "root", "device"}
+
+
+def test_every_option_that_changes_the_result_is_listed(explanation: Explanation) -> None:
+    parameters = set(command.__annotations__) - NOT_IN_THE_RESULT - {"return"}
+    names = {"--" + name.replace("_", "-").replace("target", "class") for name in parameters}
+    assert names <= set(settings_of(explanation))
+
+
+def test_settings_say_what_was_used(explanation: Explanation) -> None:
+    shown = settings_of(explanation)
+    assert shown["--seed"] == str(explanation.settings["seed"])
+    assert explanation.method in shown["--estimator"]
+    assert f"{explanation.network['prototypes']} prototypes" in shown["network"]

@@ -1,0 +1,96 @@
+"""What a network is compared with, against the slow way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from protopfaith.data import load_data
+from protopfaith.network import ProtoPNet
+from protopfaith.training.reference import (
+    FEW,
+    Reference,
+    fit_temperature,
+    measure_reference,
+    usual_distances,
+    weights_hash,
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> ProtoPNet:
+    torch.manual_seed(0)
+    return ProtoPNet("small", 8, 2, 8, similarity="log").eval()
+
+
+@pytest.fixture(scope="module")
+def measured(model: ProtoPNet) -> Reference:
+    return measure_reference(
+        model, load_data("birds", size=32, train=24, validation=16, test=8), batch_size=7
+    )
+
+
+def test_means_are_those_of_similarities(model: ProtoPNet, measured: Reference) -> None:
+    """Not the similarity of the mean distance, which differs with log similarity."""
+    data = load_data("birds", size=32, train=24, validation=16, test=8)
+    total = torch.zeros(16, dtype=torch.float64)
+    for i in range(24):
+        with torch.no_grad():
+            s = model.distances(data.preprocessing(data.train.image(i))[None])[0].double()
+        total += torch.log((s + 1) / (s + 1e-4)) / 24
+    assert torch.allclose(measured.mean_similarities, total, atol=1e-4)
+    assert (measured.images, measured.validation_images) == (24, 16)
+
+
+def test_a_temperature_undoes_what_was_multiplied() -> None:
+    """Labels drawn from softmax(logits): the same logits times 3 need a temperature of 3."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4000, 5, generator=generator) * 2
+    labels = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
+    assert fit_temperature(logits, labels) == pytest.approx(1, abs=0.1)
+    assert fit_temperature(3 * logits, labels) == pytest.approx(3 * fit_temperature(logits, labels), rel=0.01)
+
+
+def test_without_any_mistake_a_network_is_not_infinitely_sure() -> None:
+    logits = 10 * torch.eye(4)[torch.arange(40) % 4]
+    t = fit_temperature(logits, torch.arange(40) % 4)
+    p = float((logits / t).softmax(1).amax(1).mean())
+    assert p == pytest.approx(41 / 42, abs=1e-3)
+
+
+def test_usual_distances_are_quantiles_of_a_class_or_of_all() -> None:
+    owners = torch.tensor([0, 0, 1])
+    labels = torch.tensor([0] * FEW + [1] * (FEW - 1))
+    distances = torch.rand(len(labels), 3, dtype=torch.float64)
+    own = torch.where(labels == 0, distances[:, :2].amin(1), distances[:, 2])
+    found = usual_distances(distances, labels, owners, 2)
+    assert float(found[0]) == pytest.approx(float(torch.quantile(own[:FEW], 0.99)))
+    assert float(found[1]) == pytest.approx(float(torch.quantile(own, 0.99)))
+    assert usual_distances(distances[:0], labels[:0], owners, 2).isnan().all()
+
+
+def test_it_is_kept_with_the_weights_that_it_belongs_to(
+    model: ProtoPNet, measured: Reference, tmp_path: Path
+) -> None:
+    assert Reference.load(tmp_path, weights_hash(model)) is None
+    measured.save(tmp_path)
+    again = Reference.load(tmp_path, weights_hash(model))
+    assert again is not None
+    assert torch.equal(again.mean_similarities, measured.mean_similarities)
+    assert torch.equal(again.usual_distances, measured.usual_distances)
+    assert again.temperature == measured.temperature
+    assert Reference.load(tmp_path, "other weights") is None
+    (tmp_path / "reference.json").write_text("{")
+    assert Reference.load(tmp_path, weights_hash(model)) is None
+
+
+def test_without_validation_images_there_is_no_temperature(model: ProtoPNet) -> None:
+    data = load_data("birds", size=32, train=8, validation=8, test=8)
+    found = measure_reference(model, replace(data, validation=data.validation.subset([])))
+    assert found.temperature is None
+    assert all(math.isnan(d) for d in found.usual_distances.tolist())
+    assert repr(found) == "Reference(8 training images, not calibrated, 0 validation images)"
