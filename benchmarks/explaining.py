@@ -168,7 +168,7 @@ def _coarse(explainer: Explainer, image: Path | Tensor, settings: Settings, sour
 def _plain(explainer: Explainer, image: Path | Tensor, settings: Settings, found: Explanation) -> float:
     """Forward passes without any game, as many as the explanation took."""
     x = explainer.open(image).input.to(explainer.device)
-    function = distances_and_outputs(explainer.model)
+    function = distances_and_outputs(explainer.fused)
     players = Players.windows(x.shape[-2:], int(str(settings.players)))
     game = Game(function, x, players, autocast=settings.autocast, check=False)
     return timed(plain_passes(game, found.evaluations), explainer.device)[0]

@@ -21,6 +21,8 @@ from typing import Any
 import click
 import typer
 from latex2mathml.converter import convert
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -32,7 +34,8 @@ log = logging.getLogger("mkdocs.hooks.protopfaith")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the API's pages, one per package, where the navigation says `api/`."""
+    """Puts the API's pages, one per package, where the navigation says `api/`; examples become code."""
+    config.markdown_extensions.append(ExamplesAsCode())  # type: ignore[arg-type]
     pages = [{"Overview": "api/index.md"}, *({room: f"api/{room}.md"} for room in rooms())]
     for section in config.nav or []:
         for entry in next(iter(section.values())) if isinstance(next(iter(section.values())), list) else []:
@@ -65,6 +68,28 @@ def _formula(found: re.Match[str]) -> str:
     return drawn
 
 
+class ExamplesAsCode(Extension):
+    """Docstrings have their examples as they are, without a fence: `>>>` begins one, a blank line ends it."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        md.preprocessors.register(_Fence(md), "examples", 1000)
+
+
+class _Fence(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        fenced, in_fence, in_example = [], False, False
+        for line in [*lines, ""]:
+            in_fence ^= line.lstrip().startswith("```")
+            if line.startswith(">>> ") and not in_fence and not in_example:
+                in_example = True
+                fenced.append("```python")
+            elif in_example and not line.strip():
+                in_example = False
+                fenced.append("```")
+            fenced.append(re.sub(r"\s*# doctest: .*$", "", line) if in_example else line)
+        return fenced
+
+
 # The API
 
 
@@ -78,13 +103,13 @@ def rooms() -> list[str]:
 def api_page(room: str) -> str:
     """One package: its docstring, its names, and those that only its subpackages offer."""
     package = importlib.import_module(f"{PACKAGE}.{room}")
-    parts = [f"# {PACKAGE}.{room}", _introduction(package)]
+    parts = [f"# {PACKAGE}.{room}", inspect.getdoc(package) or ""]
     seen: set[int] = set()
     for module in _packages(package):
         names = [name for name, thing in _public(module) if id(thing) not in seen or not callable(thing)]
         seen |= {id(thing) for _, thing in _public(module)}
         if module is not package and names:
-            parts += [f"## {module.__name__}", _introduction(module)]
+            parts += [f"## {module.__name__}", inspect.getdoc(module) or ""]
         elif names:
             parts += ["## Names"]
         parts += [f"::: {module.__name__}.{name}" for name in names]
@@ -110,7 +135,7 @@ def _top_name(top: ModuleType, name: str) -> str | None:
     if not callable(thing):
         return None
     home = next((room for room in rooms() if thing.__module__.startswith(f"{PACKAGE}.{room}.")), None)
-    shown = f"[`pf.{name}`]({home}.md)" if home else f"`pf.{name}`"
+    shown = f"[`pf.{name}`]({home}.md#{PACKAGE}.{home}.{name})" if home else f"`pf.{name}`"
     return f"| {shown} | {_first_line(thing)} |"
 
 
@@ -129,12 +154,6 @@ def _public(module: ModuleType) -> list[tuple[str, Any]]:
 
 def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-
-
-def _introduction(module: ModuleType) -> str:
-    """A docstring as Markdown, its examples in a code block."""
-    parts = (inspect.getdoc(module) or "").split("\n\n")
-    return "\n\n".join(f"```python\n{part}\n```" if part.startswith(">>>") else part for part in parts)
 
 
 # The command line

@@ -30,28 +30,24 @@ EXPLAINERS = "ours,owen,dasp,integrated_gradients,protopnet,random"
 
 @dataclass(frozen=True)
 class Picture:
-    """A page, the command that makes it, and how much of it is shown."""
+    """A page, the command that writes it, and how much of it is shown."""
 
-    name: str
     command: tuple[str, ...]
-    page: str  # a pattern below the run's folder
+    page: str  # a pattern below the folder that the command writes to
     height: int
 
 
-PICTURES_OF = (
-    Picture("explain", ("explain", "IMAGE", "--players", "8"), "explained/*/report.html", 1500),
-    Picture("prototypes", ("prototypes", "--players", "8"), "prototypes/*.html", 1200),
-    Picture(
-        "faithfulness",
-        ("faithfulness", "--prototypes", "4", "--explainers", EXPLAINERS),
-        "faithfulness/*.html",
-        1200,
+PAGES = {
+    "explain": Picture(("explain", "RUN", "IMAGE", "--players", "8", "--out", "OUT"), "*/report.html", 1500),
+    "prototypes": Picture(("prototypes", "RUN", "--players", "8", "--out", "OUT"), "*.html", 1200),
+    "faithfulness": Picture(
+        ("faithfulness", "RUN", "--prototypes", "4", "--explainers", EXPLAINERS), "*.html", 1200
     ),
-)
+}
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["train", "evaluate", *(picture.name for picture in PICTURES_OF)]
+    wanted = sys.argv[1:] or ["train", "evaluate", *PAGES]
     os.chdir(ROOT)
     PICTURES.mkdir(exist_ok=True)
     if not (RUN / "images").is_dir():
@@ -60,18 +56,19 @@ def main() -> None:
         save(Image.open(RUN / "curves.png"), "train")
     if "evaluate" in wanted:
         save(table(command("evaluate", str(RUN))), "evaluate")
-    for picture in PICTURES_OF:
-        if picture.name in wanted:
-            take(picture)
+    for name, picture in PAGES.items():
+        if name in wanted:
+            take(name, picture)
 
 
-def take(picture: Picture) -> None:
-    """Runs the command (what is there already is not computed again) and photographs its page."""
-    image = str(sorted((RUN / "images").glob("*.png"))[0])
-    verb, *options = picture.command
-    command(verb, str(RUN), *(image if option == "IMAGE" else option for option in options))
-    page = sorted(RUN.glob(picture.page))[0]
-    save(photograph(page, picture.height), picture.name)
+def take(name: str, picture: Picture) -> None:
+    """Runs the command and photographs its page; what is slow is kept in the run's folder between calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        image = sorted((RUN / "images").glob("*.png"))[0]
+        words = {"RUN": str(RUN), "IMAGE": str(image), "OUT": folder}
+        command(*(words.get(word, word) for word in picture.command))
+        written = Path(folder) if "OUT" in picture.command else RUN / name
+        save(photograph(sorted(written.glob(picture.page))[0], picture.height), name)
 
 
 def command(*arguments: str) -> str:

@@ -238,3 +238,29 @@ def test_the_speed_of_libraries_counts_every_output() -> None:
     result = tables.Measured(values, torch.full_like(values, torch.nan), evaluations=200, seconds=2.0)
     rows = tables.compare(result, truth, image=0, name="a library", budget=100, rate=50.0)
     assert [(row.evaluations, row.speed) for row in rows] == [(100, 2.0)] * 2
+
+
+def test_fused_compares_the_network_with_its_fused_kernels(printed: Printed) -> None:
+    said = printed("fused", "--encoder", "small", "--size", "32", "--batch-size", "2", "--repeats", "1")
+    assert "fused" in said
+    assert "of the limit" in said
+
+
+def test_speaking_for_has_the_outputs_that_a_map_may_explain(run: Run, printed: Printed) -> None:
+    assert "logit minus mean of all" in printed("speaking_for", run.folder, "--images", "4")
+    speaking_for = importlib.import_module("speaking_for")
+
+    logits, empty = torch.tensor([[5.0, 4.0], [6.0, 0.0]]), torch.tensor([[4.0, 4.5]])
+    totals = {
+        name: of(logits, torch.tensor([0, 0])) - of(empty.expand(2, -1), torch.tensor([0, 0]))
+        for name, of in speaking_for.OUTPUTS.items()
+    }
+    assert totals["logit"].tolist() == [1.0, 2.0]
+    assert totals["logit minus mean of all"].tolist() == pytest.approx([0.5 + 0.25, 3.0 + 0.25])
+    assert totals["log odds"].tolist() == pytest.approx([1.5, 6.5])
+
+
+def test_reporting_times_every_page(printed: Printed) -> None:
+    text = printed("reporting", "--size", "48", "--prototypes", "1", "--repeats", "2")
+    for what in ("report", "index of one case", "figure"):
+        assert what in text

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from protopfaith.show.bars import Term, make_bar, share_bars, sum_bars
+from protopfaith.show.bars import Sum, Term, make_bar, share_bars, sum_bars
 
 
 def test_bars_start_at_zero_and_go_to_their_side() -> None:
@@ -13,17 +13,21 @@ def test_bars_start_at_zero_and_go_to_their_side() -> None:
 
 
 def test_terms_share_one_scale_and_the_sum_stands_below() -> None:
-    table = sum_bars("all", [Term("a", 3.0), Term("b", -1.0)], Term("sum", 2.0))
-    widths = [row.width for row in table.rows]
+    first, second = sum_bars(
+        Sum("all", [Term("a", 3.0), Term("b", -1.0)], Term("sum", 2.0)), Sum("more", [], Term("sum", 1.5))
+    )
+    widths = [row.width for row in (*first.rows, *second.rows)]
     assert widths[0] / widths[1] == pytest.approx(3, abs=0.01)
-    assert [row.total for row in table.rows] == [False, False, True]
-    assert all(row.left >= 0 and row.left + row.width <= 100.01 for row in table.rows)
+    assert widths[0] / widths[3] == pytest.approx(2, abs=0.01)
+    assert [row.total for row in first.rows] == [False, False, True]
+    assert len({row.zero for row in (*first.rows, *second.rows)}) == 1
+    assert all(row.left >= 0 and row.left + row.width <= 100.01 for row in first.rows)
 
 
 def test_no_room_is_left_for_a_sign_that_does_not_occur() -> None:
-    assert sum_bars("all", [Term("a", 3.0)], Term("sum", 3.0)).rows[0].width > 95
+    assert sum_bars(Sum("all", [Term("a", 3.0)], Term("sum", 3.0)))[0].rows[0].width > 95
 
 
 def test_terms_that_all_images_share_have_no_color() -> None:
-    table = sum_bars("all", [Term("average", 3.0, neutral=True)], Term("sum", 3.0))
+    table = sum_bars(Sum("all", [Term("average", 3.0, neutral=True)], Term("sum", 3.0)))[0]
     assert [row.kind for row in table.rows] == ["neutral", "plus"]

@@ -149,3 +149,13 @@ def test_cases_can_be_filtered(browser: Any, explanation: Explanation, tmp_path:
     assert visit.page.locator("article:visible").count() == 1
     assert visit.page.locator("#filter-count").inner_text() == "1 shown"
     assert visit.trouble == []
+
+
+def test_the_switch_shows_one_map_at_a_time(browser: Any, report: Path, explanation: Explanation) -> None:
+    visit = Visit(browser, report)
+    choices = visit.page.locator(".choice")
+    assert choices.count() == 1 + len(explanation.other_maps)
+    for place in range(choices.count()):
+        visit.page.locator(".switch label").nth(place).click()
+        assert [choices.nth(i).is_visible() for i in range(choices.count())].index(True) == place
+        assert visit.page.locator(".choice:visible").count() == 1

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from protopfaith.explanation import Explanation, SecondBaseline
+from protopfaith.explanation import Explainer, Explanation, SecondBaseline
 from protopfaith.explanation.regions import Agreement
 from protopfaith.show.heat import maps_of, scale_of
 from protopfaith.show.report import render_report
@@ -43,7 +43,8 @@ def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation
     mine = explanation.class_map
     assert torch.allclose(torch.tensor(data["maps"][0]["values"]).double(), mine.evidence, rtol=1e-3)
     assert torch.allclose(torch.tensor(data["maps"][0]["errors"]).double(), mine.standard_errors, rtol=1e-3)
-    one = data["maps"][1]  # of the first prototype on the test image: similarity, so minus the distance
+    # After the outputs, the first prototype on the test image: similarity, so minus the distance.
+    one = data["maps"][1 + len(explanation.other_maps)]
     assert torch.allclose(
         torch.tensor(one["values"]).double(), -explanation.evidence[0].test.values, rtol=1e-3
     )
@@ -116,23 +117,18 @@ def test_a_rough_map_says_so_on_top_with_the_command_that_sharpens_it(explanatio
 def test_the_legend_is_that_of_the_map_above_it(explanation: Explanation) -> None:
     page = render_report(explanation)
     scales = re.findall(r"<span>[^<]*−([\d.e+-]+)</span>", page)
-    assert scales == [
-        f"{scale_of([explanation.class_map]):.3g}",
-        f"{scale_of(maps_of(explanation.evidence)):.3g}",
-    ]
+    maps = [explanation.class_map, *explanation.other_maps.values()]
+    expected = [scale_of([one]) for one in maps] + [scale_of(maps_of(explanation.evidence))]
+    assert sorted(scales) == sorted(f"{scale:.3g}" for scale in expected)
 
 
-def test_captions_name_the_class_that_is_compared(explanation: Explanation) -> None:
-    other = (
-        explanation.class_names[1 - explanation.target]
-        if explanation.target < 2
-        else explanation.class_names[0]
-    )
-    asked = replace(
-        explanation, versus=explanation.class_names.index(other), decomposition=explanation.runner_up
-    )
+def test_captions_name_the_class_that_is_compared(explainer: Explainer, pixels: torch.Tensor) -> None:
+    asked = explainer.explain(pixels, versus="Racket Zeelark", players=24, budget=64, sources=False)
     page = html.unescape(render_report(asked))
-    assert f"rather than {other}" in page
+    target = asked.class_names[asked.target]
+    assert f"for {target} rather than Racket Zeelark" in page
+    assert "Evidence for Racket Zeelark" in page
+    assert "Racket Zeelark (" in page  # with its probability
 
 
 def test_no_error_is_offered_that_is_not_known(explanation: Explanation) -> None:
@@ -148,3 +144,14 @@ def test_no_error_is_offered_that_is_not_known(explanation: Explanation) -> None
 
 def test_it_is_for_research(explanation: Explanation) -> None:
     assert "For research, not for diagnosis." in render_report(explanation)
+
+
+def test_what_looks_like_nothing_known_is_said_on_top(explanation: Explanation) -> None:
+    strange = render_report(replace(explanation, nearest_distance=3.0, usual_distance=2.0))
+    assert strange.index("This looks like nothing the network knows.") < strange.index("<main>")
+
+
+def test_every_output_can_be_chosen(explanation: Explanation) -> None:
+    page = render_report(explanation)
+    assert page.count('type="radio"') == 1 + len(explanation.other_maps)
+    assert page.count(" checked") == 1

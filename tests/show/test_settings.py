@@ -9,7 +9,8 @@ NOT_IN_THE_RESULT = {"folder", "images", "out", "root", "device"}
 
 def test_every_option_that_changes_the_result_is_listed(explanation: Explanation) -> None:
     parameters = set(command.__annotations__) - NOT_IN_THE_RESULT - {"return"}
-    names = {"--" + name.replace("_", "-").replace("target", "class") for name in parameters}
+    renamed = {"target": "class", "output": "explain"}
+    names = {"--" + renamed.get(name, name).replace("_", "-") for name in parameters}
     assert names <= set(settings_of(explanation))
 
 

@@ -39,6 +39,8 @@ class ExplainerResult:
     randomization: Tensor
     stability: Tensor
     quantus: dict[str, Tensor] = field(default_factory=dict)
+    shares: bool = True
+    """Whether its maps claim to be shares of a total: only then a gap between the two means something."""
 
     def __repr__(self) -> str:
         return f"ExplainerResult({self.name!r}, {len(self.prototypes)} prototypes)"

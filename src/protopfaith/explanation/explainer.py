@@ -21,7 +21,7 @@ from protopfaith.explanation.game import Progress, check_game, play_decision
 from protopfaith.explanation.picture import ImageLike, Picture, needed, open_picture
 from protopfaith.explanation.settings import Settings, coarse_players, make_players
 from protopfaith.explanation.sources import SourceImages, Sources
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FusedProtoPNet, ProtoPNet
 from protopfaith.progress import Report
 from protopfaith.training import Run
 from protopfaith.training.reference import Reference, measured, weights_hash
@@ -92,6 +92,7 @@ class Explainer:
         if network.training:
             network = copy.deepcopy(network).eval()
         self.model = network if device is None else network.to(device)
+        self.fused = FusedProtoPNet(self.model)  # what games are played on
         if preprocessing is None and self.run is not None:
             preprocessing = self.run.preprocessing()
         self.preprocessing = preprocessing
@@ -155,7 +156,7 @@ class Explainer:
         """A quick answer on 7 x 7 windows, with the source images if they are known already."""
         players = coarse_players(decision.picture.input)
         told = _told(progress, "coarse answer")
-        result = play_decision(self.model, decision, settings.quick, players=players, progress=told)
+        result = play_decision(self.fused, decision, settings.quick, players=players, progress=told)
         known = settings.sources and self.sources.known(decision.named, settings)
         return assemble(
             self.model,
@@ -176,12 +177,12 @@ class Explainer:
         """The answer that was asked for: the image's game, again with the second baseline, the sources."""
         players = make_players(settings.players, decision.picture.input)
         told = _told(progress, "test image")
-        result = play_decision(self.model, decision, settings, players=players, progress=told)
+        result = play_decision(self.fused, decision, settings, players=players, progress=told)
         second = None
         if settings.second_baseline is not None:
             other = replace(settings, baseline=settings.second_baseline)
             told = _told(progress, "second baseline")
-            second = play_decision(self.model, decision, other, players=players, progress=told)
+            second = play_decision(self.fused, decision, other, players=players, progress=told)
         sides = {}
         if settings.sources:
             sides = self.sources.explain(decision.named, settings, _told(progress, "source images"))
@@ -247,7 +248,7 @@ class Explainer:
     def sources(self) -> Sources:
         """The prototypes on the images that they come from."""
         folder = None if self.run is None else self.run.folder / "explanations" / "sources"
-        return Sources(self.model, self.preprocessing, self.images, self.weights_hash, folder)
+        return Sources(self.fused, self.preprocessing, self.images, self.weights_hash, folder)
 
     def __repr__(self) -> str:
         model = self.model

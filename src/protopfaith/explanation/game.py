@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FusedProtoPNet, ProtoPNet
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
 
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
 
 def play_decision(
-    model: ProtoPNet,
+    network: FusedProtoPNet,
     decision: Decision,
     settings: Settings,
     *,
@@ -32,18 +32,18 @@ def play_decision(
     is shown decides when to stop.
 
     Args:
-        model: the network that decided
+        network: the network that decided, as games play it
         decision: what it said
         settings: how to play
         players: the regions of the image
         progress: gets (evaluations done, evaluations expected)
     """
-    count, names = len(model.prototypes), output_names(decision, settings)
+    model, count, names = network.model, len(network.prototypes), output_names(decision, settings)
     places = [*decision.named, count + names.index(decision.output)]
     alone = settings.traits.per_output  # only what is shown is computed, since each output costs
     linear = [name for name in names if name != "log_probability"]
     function = distances_and_outputs(
-        model,
+        network,
         decision.named if alone else None,
         torch.stack([decision.row(model, name) for name in linear]) if linear else None,
         log_probability=decision.target if "log_probability" in names else None,
@@ -72,7 +72,7 @@ def output_names(decision: Decision, settings: Settings) -> list[str]:
 
 
 def distances_and_outputs(
-    model: ProtoPNet,
+    model: ProtoPNet | FusedProtoPNet,
     prototypes: Sequence[int] | None = None,
     rows: Tensor | None = None,
     *,
@@ -92,8 +92,6 @@ def distances_and_outputs(
     rows = None if rows is None else rows.to(model.prototypes)
 
     def function(images: Tensor) -> Tensor:
-        if isinstance(images, Tensor) and images.is_cuda:  # the same numbers, faster than rows of pixels
-            images = images.contiguous(memory_format=torch.channels_last)
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if rows is not None:

@@ -17,7 +17,7 @@ from protopfaith.explanation.game import Progress, distances_and_outputs, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
-from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.network import FusedProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution
 
 logger = logging.getLogger("protopfaith")
@@ -93,7 +93,7 @@ class Sources:
     """The prototypes of a network on their source images, each explained once.
 
     Args:
-        model: whose prototypes they are
+        network: whose prototypes they are, as games play it
         preprocessing: how its images are prepared
         images: among which sources are found; None where nothing is known of them
         weights_hash: what results are kept under, together with the settings
@@ -102,13 +102,14 @@ class Sources:
 
     def __init__(
         self,
-        model: ProtoPNet,
+        network: FusedProtoPNet,
         preprocessing: Preprocessing | None,
         images: SourceImages | None,
         weights_hash: str,
         folder: Path | None = None,
     ):
-        self.model, self.preprocessing, self.images = model, preprocessing, images
+        self.network, self.model = network, network.model
+        self.preprocessing, self.images = preprocessing, images
         self.weights_hash, self.folder = weights_hash, folder
         self._kept: dict[tuple[str, int], SourceSide] = {}
 
@@ -171,7 +172,7 @@ class Sources:
         results = {p: found for p in members if (found := self._read(key, p)) is not None}
         new = [p for p in members if p not in results]
         if new:
-            played = play(distances_and_outputs(self.model, new), image, settings, progress=progress)
+            played = play(distances_and_outputs(self.network, new), image, settings, progress=progress)
             results |= {p: self._write(key, p, _one_output(played, row)) for row, p in enumerate(new)}
         activations = self._activations(image, members)
         return {

@@ -4,6 +4,7 @@ from protopfaith.network import moments as _moments  # noqa: F401  (registers th
 from protopfaith.network.checkpoint import load, read_metadata, save
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
+from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet, PrototypeSource
 from protopfaith.network.prototypes import (
@@ -20,6 +21,7 @@ __all__ = [
     "ENCODERS",
     "SIMILARITIES",
     "DistinctPrototypes",
+    "FusedProtoPNet",
     "ProtoPNet",
     "PrototypeSource",
     "build_encoder",

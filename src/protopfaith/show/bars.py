@@ -62,19 +62,31 @@ def share_bars(caption: str, shares: Sequence[tuple[str, float, str]]) -> Bars:
     )
 
 
-def sum_bars(caption: str, terms: Sequence[Term], total: Term, span: float | None = None) -> Bars:
-    """Terms and, below them, what they add up to; on a track with room for both signs only where needed."""
-    values = [term.value for term in (*terms, total)]
-    span = span or max([abs(value) for value in values] + [1e-12])
-    low = -1.0 if min(values) < -0.02 * span else -0.02
-    low = max(low, 1.1 * min([*values, -0.02 * span]) / span) if low == -1.0 else low
-    rows = [make_bar(term, span, _signed(term.value), low=low) for term in terms]
-    return Bars(caption, (*rows, make_bar(total, span, _signed(total.value), low=low, total=True)))
+@dataclass(frozen=True)
+class Sum:
+    """Terms and what they add up to."""
+
+    caption: str
+    terms: Sequence[Term]
+    total: Term
 
 
-def span_of(*groups: Sequence[Term]) -> float:
-    """One scale for several tables."""
-    return max([abs(term.value) for terms in groups for term in terms] + [1e-12])
+def sum_bars(*sums: Sum) -> list[Bars]:
+    """Tables of terms with their sum below, all on one scale; room for negative ones only where needed."""
+    values = [term.value for one in sums for term in (*one.terms, one.total)]
+    span = max([abs(value) for value in values] + [1e-12])
+    low = min([1.05 * value / span for value in values] + [-0.02])
+    high = max([1.02 * value / span for value in values] + [0.02])
+    return [
+        Bars(
+            one.caption,
+            (
+                *(make_bar(term, span, _signed(term.value), low=low, high=high) for term in one.terms),
+                make_bar(one.total, span, _signed(one.total.value), low=low, high=high, total=True),
+            ),
+        )
+        for one in sums
+    ]
 
 
 def _signed(value: float) -> str:

@@ -126,8 +126,8 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
     shown = (
         (pictures.plain(side.pixels, f"{name}: its source image {side.path}"), "source image"),
         (
-            pictures.ours(side.pixels, side.regions, scale, f"{name}: what it is made of", SIMILAR),
-            "what it is made of",
+            pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR),
+            "what it sees",
         ),
     )
     nearest = tuple((_patch(catalog, patch, pictures), _how_near(patch)) for patch in _others(one))

@@ -6,23 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from protopfaith.explanation.decomposition import Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.show.bars import Bars, Term, share_bars, sum_bars
 from protopfaith.show.heat import activation_limits, maps_of, scale_of
 from protopfaith.show.pages import render_page, write_page
 from protopfaith.show.pictures import Meaning, Picture, Pictures
 from protopfaith.show.settings import settings_of
+from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
 from protopfaith.show.wording.decision import how_sure, lead
 from protopfaith.show.wording.glossary import WORDS
-from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
+from protopfaith.show.wording.places import place_for
 from protopfaith.show.wording.trust import LIMITS, banners, remarks
 
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-MOST_PROBABLE = 5
 DECIDED = "Colored and outlined: decided. Uncolored: undecided, or nothing."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
@@ -54,7 +53,7 @@ class Prototype:
     """A prototype of the report."""
 
     name: str
-    score: str
+    share: str  # its evidence; nothing where the average training image is not known
     facts: dict[str, str]
     sides: dict[str, tuple[Captioned, ...]]  # heading to pictures
     duplicate: bool
@@ -72,7 +71,8 @@ def render_report(explanation: Explanation) -> str:
 
 def make_legend(regions: RegionValues, scale: float, minus: str, plus: str) -> Legend:
     """The legend of a map, which says what uncolored means."""
-    return Legend(f"−{scale:.3g}", f"+{scale:.3g}", minus, plus, DECIDED if regions.errors_known else UNKNOWN)
+    key = DECIDED if regions.errors_known else UNKNOWN
+    return Legend(f"−{scale:.3g}", f"+{scale:.3g}", minus, plus, key)
 
 
 def _view(explanation: Explanation) -> dict[str, Any]:
@@ -87,9 +87,13 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "chips": how_sure(explanation),
         "banners": banners(explanation),
         "original": pictures.plain(explanation.original, "The image"),
-        "outputs": [_output(explanation, pictures)],
-        "probabilities": _probabilities(explanation),
-        "sums": _sums(explanation),
+        "outputs": [
+            _output(explanation, output, regions, pictures)
+            for output, regions in maps_by_output(explanation).items()
+        ],
+        "probabilities": probability_bars(explanation),
+        "evidence": evidence_bars(explanation),
+        "sums": complete_sums(explanation),
         "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
         "prototypes": [_prototype(explanation, one, scale, pictures) for one in shown],
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
@@ -102,58 +106,24 @@ def _view(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _output(explanation: Explanation, pictures: Pictures) -> Output:
-    target, regions = explanation.class_names[explanation.target], explanation.class_map
-    rather = target
-    if explanation.versus is not None:
-        rather = f"{target} rather than {explanation.class_names[explanation.versus]}"
-    meaning = Meaning("in the score", f"It speaks for {rather}.", f"It speaks against {target}.")
-    scale = scale_of([regions])
+def _output(explanation: Explanation, output: str, regions: RegionValues, pictures: Pictures) -> Output:
+    favor, scale = in_favor(explanation, output), scale_of([regions])
+    unit = "in the log probability" if output == "log_probability" else "in the score"
+    meaning = Meaning(unit, f"It speaks for {favor}.", f"It speaks against {favor}.")
+    alt = f"Map of what speaks for {favor}{_places(regions)}"
     return Output(
-        f"for {rather}",
-        pictures.ours(explanation.original, regions, scale, f"What speaks for {rather}: a map", meaning),
-        make_legend(regions, scale, "against", f"for {rather}"),
-        f"All regions together add up to {regions.total:+.3g}.",
+        output_name(explanation, output),
+        pictures.ours(explanation.original, regions, scale, alt, meaning),
+        make_legend(regions, scale, "against", f"for {favor}"),
+        adds_up(explanation, output, regions),
     )
 
 
-def _probabilities(explanation: Explanation) -> Bars:
-    p, names = explanation.probabilities, explanation.class_names
-    shown = p.argsort(descending=True)[:MOST_PROBABLE].tolist()
-    if explanation.target not in shown:
-        shown[-1] = explanation.target
-    return share_bars("Probabilities", [(names[c], float(p[c]), percent(float(p[c]))) for c in shown])
-
-
-def _sums(explanation: Explanation) -> list[Bars]:
-    tables = []
-    if explanation.versus is None:
-        name = explanation.class_names[explanation.target]
-        tables.append(_sum(explanation, explanation.decomposition, f"log P({name})"))
-    rival = explanation.class_names[explanation.runner_up.versus or 0]
-    label = "Compared with " + ("" if explanation.versus is not None else "the next class, ") + rival
-    return [*tables, _sum(explanation, explanation.runner_up, label)]
-
-
-def _sum(explanation: Explanation, sum_: Decomposition, caption: str) -> Bars:
-    terms = [
-        Term(_prototype_name(explanation, sum_, prototype), term)
-        for prototype, term in zip(sum_.prototypes.tolist(), sum_.weighted.tolist(), strict=True)
-    ]
-    if sum_.versus is None:
-        # Both are large and nearly cancel; apart they would dwarf all that tells prototypes from one another.
-        detail = f"other classes' prototypes {sum_.rest:+.4g}, normalizer {-sum_.log_normalizer:+.4g}"
-        terms.append(Term("all other classes, normalized", sum_.rest - sum_.log_normalizer, detail))
-    elif len(explanation.class_names) > 2:  # of two classes both stand in the rows above
-        terms.append(Term("prototypes of all other classes", sum_.rest))
-    return sum_bars(f"{caption} = the sum of", terms, Term("sum", sum_.total))
-
-
-def _prototype_name(explanation: Explanation, sum_: Decomposition, prototype: int) -> str:
-    if sum_.versus is None:
-        return f"prototype {prototype}"
-    owners = {one.prototype: one.class_name for one in explanation.evidence}
-    return f"prototype {prototype} ({owners.get(prototype, explanation.class_names[sum_.versus])})"
+def _places(regions: RegionValues) -> str:
+    """Where the map is orange and blue, for those who cannot see it."""
+    found = {"for it": place_for(regions), "against it": place_for(regions, sign=-1)}
+    said = [f"mostly {place} speaks {what}" for what, place in found.items() if place]
+    return f": {'; '.join(said)}" if said else ": nothing is decided"
 
 
 def _prototype(
@@ -168,19 +138,29 @@ def _prototype(
     }
     if side is not None:
         plain = pictures.plain(side.pixels, f"{name}: its source image {side.path}")
-        ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it is made of there", SIMILAR)
+        ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
         alt = f"{name}: ProtoPNet's own map on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
         sides["On its source image"] = (
             (plain, "image"),
-            (ours, "what it is made of"),
+            (ours, "what it sees"),
             (theirs, "ProtoPNet's own map"),
         )
-    return Prototype(name, f"{one.paper_score:+.3f}", _facts(one), sides, one.duplicate_of is not None)
+    return Prototype(name, _share(explanation, one), _facts(one), sides, one.duplicate_of is not None)
+
+
+def _share(explanation: Explanation, one: PrototypeEvidence) -> str:
+    """Its bar's number, for the class that it belongs to."""
+    for found in (explanation.closeness, explanation.rival_closeness):
+        if found is not None and one.prototype in found.prototypes.tolist():
+            place = found.prototypes.tolist().index(one.prototype)
+            return f"{float(found.shares[place]):+.3g}"
+    return ""
 
 
 def _facts(one: PrototypeEvidence) -> dict[str, str]:
     facts = {"class": one.class_name, "distance": f"{one.distance:.3g}", "weight": f"{one.weight:+.3g}"}
+    facts["Ψₖ"] = f"{one.paper_score:+.3f}"
     if one.source is not None:
         facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:

@@ -21,6 +21,7 @@ def settings_of(explanation: Explanation) -> dict[str, str]:
         "--option": options or "none",
         "--class": names[explanation.target],
         "--versus": "none" if versus is None else names[versus],
+        "--explain": explanation.output,
         "--baseline": explanation.baseline,
         "--second-baseline": "none" if second is None else second.baseline,
         "--no-sources": "no: source images are shown" if sources else "yes",

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-import torch
 from rich.console import Console
 
 from protopfaith.evaluation.results import Faithfulness
@@ -32,8 +31,7 @@ def test_nobody_is_best_on_few_prototypes(judgment: Faithfulness) -> None:
 
 def test_maps_that_claim_no_shares_have_no_gap(judgment: Faithfulness) -> None:
     ours, random, _ = judgment.results
-    without = {**random.agreement, "relative_error": torch.full((12,), torch.nan)}
-    shown = replace(judgment, results=(ours, replace(random, agreement=without)))
+    shown = replace(judgment, results=(ours, replace(random, shares=False)))
     metrics, cells = metric_cells(shown, METRICS)
     place = [metric.name for metric in metrics].index("completeness_gap")
     assert cells["ours"][place][0] == "1.0%"

@@ -53,7 +53,8 @@ def test_a_negative_total_is_explained(explanation: Explanation) -> None:
         size = sign * (1 + abs(explanation.class_map.total))
         values = explanation.class_map.values - explanation.class_map.values.mean()
         values = values + size / len(values)
-        turned = replace(explanation, class_map=replace(explanation.class_map, values=values, total=size))
+        mine = replace(explanation.class_map, values=values, total=size)
+        turned = replace(explanation, class_map=mine, output="logit")
         assert any("That is below zero" in remark.text for remark in remarks(turned)) is said
 
 

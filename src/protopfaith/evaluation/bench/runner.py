@@ -118,6 +118,7 @@ class Bench:
             randomization=checked.randomization,
             stability=checked.stability,
             quantus=self._quantus(name, explained.maps, prototypes) if self.settings.quantus else {},
+            shares=explained.shares,
         )
 
     def maps(self, name: str) -> dict[int, Tensor]:

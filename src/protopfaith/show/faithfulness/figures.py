@@ -125,8 +125,8 @@ def examples_figure(
     bar = figure.colorbar(
         colors, ax=panels, orientation="horizontal", fraction=0.03, aspect=50, ticks=[-1, 0, 1]
     )
-    bar.ax.set_xticklabels(["less similar", "0", "more similar"], fontsize=7)
-    bar.set_label("the largest of each map", fontsize=7)
+    bar.ax.set_xticklabels(["less similar", "0", "more similar"], fontsize=8)
+    bar.set_label("the scale of each map ends at its own largest value", fontsize=8)
     return figure
 
 

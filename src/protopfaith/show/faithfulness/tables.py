@@ -99,10 +99,7 @@ def metric_cells(
 
 def _claimed(result: ExplainerResult, row: dict[str, float]) -> dict[str, float]:
     """Maps with a scale of their own claim no shares, so there is no gap between these and a total."""
-    errors = result.agreement.get("relative_error")
-    if errors is not None and bool(errors.isnan().all()):
-        return {**row, "completeness_gap": math.nan}
-    return row
+    return row if result.shares else {**row, "completeness_gap": math.nan}
 
 
 def best_of(results: Sequence[ExplainerResult], metric: Metric) -> str | None:
@@ -123,6 +120,8 @@ def _values(result: ExplainerResult, metric: Metric) -> Tensor:
     """The metric of every prototype (or checked image) that has it."""
     values = {**result.per_prototype(), "randomization": result.randomization, "stability": result.stability}
     found = values.get(metric.same_as or metric.name, result.seconds[:0])
+    if metric.name == "completeness_gap" and not result.shares:
+        found = found[:0]
     return found[~found.isnan()].double()
 
 

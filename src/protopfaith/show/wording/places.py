@@ -29,7 +29,7 @@ def place_of(points: Tensor, weights: Tensor) -> str:
     >>> place_of(torch.tensor([[0.9, 0.1]]), torch.ones(1))
     'the lower left of this image'
     """
-    share = (weights / weights.sum()).double()
+    share = (weights.square() / weights.square().sum()).double()  # what is strongest names the place
     middle = share @ points.double()
     spread = float((share @ (points - middle).square().sum(1)).sqrt())
     if spread > SPREAD:

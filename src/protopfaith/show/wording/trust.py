@@ -70,6 +70,16 @@ class Banner:
 def banners(explanation: Explanation) -> list[Banner]:
     """Those that this explanation needs; usually none."""
     found = []
+    if explanation.is_unfamiliar:
+        name = explanation.class_names[explanation.prediction]
+        found.append(
+            Banner(
+                "This looks like nothing the network knows.",
+                f"The nearest prototype of {name} is at a distance of {explanation.nearest_distance:.3g}; "
+                f"99% of the validation images of that class are nearer than "
+                f"{explanation.usual_distance:.3g}. The decision should not be relied on.",
+            )
+        )
     if is_rough(explanation):
         off = percent(explanation.precision)
         found.append(
@@ -150,10 +160,10 @@ def _completeness(explanation: Explanation) -> Remark:
         f"The values add up, as they should: those of the class map to {total}, and showing the whole image "
         f"instead of the baseline changes the score by {mine.total:+.4g}."
     )
-    if mine.total < 0 and explanation.versus is None:
+    if mine.total < 0 and explanation.output == "logit":
         text += (
             " That is below zero: this class's own score is higher on the baseline alone. What decides is "
-            "how far it is above the others; explain it against one of them (versus)."
+            "how far it is above the others, which the margin explains."
         )
     if max(found) > ADDS_UP:
         text += (

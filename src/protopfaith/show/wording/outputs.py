@@ -1,0 +1,72 @@
+"""What a map explains: its name, what it adds up to, and what it is relative to."""
+
+from __future__ import annotations
+
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.regions import RegionValues
+from protopfaith.show.wording.numbers import percent
+
+ORDER = ("margin", "versus", "log_probability", "logit")
+
+
+def target_of(explanation: Explanation) -> str:
+    return explanation.class_names[explanation.target]
+
+
+def rival_of(explanation: Explanation) -> str:
+    """The class that the target is compared with."""
+    known = explanation.rival if explanation.rival is not None else explanation.runner_up.versus
+    return explanation.class_names[known or 0]
+
+
+def maps_by_output(explanation: Explanation) -> dict[str, RegionValues]:
+    """The maps that there are, the one that was asked for first."""
+    others = explanation.other_maps
+    return {explanation.output: explanation.class_map} | {k: others[k] for k in ORDER if k in others}
+
+
+def output_name(explanation: Explanation, output: str) -> str:
+    """What the switch says."""
+    target = target_of(explanation)
+    return {
+        "margin": f"for {target}",
+        "versus": f"rather than {rival_of(explanation)}",
+        "log_probability": "its log probability",
+        "logit": "its score alone",
+    }[output]
+
+
+def in_favor(explanation: Explanation, output: str) -> str:
+    """What a positive value speaks for."""
+    target = target_of(explanation)
+    return f"{target} rather than {rival_of(explanation)}" if output == "versus" else target
+
+
+def quantity(explanation: Explanation, output: str) -> str:
+    """What the map adds up to, as the subject of a sentence."""
+    target = target_of(explanation)
+    return {
+        "margin": f"the score of {target}, above the mean of all classes,",
+        "versus": f"the score of {target}, above that of {rival_of(explanation)},",
+        "log_probability": f"the log probability of {target}",
+        "logit": f"the score of {target}",
+    }[output]
+
+
+def adds_up(explanation: Explanation, output: str, regions: RegionValues) -> str:
+    """One sentence on what the map adds up to, and one on what it is relative to."""
+    total = float(regions.sign * regions.values.sum())
+    more = "higher" if total >= 0 else "lower"
+    said = (
+        f"All regions together add up to {total:+.3g}: so much {more} is {quantity(explanation, output)} "
+        "on this image than on the empty one."
+    )
+    return f"{said} {_relative_to(explanation)}".rstrip()
+
+
+def _relative_to(explanation: Explanation) -> str:
+    label, p = explanation.empty_prediction, explanation.empty_probabilities
+    if label is None or p is None:
+        return ""
+    name = explanation.class_names[label]
+    return f"The empty image (baseline {explanation.baseline}) counts as {name} ({percent(float(p[label]))})."

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from protopfaith.explanation import Explanation
+from protopfaith.explanation.settings import OUTPUTS
+from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_every_output_has_a_name_and_a_sum(explanation: Explanation, output: str) -> None:
+    regions = maps_by_output(explanation)[output]
+    assert output_name(explanation, output)
+    said = adds_up(explanation, output, regions)
+    assert f"{float(regions.values.sum()):+.3g}" in said
+    empty = explanation.empty_prediction
+    assert empty is not None
+    assert explanation.class_names[empty] in said
+    rival = explanation.class_names[explanation.rival or 0]
+    assert (rival in in_favor(explanation, output)) is (output == "versus")
+
+
+def test_the_map_that_was_asked_for_comes_first(explanation: Explanation) -> None:
+    found = maps_by_output(explanation)
+    assert next(iter(found)) == explanation.output
+    assert found[explanation.output] is explanation.class_map
+    assert len(found) == len(set(found)) == 4
+
+
+def test_explanations_of_earlier_versions_have_one_map(explanation: Explanation) -> None:
+    old = replace(explanation, output="logit", other_maps={}, empty_probabilities=None)
+    assert list(maps_by_output(old)) == ["logit"]
+    assert "empty image" not in adds_up(old, "logit", old.class_map)
