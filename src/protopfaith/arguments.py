@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import reprlib
+from pathlib import Path
 from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
@@ -29,6 +31,14 @@ def shown(value: Any) -> str:
     except Exception:  # a repr of somebody else's
         text = f"a {type(value).__name__}"
     return text if len(text) <= 110 else text[:100] + ", ..."
+
+
+def named(path: Path | str) -> str:
+    """A path in a message: on one line, and printable whatever its bytes are."""
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1]
+        for character in os.fspath(path).encode("utf-8", "backslashreplace").decode()
+    )
 
 
 def whole_number(value: Any, what: str, *, least: int | None = None, most: int | None = None) -> int:

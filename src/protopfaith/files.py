@@ -21,6 +21,8 @@ from protopfaith.errors import ProtoPFaithError
 LARGEST_TEXT = 50_000_000
 UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
 
+_final_names: dict[Path, Path] = {}  # of what is being written now
+
 
 @contextmanager
 def atomic(path: Path | str) -> Iterator[Path]:
@@ -32,6 +34,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
     """
     path = _followed(Path(path))
     partial = path.with_name(_partial_name(path.name))
+    _final_names[partial] = path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
@@ -40,11 +43,20 @@ def atomic(path: Path | str) -> Iterator[Path]:
         _flush_folder(path.parent)
     except OSError as error:
         raise ProtoPFaithError(
-            f"Could not write {path} ({error.strerror or error}); nothing was changed there: free some space "
-            "or check the permissions, then run the same command again."
+            f"Could not write {final_name(path)} ({error.strerror or error}); nothing was changed there: free "
+            "some space or check the permissions, then run the same command again."
         ) from error
     finally:
+        _final_names.pop(partial, None)
         _remove(partial)
+
+
+def final_name(path: Path) -> Path:
+    """What a path will be called when the folders around it have their names."""
+    for parent in path.parents:
+        if parent in _final_names:
+            return final_name(_final_names[parent] / path.relative_to(parent))
+    return path
 
 
 def _followed(path: Path) -> Path:

@@ -28,7 +28,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         yield
         return
     try:
-        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115  (closed below, with the lock)
+        file = path.open("a+", encoding="utf-8")
     except OSError:
         yield
         return

@@ -160,7 +160,7 @@ CUBS = [
     prepare("boxes that are infinite", "cub", then(cub, line("bounding_boxes", "1 1.0 2.0 10.0 10.0", "1 0 0 inf inf")), says=("bounding_boxes.txt",)),
     prepare("a table missing", "cub", then(cub, delete("train_test_split.txt")), says=("train_test_split.txt",)),
     prepare("a folder as table", "cub", then(cub, lambda root: [(root / "classes.txt").unlink(), (root / "classes.txt").mkdir()] and None)),
-    prepare("contradicting labels", "cub", then(cub, copy("images/001.Cat/5.png", "images/002.Dog/5.png")), says=("5.png",)),
+    prepare("contradicting labels, which are told", "cub", then(cub, copy("images/001.Cat/5.png", "images/002.Dog/5.png")), good=True),
     prepare("parts without names", "cub", then(cub, then(write("parts/parts.txt", ""), write("parts/part_locs.txt", "1 1 x y z\n")))),
 ]  # fmt: skip
 

@@ -152,6 +152,8 @@ def _judge_command(case: Case, place: Place) -> Outcome:
 def _afterwards(case: Case, place: Place, before: dict[str, str], text: str) -> Outcome:
     after = fingerprints(place.folder)
     changed = [name for name, digest in before.items() if after.get(name) != digest and _input(name)]
+    if "--resume" in text:  # which may write a better model
+        changed = [name for name in changed if not name.endswith("model.safetensors")]
     if changed:
         return Outcome("changed an input", f"{changed}\n{text}")
     left = [name for name in after if name.endswith(".partial") and name not in before]
@@ -171,7 +173,7 @@ def _input(name: str) -> bool:
         r"(explanations/|explained|prototypes/|faithfulness|evaluation/|tensorboard|curves\.png|last\.safetensors"
         r"|metrics\.csv|model\.safetensors\.lock|\.lock$|cache/|\.log$)",
         name,
-    ) or name.endswith("model.safetensors")
+    )
 
 
 def _judge_call(case: Case, place: Place) -> Outcome:

@@ -40,7 +40,7 @@ COMMANDS: dict[str, Callable[[Place], list[Any]]] = {
         "--device",
         "cpu",
     ],
-    "faithfulness": lambda place: ["faithfulness", place.run, "--root", place.images, *FAITHFUL],
+    "faithfulness": lambda place: ["faithfulness", place.run, "--root", place.images, "--explainers", "owen,random", *FAITHFUL],
     "resume": lambda place: ["train", "--resume", "--out", place.run, "--root", place.images],
 }
 
@@ -416,7 +416,7 @@ CASES = [
     ),
     *damaged(
         "a file instead of the folder",
-        lambda place: void((place / "run").rename(place / "away") or place.write("run", "x")),
+        lambda place: [(place / "run").rename(place / "away"), place.write("run", "x")] and None,
         "predict",
         "evaluate",
     ),

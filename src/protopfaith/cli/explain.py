@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, say
-from protopfaith.cli.checks import check_images, check_run
+from protopfaith.cli.checks import check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Autocast,
     Baseline,
@@ -66,6 +66,7 @@ def explain(
     """
     check_run(folder, root)
     check_images(images)
+    check_output_folder(out)
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files

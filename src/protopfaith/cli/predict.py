@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from protopfaith.arguments import named
 from protopfaith.cli.app import app, fail_for
-from protopfaith.cli.checks import check_images, check_run
+from protopfaith.cli.checks import check_images, check_output_file, check_run
 from protopfaith.cli.options import BatchSize, Device, ImageFiles, RunFolder
 
 
@@ -23,6 +24,7 @@ def predict(
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
     check_run(folder)
     check_images(images)
+    check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
@@ -34,7 +36,8 @@ def predict(
     for prediction in predict_files(model, run.preprocessing(), expand_folders(images), batch_size):
         predictions.append(prediction)
         if prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
+            name = named(prediction.image)  # one line for each, whatever the name
+            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names)
     fail_for([prediction.error for prediction in predictions if prediction.error])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from protopfaith.arguments import instance
+from protopfaith.arguments import instance, named
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.limits import check_pixels
@@ -83,14 +83,6 @@ def read_image(path: Path | str) -> Image.Image:
             f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a data "
             "set can also be loaded without: data.skip_unreadable=true)."
         ) from error
-
-
-def named(path: Path | str) -> str:
-    """A path in a message: on one line, and printable whatever its bytes are."""
-    return "".join(
-        character if character.isprintable() else repr(character)[1:-1]
-        for character in os.fspath(path).encode("utf-8", "backslashreplace").decode()
-    )
 
 
 def _tell_frames(image: Image.Image) -> None:

@@ -15,6 +15,9 @@ from protopfaith.data.imageset import Box
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
 
+CASE = "explanation.json"
+"""What a folder of results holds, whose figures are no images to explain."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -68,7 +71,9 @@ def expand_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    found = image_files(folder, SUFFIXES | {".dcm"})
+    everything = image_files(folder, SUFFIXES | {".dcm"})
+    ours = {parent for path in everything for parent in path.parents if (parent / CASE).is_file()}
+    found = [path for path in everything if not ours.intersection(path.parents)]
     if not found:
         raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
     return found

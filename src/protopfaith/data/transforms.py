@@ -52,8 +52,8 @@ class Augmentation:
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
-            for number in value if isinstance(value, tuple) else (value,):
-                if number is not None and not isinstance(number, str):
+            for number in value if isinstance(value, (tuple, list)) else (value,):
+                if number is not None and entry.name != "padding":
                     finite_number(number, f"The augmentation's {entry.name}")
         if self.scale[0] > self.scale[1]:
             raise ProtoPFaithError(

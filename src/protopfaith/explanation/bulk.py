@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import choose_output
@@ -19,7 +20,7 @@ from protopfaith.explanation.explainer import Explainable, Explainer, as_explain
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.settings import Settings, plain
-from protopfaith.files import atomic, sha256
+from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar, Report
 
 logger = logging.getLogger("protopfaith")
@@ -96,6 +97,7 @@ def explain_files(
     settings = Settings.of(settings, **keywords).on(explainer.device)
     request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse)
     request.check()
+    remove_leftovers(request.folder)
     cases: dict[Path, None] = {}  # in order, each once
     failures = []
     with Bar(progress) as bar:
@@ -105,6 +107,9 @@ def explain_files(
             except ProtoPFaithError as error:
                 logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
+                continue
+            except Exception as error:  # one bad image does not spoil the others
+                failures.append(Failure(path, unexpected(error, request.folder)))
                 continue
             cases[case] = None
             if on_case is not None:
@@ -151,16 +156,20 @@ class _Request:
             on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
             progress=progress,
         )
-        with atomic(case) as partial:
-            write_case(explanation, partial, self.figures)
+        try:
+            with atomic(case) as partial:
+                write_case(explanation, partial, self.figures)
+        except ProtoPFaithError:
+            if not case.is_dir():  # else another process was faster with the same
+                raise
         early.unlink(missing_ok=True)
         _warn_if_imprecise(explanation, path)
         return case, explanation
 
     def _case_name(self, path: Path) -> str:
         """Changes with the image, the weights and whatever changes the explanation."""
-        if not path.is_file():
-            raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+        if not is_file(path):
+            raise ProtoPFaithError("There is no image file of that name; check the path.")
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
         rest |= {"target": self.target, "versus": self.versus}
@@ -168,8 +177,12 @@ class _Request:
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
         given = str(sorted((name, plain(value)) for name, value in rest.items() if value is not None))
-        key = self.settings.key(self.explainer.weights_hash, sha256(path), given)
-        stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"
+        try:
+            content = sha256(path)
+        except OSError as error:
+            raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
+        key = self.settings.key(self.explainer.weights_hash, content, given)
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", path.stem).lstrip(".")[:60] or "image"
         return f"{stem}-{key[:8]}"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.arguments import shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
+from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
@@ -144,6 +145,8 @@ def train_grid(
 
     grid = load_grid(name_or_path)
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
+    for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
+        ENCODERS[encoder]  # raises for an unknown one before the first training
     folder, fabric = _open(recipes[0], folder, resume)
     rows = []
     table = pd.DataFrame()
