@@ -24,7 +24,7 @@ SETTINGS = {
 PROGRAM = """
 import json, os, sys
 import torch
-from protopfaith import precision
+from protopfaith import dtypes
 from protopfaith.network import squared_distances
 
 NEW = hasattr(torch.backends.cuda.matmul, "fp32_precision")
@@ -49,13 +49,13 @@ def settings():
 def case(name, setting):
     exec(setting)
     if name == "legacy, old torch":  # what torch before 2.9 goes through
-        precision._by_backend = precision._legacy
+        dtypes._by_backend = dtypes._legacy
     before = settings()
     squared_distances(torch.rand(1, 8, 2, 2), torch.rand(3, 8))
     result = {"name": name, "before": before, "after": settings()}
-    with precision.full_precision("cpu"):
+    with dtypes.full_precision("cpu"):
         result["inside"] = settings()
-    with precision.full_float32():
+    with dtypes.full_float32():
         result["inside with convolutions"] = settings()
     result["after both"] = settings()
     if name == "new, everywhere":

@@ -1,9 +1,10 @@
 import io
 import re
 
+import pytest
 from rich.console import Console
 
-from protopfaith.progress import Bar
+from protopfaith.progress import Bar, told_time
 
 
 def terminal() -> Console:
@@ -66,3 +67,25 @@ def test_a_bar_inside_a_bar_does_no_harm():
             inner.begin("inner", 1)
         outer.advance()
         assert "outer" in drawn(outer)
+
+
+def test_times_for_people() -> None:
+    told = [told_time(seconds) for seconds in (1, 33, 80, 100, 3000, 9000)]
+    assert told == ["10 s", "30 s", "80 s", "2 min", "50 min", "2 h"]
+
+
+def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("protopfaith.progress.time.monotonic", lambda: clock[0])
+    file = io.StringIO()
+    with Bar(console=Console(file=file)) as bar:
+        bar.begin("counting", total=100)
+        for _ in range(100):
+            clock[0] += 1
+            bar.advance()
+    lines = file.getvalue().splitlines()
+    assert lines == [
+        "counting: 30 of 100, about 70 s left",
+        "counting: 60 of 100, about 40 s left",
+        "counting: 90 of 100, about 10 s left",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -9,15 +10,28 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
+EVERY = 30.0  # seconds between lines where there is no terminal
 Report = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much is expected."""
+
+
+def told_time(seconds: float) -> str:
+    """A time for people, not more precise than it is.
+
+    >>> told_time(2100), told_time(47), told_time(7300)
+    ('35 min', '50 s', '2 h')
+    """
+    if seconds < 90:
+        return f"{max(round(seconds, -1), 10):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
 class Bar:
     """What is done of what is expected, the time it took and the time it will take; nothing unless `shown`.
 
     The number expected may be corrected on the way, so that the time left is an honest guess. The bar goes to
-    standard error, and only to a terminal or a notebook. A bar inside another one is not drawn.
+    standard error; where that is no terminal or notebook, a line is printed now and then instead. A bar
+    inside another one is not drawn.
 
     Args:
         shown: whether there is anything to see at all
@@ -37,6 +51,8 @@ class Bar:
         self.console = console or Console(stderr=True)
         self._progress = self._make()
         self._task: Any = None
+        self._last_line = self._began = time.monotonic()
+        self._began_at = 0
 
     def _make(self) -> Any:
         from rich.progress import (
@@ -79,10 +95,12 @@ class Bar:
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._task = self._progress.add_task(what, total=total, completed=done, note="")
+        self._began, self._began_at = time.monotonic(), done
 
     def advance(self, steps: int = 1) -> None:
         """So many steps more are done."""
         self._progress.advance(self._task, steps)
+        self._line_now_and_then()
 
     def update(
         self,
@@ -95,6 +113,23 @@ class Bar:
         """Changes what is said of the present count; None leaves it as it is."""
         given = {"description": what, "completed": done, "total": total, "note": note}
         self._progress.update(self._task, **{key: value for key, value in given.items() if value is not None})
+        self._line_now_and_then()
+
+    def _line_now_and_then(self) -> None:
+        """Where no bar is drawn, one can still see that something happens."""
+        now = time.monotonic()
+        if Bar._drawn is not self or not self._progress.disable or now - self._last_line < EVERY:
+            return
+        self._last_line = now
+        task = next(task for task in self._progress.tasks if task.id == self._task)
+        line = f"{task.description}: {task.completed:,.0f}"
+        if task.total:
+            line += f" of {task.total:,.0f}"
+            done = task.completed - self._began_at
+            if done > 0:
+                left = (now - self._began) / done * (task.total - task.completed)
+                line += f", about {told_time(left)} left"
+        self.say(line)
 
     def say(self, line: str) -> None:
         """A line above the bar that stays; also where there is no terminal."""

@@ -112,7 +112,11 @@ def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any or (type(value) is kind and kind is not float) or (kind is Path and isinstance(value, Path)):
+    if (
+        kind is Any
+        or (type(value) is kind and kind is not float)
+        or (kind is Path and isinstance(value, Path))
+    ):
         return value
     if kind is float and not isinstance(value, bool):
         try:  # YAML reads 1e-4 as text (it wants 1.0e-4): people write the former

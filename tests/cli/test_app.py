@@ -12,10 +12,11 @@ import torch
 import yaml
 
 from protopfaith import __version__
+from protopfaith.cli.app import ORDER
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
-from protopfaith.explanation.settings import USUAL_BUDGET
+from protopfaith.explanation.settings import USUAL_BUDGET, USUAL_SOURCE_BUDGET
 from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS
 from tests.cli.conftest import TINY, fails_with, protopfaith
@@ -45,7 +46,7 @@ def test_the_program_starts_as_a_module() -> None:
 def test_recipes_and_help_name_everything(place: Path) -> None:
     assert "birds" in protopfaith(place, "recipes").stdout
     help_text = protopfaith(place, "--help").stdout
-    for command in ("train", "evaluate", "predict", "prune", "demo", "data"):
+    for command in ORDER:
         assert command in help_text
         assert protopfaith(place, command, "--help").returncode == 0
 
@@ -53,7 +54,8 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
 @pytest.mark.parametrize("command", ["explain", "prototypes"])
 def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
     words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
-    assert "Default: {cpu:,}, on a GPU {gpu:,};".format(**USUAL_BUDGET) in words
+    assert "Default: {cpu:,}, on a GPU {gpu:,} (".format(**USUAL_BUDGET) in words
+    assert "(a source image: {cpu:,}, on a GPU {gpu:,});".format(**USUAL_SOURCE_BUDGET) in words
 
 
 def test_help_names_what_judging_usually_takes(place: Path) -> None:
@@ -167,3 +169,53 @@ def test_bad_input_is_one_sentence(place: Path, run: Path, arguments: list[str],
     assert not (place / "runs" / "a").exists()
     assert sorted(run.rglob("*")) == before  # neither reports nor maps on source images
     assert len(done.stderr.strip().splitlines()) <= 3
+
+
+def test_help_is_in_the_order_of_work(place: Path) -> None:
+    text = protopfaith(place, "--help").stdout
+    listed = [line.split()[1] for line in text.splitlines() if line.startswith("│ ") and line[2] != " "]
+    assert [name for name in listed if name in ORDER] == list(ORDER)
+
+
+INTERRUPTED = """
+import sys
+from protopfaith.cli import main
+import protopfaith.{module} as module
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+module.{name} = interrupt
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments", "words"),
+    [
+        ("explanation", "explain_files", ["explain", "{run}", "x.png"], "go on with the rest: "),
+        ("explanation", "explain_prototypes", ["prototypes", "{run}"], "go on with the rest: "),
+        ("evaluation", "faithfulness", ["faithfulness", "{run}"], "is kept; go on with: "),
+        ("training", "train", ["train", "birds", "--out", "{run}"], "train --resume --out {run}"),
+        ("training", "train", ["train", "birds", "--out", "new"], "Nothing is kept yet"),
+        ("training", "train_folds", ["train", "birds", "--folds", "all"], "--folds all --resume"),
+    ],
+)
+def test_an_interruption_says_what_is_kept_and_how_to_go_on(  # noqa: PLR0917
+    tmp_path: Path, run: Path, module: str, name: str, arguments: list[str], words: str
+) -> None:
+    (tmp_path / "x.png").touch()
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            INTERRUPTED.format(module=module, name=name),
+            *(argument.format(run=run) for argument in arguments),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert "Interrupted. " in done.stderr
+    assert words.format(run=run) in done.stderr
+    assert "Traceback" not in done.stderr

@@ -8,10 +8,10 @@ from safetensors import safe_open
 from tests.cli.conftest import fails_with, protopfaith
 
 
-def test_train_leaves_a_complete_run(run: Path) -> None:
+def test_train_leaves_a_complete_run(place: Path, run: Path) -> None:
     for name in ("recipe.yaml", "environment.json", "metrics.csv", "model.safetensors", "last.safetensors"):
         assert (run / name).is_file()
-    assert yaml.safe_load((run / "recipe.yaml").read_text())["data"]["root"] == "images"
+    assert yaml.safe_load((run / "recipe.yaml").read_text())["data"]["root"] == str(place / "images")
     with safe_open(run / "model.safetensors", "pt") as file:
         assert file.get_tensor("prototypes").shape == (6, 8)
 

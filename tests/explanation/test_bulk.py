@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
@@ -163,10 +164,32 @@ def test_a_coarse_report_comes_first_and_goes_when_the_case_is_done(
         write_case(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("protopfaith.explanation.bulk.write_case", look_and_write)
-    done = explain_files(explainer, [bird_file], tmp_path, coarse=True, **QUICK)  # type: ignore[arg-type]
+    finer = {**QUICK, "players": 4, "budget": 600}
+    done = explain_files(explainer, [bird_file], tmp_path, coarse=True, **finer)  # type: ignore[arg-type]
     assert len(lying) == 1
     assert "quick, coarse answer" in lying[0]
     assert {path.name for path in tmp_path.iterdir()} == {"index.html", done.cases[0].name}
+
+
+def test_true_classes_and_masks_are_told(explainer: Explainer, bird_file: Path, tmp_path: Path) -> None:
+    name = explainer.model.class_names[3]
+    known = tmp_path / name / "bird.png"
+    known.parent.mkdir()
+    shutil.copy(bird_file, known)
+    mask = Image.new("L", (100, 60))
+    mask.paste(255, (0, 0, 50, 60))  # the left half
+    mask.save(tmp_path / "mask.png")
+    call = {**QUICK, "sources": False, "mask": tmp_path / "mask.png"}
+    done = explain_files(explainer, [known, bird_file], tmp_path / "out", **call)  # type: ignore[arg-type]
+    first, second = (load_explanation(case / "explanation.json") for case in done.cases)
+    assert (first.true_class, second.true_class) == (3, None)
+    assert first.path == str(known)
+    assert first.mask is not None
+    assert first.mask.shape == (48, 48)
+    assert bool(first.mask[:, :24].all())
+    assert not bool(first.mask[:, 24:].any())
+    without = explain_files(explainer, [bird_file], tmp_path / "out", sources=False, **QUICK)  # type: ignore[arg-type]
+    assert without.cases[0] not in done.cases
 
 
 def test_with_a_progress_bar_and_a_figure(explainer: Explainer, bird_file: Path, tmp_path: Path) -> None:

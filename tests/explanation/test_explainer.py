@@ -260,14 +260,15 @@ def test_a_coarse_answer_comes_first(explainer: Explainer, pixels: torch.Tensor)
     final = explain(
         explainer,
         pixels,
-        budget=96,
+        players=4,
+        budget=600,
         sources=False,
         on_coarse=quick.append,
         progress=lambda stage, done, expected: stages.add(stage),
     )
     assert len(quick) == 1
     assert quick[0].coarse
-    assert len(quick[0].class_map.values) == 49
+    assert len(quick[0].class_map.values) == 49 < len(final.class_map.values)
     assert not final.coarse
     assert stages == {"coarse answer", "test image"}
 
@@ -374,7 +375,7 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
             (explainer, pixels, {"options": {name: 3}}, f"give it as {own}=... beside")
             for name, own in (("seed", "seed"), ("budget", "budget"), ("method", "estimator"))
         ),
-        (explainer, pixels, {"players": None}, "players None are not known"),
+        (explainer, pixels, {"players": 3.5}, "players 3.5 are not known"),
         (explainer, pixels.long(), {}, "uint8 or a normalized float"),
         (explainer, torch.rand(1, 48, 48), {}, "3 x height x width"),
         (explainer, 3.5, {}, "not float"),

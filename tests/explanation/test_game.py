@@ -89,7 +89,7 @@ def test_an_estimator_of_ones_own_with_unknown_errors_works_with_a_precision(tra
         plan = Settings(players=2, estimator="mine", precision=0.1)
         assert plan.traits.per_output == bool(traits)
         for kind in (None, torch.bfloat16):
-            cast = replace(plan, autocast=kind).on(image.device)
+            cast = replace(plan, autocast=kind).on(image.device, (4, 4))
             assert cast.autocast == (None if traits else kind)
         seen: list[tuple[int, int]] = []
         found = play(lambda x: x.flatten(1).sum(1), image, plan, progress=lambda *one: seen.append(one))
@@ -155,7 +155,7 @@ def test_an_unknown_type_is_one_sentence() -> None:
 
 def test_moment_propagation_never_runs_in_half_precision() -> None:
     for estimator, kind in (("default", torch.bfloat16), ("dasp", None), ("moment_path", None)):
-        assert Settings(estimator=estimator, autocast="bfloat16").on(CPU).autocast == kind
+        assert Settings(estimator=estimator, autocast="bfloat16").on(CPU, (48, 48)).autocast == kind
 
 
 def test_totals_are_those_without_rounding() -> None:

@@ -33,6 +33,15 @@ def test_what_is_written_can_be_read_again(explanation: Explanation, tmp_path: P
     assert same(load_explanation(text), explanation)
 
 
+def test_save_and_load_take_the_same_name(explanation: Explanation, tmp_path: Path) -> None:
+    for name in ("case", "case.v2", "other.json"):
+        explanation.save(tmp_path / name)
+        assert same(load_explanation(tmp_path / name), explanation)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{stem}.{kind}" for stem in ("case", "case.v2", "other") for kind in ("json", "npz")
+    }
+
+
 def test_numbers_that_json_lacks_survive(explanation: Explanation, tmp_path: Path) -> None:
     odd = replace(explanation, precision=float("inf"), seconds=float("nan"))
     text, _ = odd.save(tmp_path / "case")

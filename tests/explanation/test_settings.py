@@ -9,11 +9,18 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explainer, Settings, ShapleyAttribution, explain, explain_prototypes
-from protopfaith.explanation.settings import USUAL_BUDGET, coarse_players, usual_budget
+from protopfaith.explanation.settings import (
+    USUAL_BUDGET,
+    USUAL_SOURCE_BUDGET,
+    coarse_players,
+    make_players,
+    usual_budget,
+    usual_window,
+)
 
 
 def test_settings_have_names_that_change_with_the_result() -> None:
-    plain = Settings()
+    plain = Settings(players=16)
     assert plain.key() == replace(plain, batch_size=3).key() == replace(plain, players="16").key()
     others = [
         replace(plain, players=8),
@@ -36,9 +43,26 @@ def test_the_coarse_answer_has_seven_by_seven_windows(size: tuple[int, int]) -> 
 )
 def test_the_device_decides_where_nothing_else_is_said(device: str, kind: str) -> None:
     assert usual_budget(device) == usual_budget(torch.device(device)) == USUAL_BUDGET[kind]
-    assert Settings().on(device) == Settings(budget=USUAL_BUDGET[kind])
-    for said in (Settings(budget=77), Settings(precision=0.1), Settings(budget=77, precision=0.1)):
-        assert said.on(device) == said
+    found = Settings().on(device, (224, 224))
+    assert found.players == usual_window(device, (224, 224)) == {"cpu": 28, "gpu": 16}[kind]
+    assert (found.budget, found.source_budget) == (USUAL_BUDGET[kind], USUAL_SOURCE_BUDGET[kind])
+    assert found.on(device, (224, 224)) == found
+    for said in (Settings(8, budget=77), Settings(8, precision=0.1), Settings(8, 0.1, 77)):
+        assert said.on(device, (224, 224)) == replace(said, source_budget=said.budget)
+
+
+@pytest.mark.parametrize("side", [32, 96, 100, 224, 300, 512])
+def test_a_cpu_has_few_windows(side: int) -> None:
+    players = make_players(None, torch.zeros(3, side, side))
+    assert len(players) <= 64
+    assert len(make_players(usual_window("cuda", (side, side)), torch.zeros(3, side, side))) >= len(players)
+
+
+def test_the_quick_preset_leaves_what_was_said() -> None:
+    quick = Settings().made_quick().on("cpu", (224, 224))
+    assert (quick.players, quick.budget, quick.sources) == (32, 512, False)
+    said = Settings(players=8, budget=2000, seed=4).made_quick()
+    assert (said.players, said.budget, said.seed, said.sources) == (8, 2000, 4, False)
 
 
 def test_keywords_replace_fields_and_others_are_refused() -> None:
@@ -68,12 +92,17 @@ def test_every_explanation_takes_the_usual_budget_of_its_device(
     explainer: Explainer, pixels: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(USUAL_BUDGET, "cpu", 100)
+    monkeypatch.setitem(USUAL_SOURCE_BUDGET, "cpu", 90)
     found = explain(explainer, pixels, players=12)
     assert found.evaluations == found.settings["budget"] == 100
-    assert {one.source_side.evaluations for one in found.evidence if one.source_side} == {100}
+    assert {one.source_side.evaluations for one in found.evidence if one.source_side} == {90}
+    games = {one.source_side.path for one in found.evidence}  # type: ignore[union-attr]
+    assert found.evaluations_in_all == 100 + 90 * len(games)
+    again = explain(explainer, pixels, players=12)
+    assert again.evaluations_in_all == 100  # the maps on source images are kept
     assert explain(explainer, pixels, players=12, budget=80, sources=False).evaluations == 80
     catalog = explain_prototypes(explainer, players=12, nearest=1)
-    assert {one.source_side.evaluations for one in catalog.prototypes} == {100}
+    assert {one.source_side.evaluations for one in catalog.prototypes} == {90}
     assert catalog.settings.budget == 100
     method = ShapleyAttribution(lambda images: images.flatten(1).prod(1), players=1)
     method.attribute(torch.rand(1, 1, 4, 4))
@@ -85,11 +114,11 @@ def test_maps_of_sources_are_kept_apart_by_the_budget_that_was_used(
 ) -> None:
     """As on a CPU and a GPU that share a run's folder."""
     plan = Settings(players=12, seed=5)
-    monkeypatch.setitem(USUAL_BUDGET, "cpu", 90)
+    monkeypatch.setitem(USUAL_SOURCE_BUDGET, "cpu", 90)
     explainer.sources.explain([0], plan)
     assert explainer.sources.known([0], plan)
     assert explainer.sources.known([0], replace(plan, budget=90))
-    monkeypatch.setitem(USUAL_BUDGET, "cpu", 120)
+    monkeypatch.setitem(USUAL_SOURCE_BUDGET, "cpu", 120)
     assert not explainer.sources.known([0], plan)
     assert explainer.sources.explain([0], plan)[0].evaluations == 120
 

@@ -63,7 +63,6 @@ CASES = [
     *(explain("--autocast", value) for value in ("float8", "", "int8", "bfloat")),
     *(explain("--estimator", value) for value in ("defalut", "", "default,owen")),
     *(explain("--option", value) for value in ("x", "=3", "nothing=3", "shrinkage=maybe", "", "sizes=8")),
-    explain("--estimator", "dasp", "--option", f"sizes={HUGE}"),
     explain("--estimator", "dasp", "--option", "sizes=0"),
     explain("--estimator", "dasp", "--option", "sizes=-1"),
     explain("--estimator", "dasp", "--option", "sizes=[1, 2"),

@@ -40,7 +40,15 @@ COMMANDS: dict[str, Callable[[Place], list[Any]]] = {
         "--device",
         "cpu",
     ],
-    "faithfulness": lambda place: ["faithfulness", place.run, "--root", place.images, "--explainers", "owen,random", *FAITHFUL],
+    "faithfulness": lambda place: [
+        "faithfulness",
+        place.run,
+        "--root",
+        place.images,
+        "--explainers",
+        "owen,random",
+        *FAITHFUL,
+    ],
     "resume": lambda place: ["train", "--resume", "--out", place.run, "--root", place.images],
 }
 

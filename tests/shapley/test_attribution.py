@@ -7,7 +7,7 @@ import torch
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Attribution, estimate, redistribute, relative_error
 
-from .games import network_game
+from .games import SAMPLING, mask_game, network_game
 
 
 def test_saved_and_loaded_it_is_the_same_and_can_be_continued(tmp_path):
@@ -104,3 +104,42 @@ def test_redistribution_is_the_projection_onto_the_total():
 def test_redistribution_without_errors_shares_equally():
     moved, _ = redistribute(torch.zeros(1, 4), torch.zeros(1, 4), torch.tensor([2.0]))
     assert moved.tolist() == [[0.5] * 4]
+
+
+def decided_share(result, truth):
+    decided = result.decided()
+    wrong = decided & (result.values.sign() != truth.sign())
+    return int(decided.sum()), int(wrong.sum())
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_of_the_decided_players_few_have_the_wrong_sign(method):
+    weights = torch.zeros(60, dtype=torch.float64)
+    weights[:20] = torch.randn(20, generator=torch.Generator().manual_seed(0)).double()
+    game = mask_game(lambda m: m.double() @ weights + 2 * (m.sum(1) % 7 == 0), 60)
+    truth = torch.where(weights.abs() > 0, weights, 0)[None]
+    counts = [decided_share(estimate(game, method, budget=700, seed=seed), truth) for seed in range(10)]
+    decided, wrong = (sum(column) for column in zip(*counts, strict=True))
+    assert decided >= (0 if method == "permutation" else 20)  # five pairs of orders know little
+    assert wrong <= 0.1 * decided
+
+
+def test_nothing_is_decided_where_errors_are_unknown():
+    assert not estimate(network_game(), "dasp", sizes=2).decided().any()
+    assert not estimate(network_game(), "permutation", budget=20).decided().any()  # one pair
+
+
+def test_a_smaller_rate_decides_less(tmp_path):
+    result = estimate(network_game(windows=1), "adaptive_owen", budget=400)
+    strict, loose = result.decided(0.01), result.decided(0.2)
+    assert (loose | ~strict).all()
+    assert int(strict.sum()) < int(loose.sum())
+    result.save(tmp_path / "a.npz")
+    assert torch.equal(Attribution.load(tmp_path / "a.npz").decided(0.2), loose)
+
+
+def test_rows_of_some_outputs_decide_as_they_did():
+    result = estimate(network_game(windows=1), "adaptive_owen", budget=400)
+    some = result.of_outputs([2, 0])
+    assert torch.equal(some.decided(), result.decided()[[2, 0]])
+    assert torch.equal(some.total, result.total[[2, 0]])

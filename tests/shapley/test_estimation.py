@@ -129,6 +129,8 @@ def test_few_samples_of_many_players_do_not_look_precise():
     [
         ({"method": "owenn"}, "did you mean 'owen'"),
         ({"budget": 0}, "at least one"),
+        ({"budget": 600.0}, "The budget is 600.0 evaluations; give a whole number"),
+        ({"outputs": 1}, r"give them as a list, such as \[1\]"),
         ({"precision": 0.0}, "above zero"),
         ({"precision": math.nan}, "above zero"),
         ({"method": "owen", "notes": 3}, "did you mean 'nodes'"),
@@ -172,3 +174,47 @@ def test_only_the_same_game_can_be_continued():
         estimate(network_game(), "permutation", resume=first)
     with pytest.raises(ProtoPFaithError, match="without its state"):
         estimate(network_game(), "owen", resume=first.without_state())
+
+
+def test_very_few_players_need_few_evaluations():
+    game = table_game(random_table(2))
+    with pytest.raises(ProtoPFaithError, match="give a budget of at least 4, which solves the game exactly"):
+        estimate(game, budget=3)
+    assert not estimate(game, budget=4).standard_errors.any()
+
+
+def test_enumeration_is_taken_where_it_is_cheaper():
+    game = table_game(random_table(13))
+    before = game.evaluations
+    result = estimate(game, precision=0.001)
+    assert result.reached
+    assert not result.standard_errors.any()
+    assert game.evaluations - before <= 1.25 * 2**13
+    easy = table_game(torch.arange(2**13).double()[:, None])
+    assert estimate(easy, precision=0.5).evaluations < 2**13 / 2
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_an_output_that_is_constant_is_known_at_once(method):
+    model = network_game(windows=3, outputs=1)
+
+    def function(images):
+        return torch.stack([model.function(images)[:, 0], torch.full((len(images),), 3.7)], 1)
+
+    result = estimate(Game(function, model.image, model.players), method, precision=0.2, budget=6000)
+    assert result.reached
+    assert result.evaluations < 3000
+
+
+@pytest.mark.parametrize("method", SAMPLING)
+def test_a_result_that_is_resumed_equals_one_that_went_there_in_one_go(method):
+    game = network_game(windows=2)
+    straight = estimate(game, method, budget=2500, seed=4)
+    resumed = estimate(game, method, budget=700, seed=4)
+    for budget in (1300, 2500):
+        resumed = estimate(game, method, budget=budget, resume=resumed)
+    # The mean that owen subtracts is that of the samples so far, which depends on where it stopped.
+    tolerance = 0.02 if method == "owen" else 1e-5
+    size = float(straight.values.abs().max())
+    assert resumed.evaluations == straight.evaluations
+    assert torch.allclose(resumed.values, straight.values, rtol=0, atol=tolerance * size)

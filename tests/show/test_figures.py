@@ -4,12 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.text import Text
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explanation
 from protopfaith.show.figures import figure
+from protopfaith.show.heat import maps_of, scale_of
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
@@ -46,12 +48,47 @@ def test_without_sources_and_with_two_classes(explanation: Explanation) -> None:
     assert figure(replace(explanation, evidence=alone, versus=0)) is not None
 
 
+def texts(drawing) -> list[str]:
+    return [text.get_text() for text in drawing.findobj(Text)]
+
+
 def test_no_room_is_left_for_sources_that_are_not_shown(explanation: Explanation) -> None:
-    evidence = tuple(replace(one, source_side=None) for one in explanation.evidence)
-    alone = replace(explanation, evidence=evidence)
-    with_sources, without = figure(explanation, columns=4), figure(alone, columns=4)
-    assert len(without.findobj(Axes)) < len(with_sources.findobj(Axes))
-    assert not any(ax.get_title() == "source" for ax in without.findobj(Axes))
+    many = explanation.evidence * 4
+    evidence = tuple(replace(one, source_side=None) for one in many)
+    with_sources, without = (figure(replace(explanation, evidence=some)) for some in (many, evidence))
+    assert without.get_figwidth() < with_sources.get_figwidth()
+    assert "its source" in texts(with_sources)
+    assert "its source" not in texts(without)
+
+
+def test_five_prototypes_fill_a_row(explanation: Explanation) -> None:
+    one = explanation.evidence[0]
+    heights = {n: figure(replace(explanation, evidence=(one,) * n)).get_figheight() for n in (1, 5, 6)}
+    assert heights[1] == heights[5] < heights[6]
+
+
+def test_a_rough_map_says_so_with_the_command_that_sharpens_it(explanation: Explanation) -> None:
+    mine = explanation.class_map
+    vague, sure = (replace(mine, standard_errors=factor * mine.values.abs()) for factor in (0.5, 0.1))
+    rough = " ".join(texts(figure(replace(explanation, class_map=vague))))
+    assert "This map is rough." in rough
+    assert "--budget" in rough
+    fine = replace(explanation, class_map=sure, precision=0.2)
+    assert "rough" not in " ".join(texts(figure(fine)))
+
+
+def test_both_scales_have_their_color_bar(explanation: Explanation) -> None:
+    said = texts(figure(explanation))
+    for scale in (scale_of([explanation.class_map]), scale_of(maps_of(explanation.evidence))):
+        assert f"+{scale:.3g}" in said
+
+
+def test_undecided_regions_can_be_hatched(explanation: Explanation) -> None:
+    mine = explanation.class_map
+    vague = replace(explanation, class_map=replace(mine, standard_errors=mine.values.abs() + 1))
+    hatched = [patch for patch in figure(vague, hatching=True).findobj(PathPatch) if patch.get_hatch()]
+    assert hatched
+    assert not [patch for patch in figure(vague).findobj(PathPatch) if patch.get_hatch()]
 
 
 def test_unknown_formats(explanation: Explanation, tmp_path: Path) -> None:

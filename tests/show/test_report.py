@@ -106,12 +106,18 @@ def test_without_sources_and_with_two_classes(explanation: Explanation) -> None:
 
 
 def test_a_rough_map_says_so_on_top_with_the_command_that_sharpens_it(explanation: Explanation) -> None:
-    rough = html.unescape(render_report(replace(explanation, precision=0.45)))
-    assert rough.index("This map is rough.") < rough.index("<main>")
-    assert "45%" in rough
-    assert "protopfaith explain RUN" in rough
-    fine = render_report(replace(explanation, precision=0.2))
-    assert 'class="banner"' not in fine
+    mine, fine = explanation.class_map, replace(explanation, precision=0.2, temperature=1.0)
+    size = float(mine.values.square().mean().sqrt())
+    errors = torch.full_like(mine.values, 0.45 * size)
+    rough = replace(fine, class_map=replace(mine, standard_errors=errors))
+    page = html.unescape(render_report(rough))
+    assert page.index("This map is rough.") < page.index("<main>")
+    assert "45%" in page
+    assert "protopfaith explain RUN" in page
+    others = html.unescape(render_report(replace(rough, class_map=mine, precision=0.6)))
+    assert "Some maps of prototypes are rough." in others
+    exact = replace(mine, standard_errors=torch.zeros_like(mine.values))
+    assert 'class="banner"' not in render_report(replace(fine, class_map=exact, usual_distance=None))
 
 
 def test_the_legend_is_that_of_the_map_above_it(explanation: Explanation) -> None:
@@ -155,3 +161,23 @@ def test_every_output_can_be_chosen(explanation: Explanation) -> None:
     page = render_report(explanation)
     assert page.count('type="radio"') == 1 + len(explanation.other_maps)
     assert page.count(" checked") == 1
+
+
+def test_where_the_object_is_known_the_share_outside_is_said(explanation: Explanation) -> None:
+    assert "dashed line" not in render_report(explanation)
+    height, width = explanation.class_map.players.labels.shape
+    mask = torch.zeros(height, width, dtype=torch.bool)
+    mask[:, : width // 2] = True
+    page = render_report(replace(explanation, mask=mask))
+    outside = 1 - explanation.class_map.share_inside(mask)
+    assert f"{percent(outside)} of the evidence for" in page
+    assert "covers 50% of the image" in page
+    assert 'class="frame mask"' in page
+
+
+def test_the_true_class_is_said_where_it_is_known(explanation: Explanation) -> None:
+    names, label = explanation.class_names, explanation.prediction
+    right = html.unescape(render_report(replace(explanation, true_class=label)))
+    wrong = html.unescape(render_report(replace(explanation, true_class=label - 1)))
+    assert f"right: it is {names[label]}" in right
+    assert f"wrong: it is {names[label - 1]}" in wrong

@@ -4,7 +4,8 @@ from protopfaith.cli.explain import explain as command
 from protopfaith.explanation import Explanation
 from protopfaith.show.settings import settings_of
 
-NOT_IN_THE_RESULT = {"folder", "images", "out", "root", "device"}
+# --quick stands for other options; a mask is drawn.
+NOT_IN_THE_RESULT = {"folder", "images", "out", "root", "device", "quick", "no_coarse", "mask"}
 
 
 def test_every_option_that_changes_the_result_is_listed(explanation: Explanation) -> None:

@@ -6,6 +6,7 @@ Each module adds its command to the program when it is imported; their order is 
 from protopfaith.cli import (  # isort: skip
     demo,
     recipes,
+    encoders,
     data,
     training,
     evaluate,
@@ -20,6 +21,7 @@ from protopfaith.cli.app import main
 __all__ = [
     "data",
     "demo",
+    "encoders",
     "evaluate",
     "explain",
     "faithfulness",

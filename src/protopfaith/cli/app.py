@@ -5,8 +5,13 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shlex
+import shutil
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +31,7 @@ errors = Console(stderr=True)
 ORDER = (  # of work
     "demo",
     "recipes",
+    "encoders",
     "data",
     "train",
     "evaluate",
@@ -157,6 +163,33 @@ class NamesInHelp(TyperCommand):
                     text = text.replace(f"{{{registry}}}", names)
                     parameter.help = text  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
+
+
+@contextmanager
+def keeping(kept: Callable[[], str]) -> Iterator[None]:
+    """Work that may be interrupted (Ctrl-C): then `kept` says what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        errors.print(f"Interrupted. {kept()}", soft_wrap=True, highlight=False, markup=False)
+        raise typer.Exit(130) from None
+
+
+def same_command() -> str:
+    """This command, to be typed again."""
+    return shlex.join([called_as(), *sys.argv[1:]])
+
+
+def called_as() -> str:
+    """What to type for this program: its name, or the way it was called where that is not on the path."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        return "python -m protopfaith"
+    return "protopfaith" if shutil.which("protopfaith") else sys.argv[0]
+
+
+def note(text: str) -> None:
+    """A line about what is going on, beside the output."""
+    errors.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def say(text: str) -> None:

@@ -72,7 +72,9 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
     try:
         target = path.resolve() if path.is_symlink() else path
     except OSError as error:
-        raise ProtoPFaithError(f"{named(path)[:120]} cannot be written ({reason(error)}); give another name.") from error
+        raise ProtoPFaithError(
+            f"{named(path)[:120]} cannot be written ({reason(error)}); give another name."
+        ) from error
     if any(_same(path, one) for one in inputs) or (_exists(path) and target.suffix.lower() != suffix):
         raise ProtoPFaithError(
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give another "

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, fail_for, say
+from protopfaith.cli.app import app, called_as, console, fail_for, note, say
 from protopfaith.cli.evaluate import evaluate_run, print_prototypes
 
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
 EXPLAINED = 3
 PLAYERS = 8  # pixels a side: 144 regions of a 96 x 96 image
+BUDGET = 4_096  # evaluations per game, which take this small network seconds
 
 
 @app.command()
@@ -27,6 +26,7 @@ def demo(
 
     About two and a half minutes on two cores. Interrupted, it continues where it was.
     """
+    note("Loading; then it trains on the embedded birds for about two minutes.")
     from protopfaith.explanation import explain_files
     from protopfaith.training import load_recipe
     from protopfaith.training import train as run_training
@@ -35,23 +35,16 @@ def demo(
     console.print(evaluate_run(run, "test", "auto", 64).table())
     print_prototypes(run)
     images = write_test_images(run, EXPLAINED)
-    batch = explain_files(run, images, out / "explained", players=PLAYERS, progress=True)
+    batch = explain_files(run, images, out / "explained", players=PLAYERS, budget=BUDGET, progress=True)
     say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
     say("\nNext")
     for line in (
         f"explain {out} {images[0]} --players {PLAYERS} --precision 0.05",
-        f"prototypes {out} --players {PLAYERS}",
+        f"prototypes {out} --players {PLAYERS} --budget {BUDGET}",
         f"faithfulness {out}",
     ):
         say(f"  {called_as()} {line}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
-
-
-def called_as() -> str:
-    """What to type for this program: its name, or the way it was called where that is not on the path."""
-    if Path(sys.argv[0]).name == "__main__.py":
-        return "python -m protopfaith"
-    return "protopfaith" if shutil.which("protopfaith") else sys.argv[0]
 
 
 def write_test_images(run: Run, count: int) -> list[Path]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, say
+from protopfaith.cli.app import app, console, note, say
 from protopfaith.cli.checks import check_run
 from protopfaith.cli.data import choose_split
 from protopfaith.cli.options import BatchSize, Device, MovedRoot, RunFolder
@@ -24,13 +24,15 @@ def evaluate(
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
-    """Balanced accuracy, sensitivity, specificity, AUROC, confusion matrix and distinct prototypes."""
+    """Balanced accuracy, sensitivity, specificity, AUROC, calibration, confusion, distinct prototypes."""
     check_run(folder, root)
+    note(f"Loading {folder} ...")
     from protopfaith.training import Run
 
     run = Run(folder, root)
     result = evaluate_run(run, split, device, batch_size)
     console.print(result.table())
+    say(str(result.calibration))
     print_prototypes(run)
     say(f"Written to {run.folder / 'evaluation'}")
 
@@ -38,9 +40,13 @@ def evaluate(
 def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import classify_set, write_classification
+    from protopfaith.training.reference import keep_reference, temperature_of
 
-    images = choose_split(run.data().sets(), split)
-    result = classify_set(run.model(choose_device(device)), images, run.preprocessing(), batch_size)
+    data, model = run.data(), run.model(choose_device(device))
+    images = choose_split(data.sets(), split)
+    keep_reference(run, data, model)
+    temperature = temperature_of(run, model)
+    result = classify_set(model, images, run.preprocessing(), batch_size, temperature)
     write_classification(run.folder / "evaluation", split, result)
     return result
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, fail_for, say
+from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
 from protopfaith.cli.checks import check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Autocast,
@@ -31,7 +31,13 @@ def explain(
     folder: RunFolder,
     images: ImageFiles,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
-    players: Players = "16",
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A rough answer soon: larger regions, 512 evaluations, no source images."
+        ),
+    ] = False,
+    players: Players = None,
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
@@ -55,6 +61,13 @@ def explain(
     no_sources: Annotated[
         bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
     ] = False,
+    no_coarse: Annotated[
+        bool, typer.Option("--no-coarse", help="Without a first, coarse answer before the real one.")
+    ] = False,
+    mask: Annotated[
+        Path | None,
+        typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
+    ] = None,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -67,6 +80,9 @@ def explain(
     check_run(folder, root)
     check_images(images)
     check_output_folder(out)
+    if mask is not None:
+        check_images([mask])
+    note(f"Loading {folder} ...")
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files
@@ -85,17 +101,27 @@ def explain(
         autocast=autocast,
         seed=seed,
     )
-    batch = explain_files(
-        Run(folder, root),
-        expand_folders(images),
-        out or folder / "explained",
-        target=target,
-        versus=versus,
-        settings=settings,
-        coarse=True,
-        progress=True,
-        device=choose_device(device),
-    )
+    if quick:
+        settings = settings.made_quick()
+    results = out or folder / "explained"
+    with keeping(
+        lambda: (
+            f"Finished images are kept in {results}, finished source images in {folder}; go on with the "
+            f"rest: {same_command()}"
+        )
+    ):
+        batch = explain_files(
+            Run(folder, root),
+            expand_folders(images),
+            results,
+            target=target,
+            versus=versus,
+            settings=settings,
+            coarse=not no_coarse,
+            mask=mask,
+            progress=True,
+            device=choose_device(device),
+        )
     for report in batch.reports:
         say(str(report))
     if batch.cases:

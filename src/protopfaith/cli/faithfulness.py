@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, console, say
+from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Window, parse_limits
 
@@ -81,26 +81,28 @@ def faithfulness(
     """
     check_run(folder, root)
     check_output_folder(out, folder)
+    note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
     from protopfaith.training import Run
 
-    result = judge(
-        Run(folder, root),
-        out,
-        prototypes=None if every else prototypes,
-        explainers=None if explainers is None else [name.strip() for name in explainers.split(",")],
-        limits=parse_limits(limit or []),
-        players=players,
-        steps=steps,
-        budget=budget,
-        truth_budget=truth_budget,
-        sizes=sizes,
-        checked=checked,
-        autocast=autocast,
-        quantus=quantus,
-        device=choose_device(device),
-        seed=seed,
-    )
+    with keeping(lambda: f"What was measured is kept; go on with: {same_command()}"):
+        result = judge(
+            Run(folder, root),
+            out,
+            prototypes=None if every else prototypes,
+            explainers=None if explainers is None else [name.strip() for name in explainers.split(",")],
+            limits=parse_limits(limit or []),
+            players=players,
+            steps=steps,
+            budget=budget,
+            truth_budget=truth_budget,
+            sizes=sizes,
+            checked=checked,
+            autocast=autocast,
+            quantus=quantus,
+            device=choose_device(device),
+            seed=seed,
+        )
     console.print(result.table())
     say(f"Written to {result.folder}")

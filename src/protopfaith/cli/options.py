@@ -21,7 +21,11 @@ BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in on
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of the square regions in pixels.")]
 Players = Annotated[
-    str, typer.Option(help="Regions: the side of square windows in pixels, or superpixels:N for about N.")
+    str | None,
+    typer.Option(
+        help="Regions: the side of square windows in pixels, or superpixels:N for about N. Default: 16, on a "
+        "CPU larger ones where there would be more than 8 x 8."
+    ),
 ]
 Precision = Annotated[
     float | None, typer.Option(min=0, max=1, help="Stop at this relative standard error, such as 0.05.")
@@ -31,8 +35,9 @@ Budget = Annotated[
     typer.Option(
         min=2,
         max=10**12,
-        help="Evaluations of the network at most, per image. Default: 4,096, on a GPU 12,288; with "
-        "--precision as many as it takes, up to 262,144.",
+        help="Evaluations of the network at most, for the image and again for each source image that is new. "
+        "Default: 1,024, on a GPU 12,288 (a source image: 512, on a GPU 12,288); with --precision as many as "
+        "it takes, up to 262,144.",
     ),
 ]
 Estimator = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.arguments import named
-from protopfaith.cli.app import app, fail_for
+from protopfaith.cli.app import app, fail_for, note
 from protopfaith.cli.checks import check_images, check_output_file, check_run
 from protopfaith.cli.options import BatchSize, Device, ImageFiles, RunFolder
 
@@ -25,15 +25,19 @@ def predict(
     check_run(folder)
     check_images(images)
     check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
+    note(f"Loading {folder} ...")
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
+    from protopfaith.training.reference import temperature_of
 
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
-    for prediction in predict_files(model, run.preprocessing(), expand_folders(images), batch_size):
+    for prediction in predict_files(
+        model, run.preprocessing(), expand_folders(images), batch_size, temperature_of(run, model)
+    ):
         predictions.append(prediction)
         if prediction.error is None:  # plain lines with tabs, for other programs
             name = named(prediction.image)  # one line for each, whatever the name

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, say
+from protopfaith.cli.app import NamesInHelp, app, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import (
     Autocast,
@@ -29,7 +29,7 @@ from protopfaith.cli.options import (
 def prototypes(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/prototypes.")] = None,
-    players: Players = "16",
+    players: Players = None,
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
@@ -46,6 +46,7 @@ def prototypes(
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     check_run(folder, root)
     check_output_folder(out, folder)
+    note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_prototypes
     from protopfaith.progress import Bar
@@ -61,7 +62,8 @@ def prototypes(
         autocast=autocast,
         seed=seed,
     )
-    with Bar() as bar:
+    kept = f"Finished source images are kept in {folder}; go on with the rest: {same_command()}"
+    with keeping(lambda: kept), Bar() as bar:
         catalog = explain_prototypes(
             Run(folder, root),
             settings=settings,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, say
+from protopfaith.cli.app import app, console, note, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
 
@@ -31,6 +31,7 @@ def prune(
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
     check_run(folder, root)
     check_output_folder(out, folder)
+    note(f"Loading {folder} ...")
     from protopfaith.training import Run, prune_run
 
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, say
+from protopfaith.cli.app import app, called_as, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_recipe, check_root
 from protopfaith.cli.options import Root, parse_indices
 from protopfaith.errors import ProtoPFaithError
@@ -33,6 +35,10 @@ def train(
         bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
     ] = False,
     root: Root = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="A CSV file of image and group: images of a group (a patient) stay together."),
+    ] = None,
     weights: Annotated[
         str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
     ] = None,
@@ -68,6 +74,8 @@ def train(
         check_recipe(recipe)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
+    changes += [f"data.groups={groups.resolve()}"] if groups is not None else []
+    note("Loading torch ...")
     if grid is not None:
         search(grid, out, changes, resume)
         return
@@ -77,6 +85,20 @@ def train(
         cross_validate(named, folder, changes, folds, resume)
     else:
         train_once(named, folder, changes, resume)
+
+
+def kept_run(folder: Path) -> str:
+    """What an interrupted training leaves."""
+    if not (folder / "last.safetensors").is_file():
+        return f"Nothing is kept yet but the recipe in {folder}; start again with another --out."
+    again = shlex.join([called_as(), "train", "--resume", "--out", str(folder)])
+    return f"The run is kept in {folder} as it was after its last finished epoch; go on with: {again}"
+
+
+def kept_runs(folder: Path) -> str:
+    """What an interrupted series of trainings leaves."""
+    command = same_command() if "--resume" in sys.argv else f"{same_command()} --resume"
+    return f"What is trained is kept in {folder}; go on with: {command}"
 
 
 def split_arguments(
@@ -102,7 +124,8 @@ def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> N
     from protopfaith.training import load_recipe
     from protopfaith.training import train as run_training
 
-    _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
+    with keeping(lambda: kept_run(folder)):
+        _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
 
 
 def cross_validate(recipe: str, folder: Path, changes: list[str], folds: str, resume: bool) -> None:
@@ -111,7 +134,8 @@ def cross_validate(recipe: str, folder: Path, changes: list[str], folds: str, re
     from protopfaith.training.search import FOLDS
 
     chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
-    _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+    with keeping(lambda: kept_runs(folder)):
+        _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
 
 
 def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> None:
@@ -119,7 +143,8 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> Non
     from protopfaith.training import train_grid
 
     folder = out or Path("runs") / Path(grid).stem
-    _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
+    with keeping(lambda: kept_runs(folder)):
+        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
 
 
 def _print_result(run: Run) -> None:

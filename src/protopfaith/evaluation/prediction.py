@@ -40,39 +40,52 @@ class Prediction:
 
 
 def classify_set(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+    model: ProtoPNet,
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    batch_size: int = 64,
+    temperature: float | None = None,
 ) -> Classification:
     """How well `model` classifies a set with labels, and how many distinct prototypes each class has."""
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
-    result = classification(logits, images.labels, model.class_names)
+    result = classification(logits, images.labels, model.class_names, temperature)
     return replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
-    """`name`.json and the confusion matrix as `name`-confusion.png."""
+    """`name`.json, the confusion matrix as `name`-confusion.png, and how often the network is right by how
+    sure it is as `name`-reliability.png."""
     from protopfaith.show.confusion import confusion_figure
+    from protopfaith.show.reliability import reliability_figure
 
     with atomic(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(result.to_dict(), indent=2))
     with atomic(folder / f"{name}-confusion.png") as partial:
         confusion_figure(result).savefig(partial, format="png")
+    if result.calibration is not None:
+        with atomic(folder / f"{name}-reliability.png") as partial:
+            reliability_figure(result.calibration).savefig(partial, format="png")
 
 
 def predict_files(
-    model: ProtoPNet, preprocessing: Preprocessing, paths: Iterable[Path | str], batch_size: int = 64
+    model: ProtoPNet,
+    preprocessing: Preprocessing,
+    paths: Iterable[Path | str],
+    batch_size: int = 64,
+    temperature: float | None = None,
 ) -> Iterator[Prediction]:
     """A prediction for each file, in their order; one that cannot be read, or that the network gives no
-    numbers for, carries the reason."""
+    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`."""
     remaining = iter(paths)
     while chunk := list(islice(remaining, batch_size)):
-        yield from _predict_chunk(model, preprocessing, chunk)
+        yield from _predict_chunk(model, preprocessing, chunk, temperature or 1.0)
 
 
 @torch.no_grad()
 def _predict_chunk(
-    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str]
+    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:
@@ -84,7 +97,7 @@ def _predict_chunk(
     rows: Iterator[Tensor] = iter(())
     if readable:
         logits = model(torch.stack(readable).to(model.prototypes.device))
-        rows = iter(logits.cpu())
+        rows = iter(logits.cpu() / temperature)
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)
@@ -101,7 +114,10 @@ def _prediction(path: str, logits: Tensor, class_names: Sequence[str]) -> Predic
 
 def write_predictions(path: Path, predictions: Sequence[Prediction], class_names: Sequence[str]) -> None:
     """A CSV file: image, class, the probability of every class, and what went wrong, if anything."""
-    with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with (
+        atomic(path) as partial,
+        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(["image", "class", *class_names, "error"])
         for item in predictions:

@@ -14,14 +14,16 @@ import torch
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.cost import Overall, expected_cost, source_games, told_cost
 from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
+from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.settings import Settings, plain
 from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
-from protopfaith.progress import Bar, Report
+from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
 # Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
@@ -63,6 +65,7 @@ def explain_files(
     settings: Settings | None = None,
     figures: Sequence[str] = ("png",),
     coarse: bool = False,
+    mask: MaskLike | None = None,
     progress: bool = False,
     on_case: Callable[[Path, Explanation | None], None] | None = None,
     preprocessing: Preprocessing | None = None,
@@ -86,7 +89,8 @@ def explain_files(
         settings: how to compute; `keywords` are fields of it.
         figures: formats of the figures, such as png, pdf or svg.
         coarse: a report on 7 x 7 windows lies beside the case's folder until the case is finished.
-        progress: whether to show a bar.
+        mask: where the object is in the images, see `Explainer.explain`.
+        progress: whether to say what is ahead and to show a bar.
         on_case: gets each finished folder and its explanation (None for one that was there already).
         preprocessing: how images are prepared for a network that comes without a run.
         images: the training images of such a network.
@@ -94,16 +98,18 @@ def explain_files(
         keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
-    settings = Settings.of(settings, **keywords).on(explainer.device)
-    request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse)
+    settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
+    request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask)
     request.check()
     remove_leftovers(request.folder)
+    files = [Path(path) for path in paths]
     cases: dict[Path, None] = {}  # in order, each once
     failures = []
     with Bar(progress) as bar:
-        for path in map(Path, paths):
+        overall = request.announce(files, bar)
+        for path in files:
             try:
-                case, found = request.answer(path, bar.report(path.name))
+                case, found = request.answer(path, overall)
             except ProtoPFaithError as error:
                 logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
@@ -128,6 +134,7 @@ class _Request:
     settings: Settings
     figures: tuple[str, ...]
     coarse: bool
+    mask: MaskLike | None
 
     def check(self) -> None:
         """Raises if something is wrong for every image alike: one error, not one for each of them."""
@@ -142,19 +149,36 @@ class _Request:
         for kind in self.figures:
             check_format(_figure_name(kind))
 
-    def answer(self, path: Path, progress: Report | None) -> tuple[Path, Explanation | None]:
+    def announce(self, paths: Sequence[Path], bar: Bar) -> Overall:
+        """Says what is ahead, and counts it."""
+        model, blank = self.explainer.model, self.explainer.blank()
+        count = sum(map(self._is_new, paths))
+        games = 0.0
+        if self.settings.sources and count:
+            games = source_games(model, self.explainer.sources, self.settings, count)
+        each = expected_cost(self.settings, blank, coarse=self.coarse, games=games)
+        if bar.shown and count:
+            sentence = told_cost(model, blank, each, count)
+            if sentence is not None:
+                bar.say(sentence)
+        return Overall(bar, count, each)
+
+    def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
-        case = self.folder / self._case_name(path)
+        case = self._case(path)
         if case.is_dir():
             return case, None
+        overall.start(path.name)
         early = case.with_name(f"{case.name}-coarse.html")
         explanation = self.explainer.explain(
             path,
             target=self.target,
             versus=self.versus,
             settings=self.settings,
+            true_class=self._true_class(path),
+            mask=self.mask,
             on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
-            progress=progress,
+            progress=overall.report,
         )
         try:
             with atomic(case) as partial:
@@ -166,13 +190,25 @@ class _Request:
         _warn_if_imprecise(explanation, path)
         return case, explanation
 
-    def _case_name(self, path: Path) -> str:
-        """Changes with the image, the weights and whatever changes the explanation."""
+    def _is_new(self, path: Path) -> bool:
+        try:
+            return not self._case(path).is_dir()
+        except ProtoPFaithError:  # told when it is its turn
+            return False
+
+    def _true_class(self, path: Path) -> str | None:
+        """A parent folder that is named like a class says what is in the image."""
+        name = path.resolve().parent.name
+        return name if name in self.explainer.model.class_names else None
+
+    def _case(self, path: Path) -> Path:
+        """Its folder, whose name changes with the image, the weights and whatever changes the explanation."""
         if not is_file(path):
             raise ProtoPFaithError("There is no image file of that name; check the path.")
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
         rest |= {"target": self.target, "versus": self.versus}
+        rest["mask"] = None if self.mask is None else open_mask(self.mask, self.explainer.size)
         rest["output"] = choose_output(self.settings.output, self.versus)
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
@@ -183,7 +219,7 @@ class _Request:
             raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
         key = self.settings.key(self.explainer.weights_hash, content, given)
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", path.stem).lstrip(".")[:60] or "image"
-        return f"{stem}-{key[:8]}"
+        return self.folder / f"{stem}-{key[:8]}"
 
 
 def _write_early(quick: Explanation, path: Path) -> None:

@@ -79,7 +79,7 @@ class ShapleyAttribution:
             raise ProtoPFaithError(
                 f"The inputs are images B x C x H x W, not a tensor of shape {tuple(inputs.shape)}."
             )
-        plan = self.settings.on(inputs.device)
+        plan = self.settings.on(inputs.device, inputs.shape[-2:])
         extra = () if additional_forward_args is None else additional_forward_args
         extra = extra if isinstance(extra, tuple) else (extra,)
         self.attributions = []

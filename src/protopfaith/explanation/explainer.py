@@ -17,10 +17,12 @@ from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.cost import has_coarse
 from protopfaith.explanation.decision import Decision, decide
+from protopfaith.explanation.decomposition import find_class
 from protopfaith.explanation.explanation import Explanation, assemble
 from protopfaith.explanation.game import Progress, check_game, play_decision
-from protopfaith.explanation.picture import ImageLike, Picture, needed, open_picture
+from protopfaith.explanation.picture import ImageLike, MaskLike, Picture, needed, open_mask, open_picture
 from protopfaith.explanation.settings import Settings, coarse_players, make_players
 from protopfaith.explanation.sources import SourceImages, Sources
 from protopfaith.network import FusedProtoPNet, ProtoPNet
@@ -109,6 +111,8 @@ class Explainer:
         versus: str | int | None = None,
         settings: Settings | None = None,
         name: str = "",
+        true_class: str | int | None = None,
+        mask: MaskLike | None = None,
         on_coarse: Callable[[Explanation], None] | None = None,
         progress: Report | None = None,
         **keywords: Any,
@@ -121,7 +125,10 @@ class Explainer:
             versus: another class: "why the target and not this one?".
             settings: how to compute it.
             name: of the image, for people.
-            on_coarse: gets a quick answer on 7 x 7 windows first.
+            true_class: what is in the image, where that is known, by name or number; only told.
+            mask: where the object is: a file, an image or a tensor (H x W) that is not zero there. The report
+                then says how much of the evidence lies outside.
+            on_coarse: gets a quick answer on 7 x 7 windows first, if these are larger than the players.
             progress: gets (what is done, evaluations done, evaluations expected).
             keywords: fields of `Settings`, in the place of those of `settings`.
 
@@ -131,8 +138,9 @@ class Explainer:
         128
         """
         start = time.perf_counter()
-        settings = Settings.of(settings, **keywords).on(self.device)
+        settings = Settings.of(settings, **keywords)
         picture = self.open(image, name)
+        settings = settings.on(self.device, picture.input.shape[-2:])
         decision = decide(
             self.model,
             picture,
@@ -141,10 +149,15 @@ class Explainer:
             settings=settings,
             temperature=None if self.reference is None else self.reference.temperature,
         )
-        self._check(decision, settings, coarse=on_coarse is not None)
-        if on_coarse is not None:
-            on_coarse(self._coarse(decision, settings, progress, start))
-        return self._final(decision, settings, progress, start)
+        known: dict[str, Any] = {
+            "true_class": find_class(self.model, true_class),
+            "mask": None if mask is None else open_mask(mask, picture.input.shape[-2:]),
+        }
+        coarse = on_coarse is not None and has_coarse(settings, picture.input)
+        self._check(decision, settings, coarse=coarse)
+        if on_coarse is not None and coarse:
+            on_coarse(replace(self._coarse(decision, settings, progress, start), **known))
+        return replace(self._final(decision, settings, progress, start), **known)
 
     def _check(self, decision: Decision, settings: Settings, *, coarse: bool) -> None:
         """Raises before the work if something would fail after a part of it."""
@@ -157,15 +170,15 @@ class Explainer:
         self, decision: Decision, settings: Settings, progress: Report | None, start: float
     ) -> Explanation:
         """A quick answer on 7 x 7 windows, with the source images if they are known already."""
-        players = coarse_players(decision.picture.input)
+        players, quick = coarse_players(decision.picture.input), settings.coarse
         told = _told(progress, "coarse answer")
-        result = play_decision(self.fused, decision, settings.quick, players=players, progress=told)
+        result = play_decision(self.fused, decision, quick, players=players, progress=told)
         known = settings.sources and self.sources.known(decision.named, settings)
         return assemble(
             self.model,
             decision,
             result,
-            settings.quick,
+            quick,
             weights_hash=self.weights_hash,
             reference=self.reference,
             sides=self.sources.explain(decision.named, settings) if known else {},
@@ -186,8 +199,9 @@ class Explainer:
             other = replace(settings, baseline=settings.second_baseline)
             told = _told(progress, "second baseline")
             second = play_decision(self.fused, decision, other, players=players, progress=told)
-        sides = {}
+        sides, before = {}, 0
         if settings.sources:
+            before = self.sources.evaluations
             sides = self.sources.explain(decision.named, settings, _told(progress, "source images"))
         return assemble(
             self.model,
@@ -198,6 +212,7 @@ class Explainer:
             reference=self.reference,
             sides=sides,
             second=second,
+            source_evaluations=self.sources.evaluations - before if settings.sources else 0,
             coarse=False,
             seconds=time.perf_counter() - start,
         )
@@ -208,8 +223,12 @@ class Explainer:
 
     def blank(self) -> Tensor:
         """An image of zeros, C x H x W, of the size that images are brought to."""
-        preprocessing = needed(self.preprocessing)
-        return torch.zeros(preprocessing.channels, *preprocessing.size, device=self.device)
+        return torch.zeros(needed(self.preprocessing).channels, *self.size, device=self.device)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width that images are brought to."""
+        return needed(self.preprocessing).size
 
     @property
     def device(self) -> torch.device:

@@ -115,6 +115,10 @@ class Explanation:
     rival_closeness: Closeness | None = None  # of the rival, in the same quantity as if it were explained
     nearest_distance: float | None = None  # to the nearest prototype of the predicted class
     usual_distance: float | None = None  # 99% of that class's validation images are nearer than this
+    evaluations_in_all: int | None = None  # with those of a second baseline and of new source images
+    path: str = ""  # of the image, as it was given; empty where it was no file
+    true_class: int | None = None  # where it is known
+    mask: Tensor | None = None  # bool, H x W as the network sees it: where the object is, if known
 
     @property
     def title(self) -> str:
@@ -191,6 +195,7 @@ def assemble(
     second: Attribution | None,
     coarse: bool,
     seconds: float,
+    source_evaluations: int = 0,
 ) -> Explanation:
     """Puts an explanation together.
 
@@ -205,6 +210,7 @@ def assemble(
         second: the game with another baseline
         coarse: whether this is the first, quick answer
         seconds: what it took
+        source_evaluations: of the network on source images that were not known yet
     """
     from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
 
@@ -247,6 +253,8 @@ def assemble(
         rival_closeness=_closeness(model, decision, reference, decision.rival, decision.target),
         nearest_distance=_nearest(model, decision, prediction),
         usual_distance=_usual(reference, prediction),
+        evaluations_in_all=result.evaluations + source_evaluations + (second.evaluations if second else 0),
+        path=decision.picture.path,
     )
 
 
@@ -343,6 +351,7 @@ def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
         "players": result.players.description,
         "players_asked": players_name(settings.players),
         "budget": settings.budget,
+        "source_budget": settings.source_budget,
         "seed": settings.seed,
         "output": settings.output,
         "options": dict(settings.options),

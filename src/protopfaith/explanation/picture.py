@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from protopfaith.arguments import named
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 
 ImageLike = str | Path | Image.Image | Tensor
+MaskLike = str | Path | Image.Image | Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,7 @@ class Picture:
     input: Tensor  # what the network reads: C x H x W, normalized, on its device
     pixels: Tensor  # the same for the eye: uint8
     original: Image.Image  # before it was resized
+    path: str = ""  # as it was given; empty where it was no file
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -64,8 +68,9 @@ def open_picture(
                 f"{image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
+    path = str(image) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
-        name = name or Path(image).name
+        name = name or named(Path(image).name)
         image = read_image(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(
@@ -75,7 +80,31 @@ def open_picture(
     preprocessing = needed(preprocessing)
     pixels = preprocessing.uint8(image)
     normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
-    return Picture(name or "image", normalized, pixels, image)
+    return Picture(name or "image", normalized, pixels, image, path)
+
+
+def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
+    """Where the object is, as the network sees it: bool, H x W.
+
+    Args:
+        mask: an image file, a Pillow image or a tensor (H x W); the object is where it is not zero. Its shape
+            is that of the image, or of what the network sees.
+        size: height and width of what the network sees.
+
+    >>> open_mask(torch.eye(2), (4, 4)).int().tolist()
+    [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    """
+    if isinstance(mask, str | Path):
+        mask = read_image(mask)
+    if isinstance(mask, Image.Image):
+        mask = torch.from_numpy(np.array(mask.convert("L")))
+    if mask.dim() != 2:
+        raise ProtoPFaithError(f"A mask is height x width, not a tensor of shape {tuple(mask.shape)}.")
+    there = (mask != 0).float()[None, None]
+    found = torch.nn.functional.interpolate(there, tuple(size), mode="nearest-exact")[0, 0] > 0
+    if not bool(found.any()):
+        raise ProtoPFaithError("The mask is empty: it is zero everywhere; mark the object in it.")
+    return found.cpu()
 
 
 def to_pil(pixels: Tensor) -> Image.Image:

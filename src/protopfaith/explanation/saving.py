@@ -47,7 +47,7 @@ def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
 
     Args:
         explanation: what to write.
-        stem: the path without its suffix.
+        stem: the path, with or without `.json`.
 
     Returns:
         Both paths.
@@ -55,6 +55,7 @@ def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, **_encode(explanation, "", arrays, {})}
     stem = Path(stem)
+    stem = stem.with_suffix("") if stem.suffix == ".json" else stem
     text_path, array_path = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.npz")
     with atomic(array_path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
@@ -67,9 +68,9 @@ def load(path: Path | str) -> Explanation:
     """Reads an explanation; executes no code.
 
     Args:
-        path: its JSON file, with the NPZ file beside it.
+        path: what `save` was given, or its JSON file; the NPZ file lies beside it.
     """
-    path = Path(path)
+    path = _json_path(Path(path))
     try:
         content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
         if not isinstance(content, dict):
@@ -92,6 +93,11 @@ def load(path: Path | str) -> Explanation:
             f"{path} is no readable explanation ({reason(error)}); give the JSON file of one, with its NPZ file "
             "beside it."
         ) from error
+
+
+def _json_path(path: Path) -> Path:
+    """The JSON file of a stem; a file that is there is meant itself."""
+    return path if path.suffix == ".json" or path.is_file() else path.with_name(f"{path.name}.json")
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int, str]) -> Any:

@@ -24,11 +24,14 @@ from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
-# there a more precise map costs little patience.
-USUAL_BUDGET = {"cpu": 4_096, "gpu": 12_288}
+# there a more precise map costs little patience. A CPU makes a dozen: fewer evaluations of larger regions, so
+# that an image takes minutes. Fixed numbers, no time limit: results do not depend on how busy a machine is.
+USUAL_BUDGET = {"cpu": 1_024, "gpu": 12_288}
+USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
+WINDOW = 16  # pixels
+CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
 COARSE = 7  # rows and columns of windows in the first, quick answer
 COARSE_BUDGET = 512
-WINDOW = 16  # pixels, where regions of one image mean nothing on another
 # Options for an estimate in several sittings: half of one is no map.
 IN_PARTS = ("stop_after", "checkpoint", "resume")
 # What an explanation gives to every estimator, by the names of its own parameters.
@@ -53,10 +56,11 @@ class Settings:
     """How an explanation is computed; two explanations with equal settings are comparable.
 
     Args:
-        players: the side of square windows in pixels, `"superpixels:60"`, a label image (H x W, int64), or
-            `Players`.
+        players: the side of square windows in pixels, `"superpixels:60"`, `"coarse"` (about 7 x 7
+            windows), a label image (H x W, int64), or `Players`; by default 16 pixels, on a CPU larger ones
+            where there would be more than 8 x 8.
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
-        budget: evaluations of the network per game at most; where neither is given 4,096, on a GPU 12,288.
+        budget: evaluations of the network per game at most; where neither is given 1,024, on a GPU 12,288.
         estimator: a name of `protopfaith.shapley.ESTIMATORS`.
         baseline: what stands where a region is absent.
         seed: of all random choices.
@@ -72,14 +76,16 @@ class Settings:
         output: what the map of the class adds up to: `"margin"` (its logit minus the mean of all logits, the
             default), `"logit"`, `"versus"` (minus the logit of the class it is compared with, or else of the
             next one; the default where a class to compare with is given), or `"log_probability"`.
+        source_budget: evaluations per source image; where neither a budget nor a precision is given 512, on a
+            GPU 12,288, else the same as for the image.
 
     >>> Settings(players=8, budget=512)
     Settings(players=8, budget=512)
-    >>> Settings.of(Settings(players=8), seed=3).on("cpu")
-    Settings(players=8, budget=4096, seed=3)
+    >>> Settings.of(Settings(), seed=3).on("cpu", (224, 224))
+    Settings(players=28, budget=1024, seed=3, source_budget=512)
     """
 
-    players: PlayersLike = 16
+    players: PlayersLike | None = None
     precision: float | None = None
     budget: int | None = None
     estimator: str = "default"
@@ -93,6 +99,7 @@ class Settings:
     sources: bool = True
     duplicate_tolerance: float | None = None
     output: str | None = None
+    source_budget: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", _parsed(self.players))
@@ -105,6 +112,7 @@ class Settings:
                 whole_number(getattr(self, name), f"The {name}", least=1, most=10**15)
         if self.duplicate_tolerance is not None:
             finite_number(self.duplicate_tolerance, "The duplicate_tolerance", least=0)
+        check_plan(self.source_budget, None)
         _check_options(self.options)
         _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
@@ -118,14 +126,31 @@ class Settings:
                 raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
         return replace(settings or Settings(), **keywords)
 
-    def on(self, device: torch.device | str) -> Settings:
-        """With nothing left open: what the device decides is decided."""
+    def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
+        """With nothing left open: what the device and the images' size (height, width) decide is decided."""
         device = torch.device(device)
+        open_end = self.budget is None and self.precision is None
+        source_budget = self.budget if self.source_budget is None else self.source_budget
+        return replace(
+            self,
+            players=_sized(self.players, device, size),
+            budget=usual_budget(device) if open_end else self.budget,
+            source_budget=_usual(USUAL_SOURCE_BUDGET, device) if open_end else source_budget,
+            autocast=choose_autocast(self.autocast, device),
+        )
+
+    def made_quick(self) -> Settings:
+        """For the impatient: about 7 x 7 regions, 512 evaluations, no source images; what was said stays.
+
+        >>> Settings(seed=2).made_quick().on("cpu", (224, 224))
+        Settings(players=32, budget=512, seed=2, sources=False, source_budget=512)
+        """
         open_end = self.budget is None and self.precision is None
         return replace(
             self,
-            budget=usual_budget(device) if open_end else self.budget,
-            autocast=choose_autocast(self.autocast, device),
+            players=FEW_PLAYERS if self.players is None else self.players,
+            budget=COARSE_BUDGET if open_end else self.budget,
+            sources=False,
         )
 
     @property
@@ -139,14 +164,16 @@ class Settings:
         return ESTIMATORS.traits(self.method)
 
     @property
-    def quick(self) -> Settings:
+    def coarse(self) -> Settings:
         """Those of the first, coarse answer."""
         return replace(self, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
 
     @property
     def for_sources(self) -> Settings:
         """Those of games on source images, on which regions drawn for one image mean nothing."""
-        return replace(self, players=WINDOW) if isinstance(self.players, Tensor | Players) else self
+        own = isinstance(self.players, Tensor | Players)
+        budget = self.budget if self.source_budget is None else self.source_budget
+        return replace(self, players=WINDOW if own else self.players, budget=budget)
 
     def key(self, *more: str) -> str:
         """A short name that changes with whatever changes the values of a game."""
@@ -175,10 +202,25 @@ def usual_budget(device: torch.device | str) -> int:
     >>> usual_budget("cuda:1") == USUAL_BUDGET["gpu"], usual_budget("cpu") == USUAL_BUDGET["cpu"]
     (True, True)
     """
-    return USUAL_BUDGET["cpu" if torch.device(device).type == "cpu" else "gpu"]
+    return _usual(USUAL_BUDGET, torch.device(device))
 
 
-def make_players(spec: PlayersLike, image: Tensor) -> Players:
+def usual_window(device: torch.device | str, size: Sequence[int]) -> int:
+    """The side of the windows, in pixels, where none is given.
+
+    >>> usual_window("cuda", (224, 224)), usual_window("cpu", (224, 224)), usual_window("cpu", (96, 96))
+    (16, 28, 16)
+    """
+    if torch.device(device).type != "cpu":
+        return WINDOW
+    return max(WINDOW, math.ceil(max(size) / CPU_WINDOWS))
+
+
+def _usual(values: Mapping[str, int], device: torch.device) -> int:
+    return values["cpu" if device.type == "cpu" else "gpu"]
+
+
+def make_players(spec: PlayersLike | None, image: Tensor) -> Players:
     """Players of an image (C x H x W).
 
     Args:
@@ -189,6 +231,7 @@ def make_players(spec: PlayersLike, image: Tensor) -> Players:
     9
     """
     spec = _parsed(spec)
+    spec = _sized(spec, image.device, image.shape[-2:])
     if isinstance(spec, Players):
         return spec
     if isinstance(spec, Tensor):
@@ -206,11 +249,19 @@ def coarse_players(image: Tensor) -> Players:
 
 SUPERPIXELS = "superpixels:"
 LARGEST_WINDOW = 100_000
+FEW_PLAYERS = "coarse"  # about 7 x 7 windows
 
 
-def _parsed(spec: Any) -> PlayersLike:
+def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) -> PlayersLike:
+    """A specification that does not depend on the device or the image's size any more."""
+    if spec is None:
+        return usual_window(device, size)
+    return math.ceil(max(size) / COARSE) if isinstance(spec, str) and spec == FEW_PLAYERS else spec
+
+
+def _parsed(spec: Any) -> PlayersLike | None:
     """A specification of players that has a meaning; numbers as texts, from a command line, are numbers."""
-    if isinstance(spec, Players | Tensor):
+    if spec is None or isinstance(spec, Players | Tensor) or (isinstance(spec, str) and spec == FEW_PLAYERS):
         return spec
     if isinstance(spec, str) and spec.isdecimal():
         spec = int(spec[:20])
@@ -252,7 +303,7 @@ def _check_output(settings: Settings) -> None:
         )
 
 
-def players_name(spec: PlayersLike) -> str:
+def players_name(spec: PlayersLike | None) -> str:
     """A text that changes with the players."""
     return plain(spec.labels if isinstance(spec, Players) else spec)
 

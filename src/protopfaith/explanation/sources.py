@@ -111,6 +111,7 @@ class Sources:
         self.network, self.model = network, network.model
         self.preprocessing, self.images = preprocessing, images
         self.weights_hash, self.folder = weights_hash, folder
+        self.evaluations = 0  # made so far
         self._kept: dict[tuple[str, int], SourceSide] = {}
 
     def __repr__(self) -> str:
@@ -150,11 +151,10 @@ class Sources:
         for prototype in prototypes:
             if (key, prototype) not in self._kept:
                 by_image.setdefault(self.source(prototype).sha256, []).append(prototype)
-        for members in by_image.values():
-            self._kept |= {
-                (key, prototype): side
-                for prototype, side in self._explain_image(members, settings, key, progress).items()
-            }
+        for number, members in enumerate(by_image.values()):
+            told = _cumulative(progress, number, len(by_image))
+            sides = self._explain_image(members, settings, key, told)
+            self._kept |= {(key, prototype): side for prototype, side in sides.items()}
         return {prototype: self._kept[key, prototype] for prototype in prototypes}
 
     def known(self, prototypes: Sequence[int], settings: Settings) -> bool:
@@ -173,6 +173,7 @@ class Sources:
         new = [p for p in members if p not in results]
         if new:
             played = play(distances_and_outputs(self.network, new), image, settings, progress=progress)
+            self.evaluations += played.evaluations
             results |= {p: self._write(key, p, _one_output(played, row)) for row, p in enumerate(new)}
         activations = self._activations(image, members)
         return {
@@ -204,7 +205,9 @@ class Sources:
 
     def _keyed(self, settings: Settings) -> tuple[Settings, str]:
         """The settings of games on source images, and the name that their results are kept under."""
-        settings = settings.on(self.model.prototypes.device).for_sources
+        if self.preprocessing is not None:
+            settings = settings.on(self.model.prototypes.device, self.preprocessing.size)
+        settings = settings.for_sources
         return settings, settings.key(self.weights_hash)
 
     def _path(self, key: str, prototype: int) -> Path | None:
@@ -219,6 +222,13 @@ class Sources:
         if path is not None:
             result.save(path)
         return result
+
+
+def _cumulative(progress: Progress | None, number: int, games: int) -> Progress | None:
+    """Reports of one game among several of about the same length, as reports of all of them."""
+    if progress is None:
+        return None
+    return lambda done, expected: progress(number * expected + done, games * expected)
 
 
 def _side(path: str, pixels: Tensor, result: Attribution, activation: Tensor) -> SourceSide:

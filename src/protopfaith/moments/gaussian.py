@@ -150,7 +150,9 @@ class Gaussian:
         if self._factors is None:
             return Gaussian.trusted(affine(self._mean), squared(self._variance))
         factors = vmap(linear)(self._factors)
-        return Gaussian.trusted(affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors)
+        return Gaussian.trusted(
+            affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors
+        )
 
     def scale(
         self,

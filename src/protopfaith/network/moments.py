@@ -39,7 +39,9 @@ def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gau
             (shifted * factors).sum(2, keepdim=True)
             - _product(factors.flatten(0, 1), p).unflatten(0, factors.shape[:2])
         )
-        return Gaussian.trusted(distances, spread + slopes.square().sum(0) + 2 * _off_diagonal(factors), slopes)
+        return Gaussian.trusted(
+            distances, spread + slopes.square().sum(0) + 2 * _off_diagonal(factors), slopes
+        )
 
 
 @rule(minimum_over_positions)

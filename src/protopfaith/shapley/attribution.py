@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from protopfaith.files import atomic
 from protopfaith.shapley.players import Players
 
 FORMAT = 1
+ROUNDING = 1e-7  # of the largest value: less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +56,9 @@ class Attribution:
     degrees_of_freedom: float = math.inf
     options: dict = field(default_factory=dict)
     state: dict[str, Tensor] | None = None
+    wrong_signs: Tensor | None = (
+        None  # (outputs, n): chances, where the estimator has a posterior that says them
+    )
 
     def __repr__(self) -> str:
         """One line; the tensors would fill screens."""
@@ -78,6 +82,52 @@ class Attribution:
         half = student_quantile(0.5 + level / 2, self.degrees_of_freedom) * self.standard_errors
         return self.values - half, self.values + half
 
+    def decided(self, rate: float = 0.05) -> Tensor:
+        """Players whose sign is known, `(outputs, n)`: a statement about each output's map as a whole.
+
+        Of the players that are decided at most the share `rate` is expected to have the wrong sign; one whose
+        true value is zero counts as wrong. Where the estimator has a posterior, that is the mean of its
+        chances (`wrong_signs`), and each of them is at most twice the rate; otherwise the players are those
+        that the procedure of Benjamini and Hochberg rejects at that rate. Nothing is decided where errors are
+        unknown.
+
+        Args:
+            rate: the share of wrong signs among the decided ones that is tolerated.
+
+        >>> from protopfaith.shapley import Game, estimate
+        >>> image = torch.tensor([[[3.0, 0.0, -1.0]]])
+        >>> game = Game(lambda x: x.flatten(1).sum(1), image, Players.windows((1, 3), 1))
+        >>> estimate(game, "exact").decided().tolist()
+        [[True, False, True]]
+        """
+        if self.wrong_signs is not None:
+            chances = self.wrong_signs
+            found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, rate) & (
+                chances <= 2 * rate
+            )
+        else:
+            count = self.values.shape[1]
+            found = chosen(self._p_values(), lambda ordered, rank: ordered * count / rank, rate)
+        return found & (self.values.abs() > ROUNDING * self.values.abs().amax(1, keepdim=True))
+
+    def _p_values(self) -> Tensor:
+        """Of the hypotheses that a value is zero, two-sided; one where the error is unknown."""
+        from scipy.stats import t
+
+        ratio = (self.values / self.standard_errors).abs()  # 0 / 0 is NaN, and so is an unknown error
+        return torch.as_tensor(2 * t.sf(ratio.numpy(), self.degrees_of_freedom)).nan_to_num(nan=1.0)
+
+    def of_outputs(self, outputs: Sequence[int] | Tensor) -> Attribution:
+        """The rows of some outputs, without the state.
+
+        Args:
+            outputs: their numbers.
+        """
+        some = torch.as_tensor(outputs)
+        rows = {name: getattr(self, name)[some] for name in _ARRAYS}
+        signs = None if self.wrong_signs is None else self.wrong_signs[some]
+        return replace(self, **rows, wrong_signs=signs, state=None)
+
     def maps(self) -> Tensor:
         """Values painted onto their pixels: `(outputs, H, W)`, or `(outputs, C, H, W)` with channels
         apart.
@@ -90,6 +140,8 @@ class Attribution:
     def save(self, path: Path | str) -> None:
         """Writes one `.npz` file: arrays, and everything else as JSON in its entry `metadata`."""
         arrays = {name: getattr(self, name).numpy() for name in _ARRAYS}
+        if self.wrong_signs is not None:
+            arrays["wrong_signs"] = self.wrong_signs.numpy()
         arrays["labels"] = self.players.labels.cpu().numpy()
         for name, tensor in (self.state or {}).items():
             arrays[f"state.{name}"] = tensor.cpu().numpy()
@@ -121,8 +173,10 @@ class Attribution:
             k.removeprefix(prefix): torch.from_numpy(v) for k, v in arrays.items() if k.startswith(prefix)
         }
         tensors: dict[str, Any] = {name: torch.from_numpy(arrays[name]) for name in _ARRAYS}
+        signs = torch.from_numpy(arrays["wrong_signs"]) if "wrong_signs" in arrays else None
         return Attribution(
             **tensors,
+            wrong_signs=signs,
             players=players,
             state=state if metadata.pop("resumable") else None,
             **metadata,
@@ -161,6 +215,14 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
     size = values.square().mean(-1).sqrt()
     ratio = torch.where(error == 0, torch.zeros_like(error), error / size)
     return float(torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf).max())
+
+
+def chosen(scores: Tensor, bound: Callable[[Tensor, Tensor], Tensor], rate: float) -> Tensor:
+    """The most of the smallest scores of each row whose `bound(ordered scores, rank)` is at most `rate`."""
+    ordered, order = scores.sort(1)
+    rank = torch.arange(1, scores.shape[1] + 1, dtype=scores.dtype)
+    inside = (bound(ordered, rank) <= rate).flip(1).cummax(1).values.flip(1)
+    return torch.zeros_like(inside).scatter(1, order, inside)
 
 
 def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:

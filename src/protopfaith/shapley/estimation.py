@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
-from protopfaith.shapley.game import Game
+from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
 
@@ -21,6 +22,9 @@ DEFAULT_METHOD = "adaptive_owen"
 LARGEST_BUDGET = 10**12
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
+
+# Errors of a whole map, relative to the output, that are rounding: in float32, and in a 16-bit dtype.
+ROUNDING, ROUNDING_REDUCED = 1e-7, 1e-3
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
@@ -218,7 +222,7 @@ def finish(
     """
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
-    error = relative_error(values, standard_errors, outputs)
+    error = game_error(game, values, standard_errors, outputs)
     return Attribution(
         values=values,
         standard_errors=standard_errors,
@@ -236,6 +240,24 @@ def finish(
     )
 
 
+def game_error(
+    game: Game, values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None
+) -> float:
+    """The relative error of a game's values, see `relative_error`; an output whose errors are no larger than
+    the rounding of its numbers counts as known. One that is constant has nothing else.
+
+    Args:
+        game: the game, which knows how large its outputs are.
+        values: `(outputs, n)`.
+        standard_errors: `(outputs, n)`.
+        outputs: numbers of the outputs that count, all by default.
+    """
+    rounding = ROUNDING_REDUCED if game.is_reduced else ROUNDING
+    sizes = sizes_of(torch.stack([game.grand, game.empty])).to(standard_errors)
+    known = standard_errors.norm(dim=-1, keepdim=True) <= rounding * sizes[:, None]
+    return relative_error(values, torch.where(known, 0.0, standard_errors), outputs)
+
+
 def check_plan(budget: int | None, precision: float | None) -> None:
     """Raises if no estimator could work with the budget or the precision."""
     if budget is not None and whole_number(budget, "The budget", most=LARGEST_BUDGET) < 1:
@@ -249,9 +271,9 @@ def check_plan(budget: int | None, precision: float | None) -> None:
 def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
     if outputs is None:
         return
-    if isinstance(outputs, str) or not all(isinstance(one, int) for one in outputs):
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         raise ProtoPFaithError(
-            f"The outputs whose precision counts are a list of numbers, not {shown(outputs)}."
+            f"The outputs whose precision counts are {shown(outputs)}; give them as a list of numbers."
         )
     if not outputs or not set(outputs) <= set(range(game.n_outputs)):
         raise ProtoPFaithError(

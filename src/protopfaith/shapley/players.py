@@ -91,7 +91,8 @@ class Players:
             convert2lab=pixels.shape[0] == 3,
         )
         _, labels = torch.as_tensor(segments).long().unique(return_inverse=True)
-        return _apart(labels, channels, f"superpixels {n}")
+        found = int(labels.max()) + 1
+        return _apart(labels, channels, f"superpixels {n}" if found == n else f"superpixels, {n} asked for")
 
     @staticmethod
     def from_labels(labels: Tensor | Sequence) -> Players:

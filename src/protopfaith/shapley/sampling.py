@@ -14,25 +14,40 @@ import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley.attribution import Attribution, relative_error
-from protopfaith.shapley.estimation import Progress, finish
+from protopfaith.shapley.attribution import Attribution
+from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
 State = dict[str, Tensor] | None  # what a sampler kept, to go on from; None to start anew
+DRAWN = 256  # rows that are drawn together, by a generator of their own
 LARGEST_BLOCK = 1 << 24  # entries of a coalition matrix: keeps each temporary at 128 MiB in float64
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values `(outputs, n)`, their variances, the completeness gap before redistribution `(outputs,)`."""
+    """Values `(outputs, n)`, their variances, the completeness gap before redistribution `(outputs,)`, and
+    the chance that a value has the wrong sign, where a posterior tells it `(outputs, n)`."""
 
     values: Tensor
     variances: Tensor
     gap: Tensor
     degrees_of_freedom: float = float("inf")
+    wrong_sign: Tensor | None = None
+
+
+class Generators:
+    """Random generators by number. A sampler that takes them by the number of what it draws (a block, a pair
+    of orders) draws the same whether it goes on from a result or went there in one go."""
+
+    def __init__(self, device: torch.device, seed: int):
+        self.device, self.seed = device, seed
+
+    def __getitem__(self, number: int) -> torch.Generator:
+        mixed = np.random.SeedSequence([self.seed & (2**64 - 1), number]).generate_state(1, np.uint64)
+        return torch.Generator(self.device).manual_seed(int(mixed[0] >> np.uint64(1)))
 
 
 class Sampler(Protocol):
@@ -41,7 +56,7 @@ class Sampler(Protocol):
     smallest: int  # evaluations that a round takes at least
     least: int  # evaluations that a first result takes at least
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         """Draws coalitions, evaluates them, updates the sums; returns how many (at most `most`)."""
         ...
 
@@ -96,11 +111,7 @@ def _check_budget(game: Game, method: str, sampler: Sampler, budget: int) -> Non
 
 
 class _Course:
-    """Rounds of a sampler until the budget is spent or the precision is reached.
-
-    Every round has a random generator of its own, seeded by (seed, number of the round), so that a run
-    that is continued neither repeats nor skips anything.
-    """
+    """Rounds of a sampler until the budget is spent or the precision is reached."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -117,6 +128,7 @@ class _Course:
         self.game, self.method, self.sampler = game, method, sampler
         self.budget, self.precision, self.outputs = budget, precision, outputs
         self.seed, self.progress = seed, progress
+        self.generators = Generators(game.device, seed)
         self.spent, self.rounds = _progress_of(resume)
 
     def run(self, options: dict[str, Any]) -> Attribution:
@@ -141,8 +153,7 @@ class _Course:
 
     def _sample(self, goal: int, expected: int) -> None:
         while goal - self.spent >= self.sampler.smallest:
-            generator = _generator(self.game.device, self.seed, self.rounds)
-            self.spent += self.sampler.round(self.game, goal - self.spent, generator)
+            self.spent += self.sampler.round(self.game, goal - self.spent, self.generators)
             self.rounds += 1
             if self.progress is not None:
                 self.progress(self.spent, expected)
@@ -151,7 +162,7 @@ class _Course:
         """How many times too large the error is; 0 where no precision is asked for."""
         if self.precision is None:
             return 0.0
-        return relative_error(result.values, result.variances.sqrt(), self.outputs) / self.precision
+        return game_error(self.game, result.values, result.variances.sqrt(), self.outputs) / self.precision
 
     def _is_spent(self) -> bool:
         return self.budget - self.spent < self.sampler.smallest
@@ -169,6 +180,7 @@ class _Course:
             precision=self.precision,
             outputs=self.outputs,
             degrees_of_freedom=result.degrees_of_freedom,
+            wrong_signs=None if result.wrong_sign is None else result.wrong_sign.double().cpu(),
             options=options,
             state={**counters, **{k: v.cpu() for k, v in self.sampler.state().items()}},
         )
@@ -197,9 +209,26 @@ def _progress_of(resume: Attribution | None) -> tuple[int, int]:
     return int(resume.state["spent"]), int(resume.state["rounds"])
 
 
-def _generator(device: torch.device, seed: int, number: int) -> torch.Generator:
-    mixed = np.random.SeedSequence([seed & (2**64 - 1), number]).generate_state(1, np.uint64)
-    return torch.Generator(device).manual_seed(int(mixed[0] >> np.uint64(1)))
+def by_block(start: int, count: int, draw: Callable[[int], Tensor]) -> Tensor:
+    """Rows start ... start + count - 1 of the blocks of `DRAWN` rows that `draw(number)` gives: what is drawn
+    does not depend on where an earlier result ended."""
+    parts = []
+    for number in range(start // DRAWN, -(-(start + count) // DRAWN)):
+        first = number * DRAWN
+        parts.append(draw(number)[max(start - first, 0) : start + count - first])
+    return torch.cat(parts)
+
+
+def checked_state(state: State, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The state to go on from, or a fresh one; raises if an older version left other things."""
+    if state is None:
+        return fresh
+    if set(state) != set(fresh):
+        raise ProtoPFaithError(
+            "The result to continue was made by another version of ProtoPFaith, which kept other sums; start "
+            "anew without resume."
+        )
+    return state
 
 
 def blocks(count: int, n: int, multiple: int = 1) -> list[int]:

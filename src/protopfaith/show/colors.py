@@ -41,14 +41,14 @@ def overlay(values: np.ndarray, scale: float) -> np.ndarray:
     [0.0, 0.75]
     """
     share = np.clip(np.asarray(values, dtype=float) / scale, -1, 1)
-    color = _between(STOPS, 0.5 + 0.5 * np.sign(share) * (0.45 + 0.55 * np.abs(share)))
+    color = between(STOPS, 0.5 + 0.5 * np.sign(share) * (0.45 + 0.55 * np.abs(share)))
     opacity = np.where(share == 0, 0.0, 0.1 + 0.65 * np.abs(share) ** 0.6)
     return np.concatenate([color, opacity[..., None]], axis=-1)
 
 
 def plain_colors(values: np.ndarray, low: float, high: float) -> np.ndarray:
     """Values of any shape in the colors without a sign, RGB in 0..1."""
-    return _between(PLAIN_STOPS, np.clip((values - low) / max(high - low, 1e-12), 0, 1))
+    return between(PLAIN_STOPS, np.clip((values - low) / max(high - low, 1e-12), 0, 1))
 
 
 def hexadecimal(color: np.ndarray) -> str:
@@ -66,7 +66,7 @@ def rgb(pixels: Tensor) -> np.ndarray:
     return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
 
 
-def _between(stops: tuple[str, ...], share: np.ndarray) -> np.ndarray:
+def between(stops: tuple[str, ...], share: np.ndarray) -> np.ndarray:
     """Colors along `stops`, for shares in 0..1: (..., 3)."""
     table = np.array([[int(stop[i : i + 2], 16) / 255 for i in (1, 3, 5)] for stop in stops])
     places = np.linspace(0, 1, len(stops))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
@@ -15,29 +14,35 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
-from protopfaith.show.colors import diverging, overlay, plain_colors, rgb, sequential
+from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
 from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
 from protopfaith.show.outlines import Grid
+from protopfaith.show.plain import without_math
+from protopfaith.show.sheet import Place, Sheet
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.outputs import in_favor
 from protopfaith.show.wording.trust import banners
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
-INCHES = 1.18  # of one picture's side, in print
-HEADER = 2.5  # inches
+SIDE = 1.18  # inches of a picture of a prototype
+LARGE = 1.9  # inches of the image and its map
+MARGIN, GAP = 0.25, 0.06
+HEADER, BLOCK, LEGEND = LARGE + 0.75, 3 * (SIDE + GAP) + 0.62, 0.8  # inches
+NARROWEST = 7.4
 FORMATS = (".png", ".pdf", ".svg")
 STYLE = {
-    "font.size": 8,
     "font.family": "DejaVu Sans",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.4,
 }
 EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
+ALERT = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
+ROWS = ("ProtoPNet", "image", "ours")
 
 
 @dataclass(frozen=True)
@@ -74,27 +79,25 @@ def figure(
         hatching: Whether to hatch undecided regions.
     """
     import matplotlib as mpl
-    from matplotlib.figure import Figure
 
     shown = explanation.evidence[:most]
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
+    sides = 1 + any(one.source_side is not None for one in shown)
+    across = sides * (SIDE + GAP) + MARGIN
+    width = max(columns * across + MARGIN, NARROWEST)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        sides = 1 + any(one.source_side is not None for one in shown)
-        width = max(columns * (sides * INCHES + 0.25) + 0.25, 7.4)
-        legend, block = 0.8, 3 * INCHES + 0.62
-        drawing = Figure(figsize=(width, HEADER + rows * block + legend))
-        parts: Any = drawing.subfigures(3, 1, height_ratios=[HEADER, rows * block, legend])
-        _draw_header(parts[0], explanation, hatching)
+        sheet = Sheet(width, HEADER + rows * BLOCK + LEGEND)
+        _draw_header(sheet, explanation, width, hatching)
         scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
-        cells = np.atleast_2d(parts[1].subfigures(rows, columns, squeeze=False, wspace=0.04))
         for place, evidence in enumerate(shown):
-            cell = cells[divmod(place, columns)]
-            _draw_block(cell, explanation, evidence, place, scales, sides=sides)
-        _draw_legend(parts[2], explanation, scales)
+            row, column = divmod(place, columns)
+            corner = (MARGIN + column * across, HEADER + row * BLOCK)
+            _draw_block(sheet, corner, explanation, evidence, place=place, scales=scales)
+        _draw_legend(sheet, HEADER + rows * BLOCK, width, explanation, scales)
         if path is not None:
-            write(drawing, path, dpi)
-    return drawing
+            write(sheet.figure, path, dpi)
+    return sheet.figure
 
 
 def check_format(name: str) -> None:
@@ -109,42 +112,50 @@ def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     """Saves a figure whole or not at all; the suffix says the format."""
     path = Path(path)
     check_format(path.name)
+    form = path.suffix[1:].lower()
+    fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
     with atomic(path) as partial:
-        form = path.suffix[1:].lower()
-        fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
-        drawing.savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
+        without_math(drawing).savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
     return path
 
 
-def _draw_header(part: SubFigure, explanation: Explanation, hatching: bool) -> None:
+def _draw_header(sheet: Sheet, explanation: Explanation, width: float, hatching: bool) -> None:
     """The image beside the map of its class, with the map's own color bar, and the case in words."""
-    width, height = part.figure.get_figwidth(), HEADER
-    side, bottom = HEADER - 0.62, 0.5
-
-    def place(left: float, low: float = bottom, high: float = side, across: float = side) -> Axes:
-        return part.add_axes((left / width, low / height, across / width, high / height))
-
-    regions = explanation.class_map
+    regions, top = explanation.class_map, 0.15
     scale = scale_of([regions])
-    image, heat = place(0.25), place(0.35 + side)
-    _show(image, rgb(explanation.pixels))
-    _label(image, "the image")
-    draw_map(heat, explanation.pixels, regions, scale, hatching=hatching)
-    bar = _color_bar(part, place(0.35 + side + 0.1, 0.36, 0.09, side - 0.2), scale)
-    bar.ax.set_xlabel("against, and for, the class", fontsize=6, labelpad=1)
-    left, chars = 0.35 + 2 * side + 0.3, 22 * (width - (0.35 + 2 * side + 0.3))
-    wrapped = textwrap.fill(lead(explanation), max(int(chars * 0.62), 30))
-    warning = "\n".join(banner.title for banner in banners(explanation))
-    part.text(left / width, 0.95, explanation.title, va="top", fontsize=14, fontweight="bold")
-    part.text(left / width, 0.8, wrapped, va="top", fontsize=9, linespacing=1.45)
-    small = _words(explanation, int(chars * 0.8))
-    part.text(left / width, 0.2, small, va="bottom", fontsize=7, linespacing=1.5)
-    if warning:
-        alert = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
-        part.text(left / width, 0.1, warning, va="center", fontsize=8, color="#7a2600", bbox=alert)
+    sheet.image(rgb(explanation.pixels), (MARGIN, top, LARGE, LARGE))
+    sheet.text(MARGIN + LARGE / 2, top + LARGE + 0.05, "the image", 7, ha="center")
+    left = MARGIN + LARGE + 0.12
+    draw_map(sheet, (left, top, LARGE, LARGE), explanation.pixels, regions, scale, hatching=hatching)
+    favor = textwrap.shorten(f"for {in_favor(explanation, explanation.output)}", 42, placeholder=" ...")
+    sheet.color_bar(
+        (left + 0.2, top + LARGE + 0.06, LARGE - 0.4, 0.08),
+        (f"−{scale:.3g}", f"+{scale:.3g}"),
+        label=f"against, and {favor}",
+        middle="0",
+    )
+    _draw_words(sheet, explanation, left + LARGE + 0.25, width - MARGIN)
 
 
-def _words(explanation: Explanation, width: int) -> str:
+def _draw_words(sheet: Sheet, explanation: Explanation, left: float, right: float) -> None:
+    room = right - left  # inches; a letter takes about 0.53 of its size
+    title, said = (
+        "\n".join(textwrap.wrap(text, max(int(room / (0.53 * size / 72)), 16)))
+        for text, size in ((explanation.title, 14), (lead(explanation), 9))
+    )
+    sheet.text(left, 0.15, title, 14, fontweight="bold", linespacing=1.2)
+    below = 0.2 + 0.24 * (title.count("\n") + 1)
+    sheet.text(left, below + 0.05, said, 9, linespacing=1.4)
+    below += 0.15 + 0.178 * (said.count("\n") + 1)
+    for banner in banners(explanation):
+        letters = max(int(room / (0.62 * 7 / 72)), 20)
+        lines = [banner.title, *textwrap.wrap(banner.command, letters)]
+        sheet.text(left + 0.05, below + 0.08, "\n".join(lines), 7, color="#7a2600", bbox=ALERT)
+        below += 0.2 + 0.13 * len(lines)
+    sheet.text(left, below + 0.08, _facts(explanation, int(room / 0.055)), 7, linespacing=1.5)
+
+
+def _facts(explanation: Explanation, letters: int) -> str:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
     error = relative_error(explanation.class_map.standard_errors, explanation.precision)
@@ -153,140 +164,117 @@ def _words(explanation: Explanation, width: int) -> str:
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
         f"{cost(explanation)} ({explanation.method}), relative error {error}",
     ]
-    return "\n".join(textwrap.shorten(line, max(width, 40), placeholder=" ...") for line in lines)
+    return "\n".join(textwrap.shorten(line, max(letters, 40), placeholder=" ...") for line in lines)
 
 
 def _draw_block(
-    cell: SubFigure,
+    sheet: Sheet,
+    corner: tuple[float, float],
     explanation: Explanation,
     evidence: PrototypeEvidence,
+    *,
     place: int,
     scales: _Scales,
-    *,
-    sides: int,
 ) -> None:
-    axes = cell.subplots(3, sides, squeeze=False)
-    cell.subplots_adjust(left=0.09, right=0.97, top=0.875, bottom=0.01, wspace=0.05, hspace=0.05)
-    faded = evidence.duplicate_of is not None
-    _draw_column(axes[:, 0], explanation.pixels, evidence, evidence.test, scales)
-    side = evidence.source_side
-    if side is not None:
-        _draw_column(axes[:, 1], side.pixels, side, side.regions, scales)
-        axes[0, 1].set_title("source", fontsize=7, pad=2)
-    for ax in axes[:, 1:].flat if side is None else ():
-        ax.axis("off")
-    for ax, name in zip(axes[:, 0], ("ProtoPNet", "image", "ours"), strict=True):
-        ax.set_ylabel(name, fontsize=7, labelpad=2)
-    axes[0, 0].set_title("test", fontsize=7, pad=2)
+    left, top = corner
+    faded, side = evidence.duplicate_of is not None, evidence.source_side
     title = f"{place + 1}. prototype {evidence.prototype}"
     if explanation.versus is not None:
         title += f" ({evidence.class_name})"
-    if faded:
-        title += f"\nsame as prototype {evidence.duplicate_of}"
-        _fade(axes)
-    else:
-        title += f"\ndistance {evidence.distance:.2f}, " + rf"$\Psi_k$ = {evidence.paper_score:+.2f}"
-    cell.suptitle(title, fontsize=8, y=0.99, color="#888888" if faded else "black", linespacing=1.35)
+    title += (
+        f"\nsame as prototype {evidence.duplicate_of}"
+        if faded
+        else f"\ndistance {evidence.distance:.2f}, "
+        + f"\N{GREEK CAPITAL LETTER PSI} = {evidence.paper_score:+.2f}"
+    )
+    sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
+    first = top + 0.52
+    _draw_column(
+        sheet,
+        (left, first),
+        explanation.pixels,
+        evidence,
+        evidence.test,
+        scales=scales,
+        faded=faded,
+    )
+    sheet.text(left + SIDE / 2, first - 0.04, "this image", 7, ha="center", va="bottom")
+    for row, name in enumerate(ROWS):
+        middle = first + row * (SIDE + GAP) + SIDE / 2
+        sheet.text(left - 0.03, middle, name, 7, rotation=90, ha="right", va="center")
+    if side is not None:
+        right = left + SIDE + GAP
+        _draw_column(sheet, (right, first), side.pixels, side, side.regions, scales=scales, faded=faded)
+        sheet.text(right + SIDE / 2, first - 0.04, "its source", 7, ha="center", va="bottom")
 
 
 def _draw_column(
-    axes: np.ndarray,
+    sheet: Sheet,
+    corner: tuple[float, float],
     pixels: Tensor,
     theirs: PrototypeEvidence | SourceSide,
     regions: RegionValues,
+    *,
     scales: _Scales,
+    faded: bool,
 ) -> None:
-    from matplotlib.patches import Rectangle
-
+    """ProtoPNet's map, the image, and our map, one below the other; a duplicate says nothing new."""
+    (left, top), opacity = corner, 0.25 if faded else 1.0
+    places: list[Place] = [(left, top + row * (SIDE + GAP), SIDE, SIDE) for row in range(3)]
     image = rgb(pixels)
     heat = plain_colors(theirs.activation.numpy(), scales.low, scales.high)
-    _show(axes[0], 0.4 * image + 0.6 * heat)
-    left, top, right, bottom = theirs.box
-    corner = (left - 0.5, top - 0.5)
-    axes[0].add_patch(Rectangle(corner, right - left, bottom - top, fill=False, color="white", linewidth=0.9))
-    _show(axes[1], image)
-    draw_map(axes[2], pixels, regions, scales.ours, hatching=scales.hatching)
+    sheet.image(0.4 * image + 0.6 * heat, places[0], opacity=opacity)
+    x0, y0, x1, y1 = theirs.box
+    size = (image.shape[1], image.shape[0])
+    sheet.lines([[(x0, y0), (x1, y0), (x1, y1), (x0, y1)]], places[0], size, color="white", width=0.9)
+    sheet.image(image, places[1], opacity=opacity)
+    draw_map(sheet, places[2], pixels, regions, scales.ours, hatching=scales.hatching, opacity=opacity)
 
 
 def draw_map(
-    ax: Axes, pixels: Tensor, regions: RegionValues, scale: float, *, hatching: bool = False
+    sheet: Sheet,
+    place: Place,
+    pixels: Tensor,
+    regions: RegionValues,
+    scale: float,
+    *,
+    hatching: bool = False,
+    opacity: float = 1.0,
 ) -> None:
     """Our map over the image: what is decided is colored and outlined, all else stays as it is."""
-    from matplotlib.collections import PolyCollection
-
     regions = regions.flat
-    evidence, labels = shown_evidence(regions).numpy(), regions.players.labels.numpy()
-    heat = overlay(evidence[labels], scale)
-    image = rgb(pixels)
-    _show(ax, image * (1 - heat[..., 3:]) + heat[..., :3] * heat[..., 3:])
-    if not regions.errors_known:
-        return
-    grid, sure = Grid.of(labels), decided(regions).numpy()
+    labels = regions.players.labels.numpy()
+    heat = overlay(shown_evidence(regions).numpy()[labels], scale)
+    sheet.image(rgb(pixels) * (1 - heat[..., 3:]) + heat[..., :3] * heat[..., 3:], place, opacity=opacity)
+    grid, size = Grid.of(labels), (labels.shape[1], labels.shape[0])
     for edge in edges(regions, scale):
-        borders = [np.array(loop) - 0.5 for loop in grid.borders(edge.members)]
-        lines = [(EDGES[edge.sign], 0.3, 0.6)]
+        borders, color = grid.borders(edge.members), EDGES[edge.sign]
         if edge.strong:
-            lines = [("white", 1.3, 0.8), (EDGES[edge.sign], 0.7, 1.0)]
-        for color, width, opacity in lines:
-            ax.add_collection(
-                PolyCollection(borders, facecolors="none", edgecolors=color, linewidths=width, alpha=opacity)
-            )
+            sheet.lines(borders, place, size, color="white", width=1.3, opacity=0.8 * opacity)
+            sheet.lines(borders, place, size, color=color, width=0.7, opacity=opacity)
+        else:
+            sheet.lines(borders, place, size, color=color, width=0.3, opacity=0.6 * opacity)
+    sure = decided(regions).numpy()
     if hatching and not sure.all():
-        members = np.where(sure, np.nan, 1.0)[labels]
-        ax.contourf(members, levels=[0.5, 1.5], colors="none", hatches=["/////"])
+        sheet.hatch(grid.borders(~sure), place, size)
 
 
-def _fade(axes: np.ndarray) -> None:
-    """Grayed: a duplicate says nothing new."""
-    for ax in axes.flat:
-        for image in ax.get_images():
-            image.set_alpha(0.25)
-
-
-def _draw_legend(part: SubFigure, explanation: Explanation, scales: _Scales) -> None:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    bar = _color_bar(part, part.add_axes((0.06, 0.62, 0.4, 0.14)), scales.ours)
-    bar.set_label(
-        "ours: share in the similarity to a prototype; blue: less similar, orange: more similar\n"
-        + _key(explanation),
-        fontsize=7,
+def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanation, scales: _Scales) -> None:
+    sheet.color_bar(
+        (0.06 * width, top + 0.15, 0.4 * width, 0.1),
+        (f"−{scales.ours:.3g}", f"+{scales.ours:.3g}"),
+        label="ours: share in the similarity; blue: less similar, orange: more similar\n" + _key(explanation),
+        middle="0",
     )
-    theirs = part.add_axes((0.54, 0.62, 0.4, 0.14))
-    colors = ScalarMappable(Normalize(scales.low, scales.high), sequential())
-    other = part.colorbar(colors, cax=theirs, orientation="horizontal")
-    other.set_label("ProtoPNet: up-scaled activation; box: its 95th percentile", fontsize=7)
-    other.ax.tick_params(labelsize=7, length=2)
-    other.outline.set_linewidth(0.4)
-
-
-def _color_bar(part: SubFigure, ax: Axes, scale: float) -> Any:
-    """From -scale to +scale, in the colors of our maps."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    colors = ScalarMappable(Normalize(-scale, scale), diverging())
-    bar = part.colorbar(colors, cax=ax, orientation="horizontal", ticks=[-scale, 0, scale])
-    bar.ax.set_xticklabels([f"−{scale:.3g}", "0", f"+{scale:.3g}"])
-    bar.ax.tick_params(labelsize=7, length=2)
-    bar.outline.set_linewidth(0.4)
-    return bar
+    sheet.color_bar(
+        (0.54 * width, top + 0.15, 0.4 * width, 0.1),
+        (f"{scales.low:.3g}", f"{scales.high:.3g}"),
+        label="ProtoPNet: up-scaled activation; box: its 95th percentile",
+        stops=PLAIN_STOPS,
+    )
 
 
 def _key(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
         return "this estimator gives no errors, so every region is colored"
     return "colored and outlined: decided; uncolored: undecided, or nothing"
-
-
-def _show(ax: Axes, image: np.ndarray) -> None:
-    ax.imshow(np.clip(image, 0, 1), interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_linewidth(0.4)
-
-
-def _label(ax: Axes, text: str) -> None:
-    ax.set_xlabel(text, fontsize=7, labelpad=2)

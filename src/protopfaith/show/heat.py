@@ -11,6 +11,7 @@ from torch import Tensor
 
 from protopfaith.explanation.explanation import PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.shapley.attribution import relative_error
 
 STRONG = 0.3  # of the scale: evidence that is meant to be seen first
 
@@ -20,6 +21,11 @@ def decided(regions: RegionValues) -> Tensor:
     if not regions.errors_known:
         return torch.ones(len(regions.values), dtype=torch.bool)
     return ~regions.undecided
+
+
+def error_of(regions: RegionValues) -> float:
+    """The relative error of one map; infinite where errors are not known."""
+    return relative_error(regions.values[None], regions.standard_errors[None])
 
 
 def scale_of(maps: Iterable[RegionValues]) -> float:

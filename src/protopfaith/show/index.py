@@ -61,9 +61,10 @@ def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str,
 
 
 def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
-    mine, truth = found.class_map, None
+    mine = found.class_map
+    truth = None if found.true_class is None else found.class_names[found.true_class]
     predicted = found.class_names[found.prediction]
-    flags = ("rough map",) if is_rough(found) else ()
+    warnings = {"rough map": is_rough(found), "looks like nothing known": found.is_unfamiliar}
     return Card(
         quote(f"{case.name}/report.html"),
         found.title,
@@ -71,7 +72,7 @@ def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
         f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
         truth or "",
         "" if truth is None else "right" if truth == predicted else "wrong",
-        flags,
+        tuple(text for text, applies in warnings.items() if applies),
         pictures.plain(found.original, f"The image {found.name}"),
         pictures.ours(found.original, mine, scale_of([mine]), f"{found.title} A map"),
     )

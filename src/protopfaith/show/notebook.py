@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
@@ -11,7 +12,7 @@ from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.shapley import Attribution
 from protopfaith.show.colors import overlay, rgb
 from protopfaith.show.encoding import data_uri, png
-from protopfaith.show.heat import maps_of, scale_of, shown_evidence
+from protopfaith.show.heat import edges, maps_of, scale_of, shown_evidence
 from protopfaith.show.pages import render_fragment
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
@@ -19,6 +20,7 @@ from protopfaith.show.wording.trust import banners
 
 SIDE = 132  # pixels of a picture
 LARGE = 264
+EDGES = {1: (0.56, 0.16, 0.02), -1: (0.04, 0.25, 0.47)}  # around what is decided and strong, by its sign
 
 
 def explanation_html(explanation: Explanation) -> str:
@@ -95,8 +97,22 @@ class ShownAttribution:
 
 
 def _heat(pixels: Tensor, regions: RegionValues, scale: float) -> str:
-    """A map over its image, in one picture; undecided regions are left as they are."""
+    """A map over its image: decided regions colored, strong ones outlined, all else as it is."""
     flat = regions.flat
-    heat = overlay(shown_evidence(flat).numpy()[flat.players.labels.numpy()], scale)
+    labels = flat.players.labels.numpy()
+    heat = overlay(shown_evidence(flat).numpy()[labels], scale)
     alpha = heat[..., 3:]
-    return data_uri(png(rgb(pixels) * (1 - alpha) + heat[..., :3] * alpha))
+    shown = rgb(pixels) * (1 - alpha) + heat[..., :3] * alpha
+    factor = max(1, LARGE // max(labels.shape))
+    shown, labels = (one.repeat(factor, 0).repeat(factor, 1) for one in (shown, labels))
+    for edge in edges(flat, scale):
+        if edge.strong:
+            shown[_border(edge.members[labels])] = EDGES[edge.sign]
+    return data_uri(png(shown))
+
+
+def _border(inside: np.ndarray) -> np.ndarray:
+    """The pixels of an area that have a neighbor outside it."""
+    padded = np.pad(inside, 1)
+    neighbors = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    return inside & ~neighbors

@@ -69,6 +69,14 @@ class Smooth:
 
 
 @dataclass(frozen=True)
+class Border:
+    """A line around a part of the image, in pixels that `transform` takes to those of the image."""
+
+    path: str
+    transform: str
+
+
+@dataclass(frozen=True)
 class Picture:
     """An image and what lies over it."""
 
@@ -77,7 +85,7 @@ class Picture:
     heat: Heat | None = None
     smooth: Smooth | None = None
     box: tuple[float, float, float, float] | None = None
-    border: str = ""  # of a mask
+    border: Border | None = None  # of a mask
     map: int | None = None  # its number among the maps that the page's script knows
     title: str = ""
 
@@ -103,7 +111,8 @@ class Pictures:
     def bordered(self, pixels: Tensor, alt: str, mask: Tensor) -> Picture:
         """An image with a line around `mask` (bool, H x W)."""
         grid = Grid.of(mask.numpy().astype(int))
-        return Picture(self.image(pixels), alt, border=grid.outline(np.array([False, True])))
+        border = Border(grid.outline(np.array([False, True])), _transform(mask, pixels))
+        return Picture(self.image(pixels), alt, border=border)
 
     def ours(
         self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, meaning: Meaning | None = None
@@ -113,11 +122,9 @@ class Pictures:
         number = self._regions(regions.players.labels)
         grid, sure = self._grids[number], decided(regions).numpy()
         evidence = shown_evidence(regions).numpy()
-        height, width = regions.players.labels.shape
-        across, down = pixels.shape[-1] / width, pixels.shape[-2] / height
         heat = Heat(
             number,
-            f"scale({across:.6g} {down:.6g})",
+            _transform(regions.players.labels, pixels),
             _fills(evidence, scale),
             tuple((_kind(edge), grid.outline(edge.members)) for edge in edges(regions, scale)),
             grid.outline(~sure) if not sure.all() else "",
@@ -194,6 +201,12 @@ def _fills(evidence: np.ndarray, scale: float) -> tuple[Fill, ...]:
         Fill(player, hexadecimal(colors[player]), round(float(colors[player, 3]), 2))
         for player in np.flatnonzero(evidence).tolist()
     )
+
+
+def _transform(small: Tensor, pixels: Tensor) -> str:
+    """From the pixels of a label image or a mask (H, W) to those of the image that is shown."""
+    across, down = (pixels.shape[i] / small.shape[i] for i in (-1, -2))
+    return f"scale({across:.6g} {down:.6g})"
 
 
 def _kind(edge: Edge) -> str:

@@ -13,7 +13,7 @@ from protopfaith.show.pages import render_page, write_page
 from protopfaith.show.pictures import Meaning, Picture, Pictures
 from protopfaith.show.settings import settings_of
 from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
-from protopfaith.show.wording.decision import how_sure, lead
+from protopfaith.show.wording.decision import about_mask, how_sure, lead
 from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
 from protopfaith.show.wording.places import place_for
@@ -86,7 +86,8 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "lead": lead(explanation),
         "chips": how_sure(explanation),
         "banners": banners(explanation),
-        "original": pictures.plain(explanation.original, "The image"),
+        "original": _original(explanation, pictures),
+        "about_mask": about_mask(explanation),
         "outputs": [
             _output(explanation, output, regions, pictures)
             for output, regions in maps_by_output(explanation).items()
@@ -104,6 +105,13 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "shared": pictures,
         "data": pictures.data(),
     }
+
+
+def _original(explanation: Explanation, pictures: Pictures) -> Picture:
+    """The image as it was given, with a line around the object where that is known."""
+    if explanation.mask is None:
+        return pictures.plain(explanation.original, "The image")
+    return pictures.bordered(explanation.original, "The image, with the object's border", explanation.mask)
 
 
 def _output(explanation: Explanation, output: str, regions: RegionValues, pictures: Pictures) -> Output:

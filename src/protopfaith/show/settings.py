@@ -16,7 +16,7 @@ def settings_of(explanation: Explanation) -> dict[str, str]:
     return {
         "--players": f"{asked.get('players_asked', '')}: {asked['players']}".lstrip(": "),
         "--precision": "not asked for" if precision is None else f"{precision:g}",
-        "--budget": _budget(asked.get("budget")),
+        "--budget": _budget(asked.get("budget"), explanation.evaluations_in_all),
         "--estimator": f"{explanation.method}, {cost(explanation)} used",
         "--option": options or "none",
         "--class": names[explanation.target],
@@ -25,14 +25,18 @@ def settings_of(explanation: Explanation) -> dict[str, str]:
         "--baseline": explanation.baseline,
         "--second-baseline": "none" if second is None else second.baseline,
         "--no-sources": "no: source images are shown" if sources else "yes",
+        "--no-coarse": "this is the coarse answer" if explanation.coarse else "this is the real answer",
+        "--quick": "stands for --players, --budget and --no-sources as above",
+        "--mask": "none" if explanation.mask is None else "the object is marked",
         "--autocast": asked.get("autocast") or "off: full float32",
         "--seed": str(asked["seed"]),
         **_applied(explanation),
     }
 
 
-def _budget(budget: int | None) -> str:
-    return "as many evaluations as the precision takes" if budget is None else f"{budget:,} evaluations"
+def _budget(budget: int | None, made: int | None) -> str:
+    bound = "as many as the precision takes" if budget is None else f"{budget:,} evaluations per game"
+    return bound if made is None else f"{bound}; {made:,} were made in all"
 
 
 def _applied(explanation: Explanation) -> dict[str, str]:

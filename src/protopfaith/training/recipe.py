@@ -41,6 +41,9 @@ class DataRecipe:
     fold: int | str | None = None  # null: the data set's default; "none": train on everything
     skip_unreadable: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # whatever else the data set takes
+    bits: int | str | None = None  # of values in files with more than 8; "range": each file's own range
+    window: tuple[float, float] | None = None  # center and width of what is shown; null: a DICOM header's
+    groups: str | None = None  # a CSV file of image and group: a group stays in one split
 
 
 @dataclass(frozen=True)

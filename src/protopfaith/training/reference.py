@@ -176,6 +176,12 @@ def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:
         measure_reference(model, data).save(run.folder)
 
 
+def temperature_of(run: Run, model: ProtoPNet) -> float | None:
+    """The temperature that is kept with a run; None where it was never fitted."""
+    found = Reference.load(run.folder, weights_hash(model))
+    return None if found is None else found.temperature
+
+
 def measured(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
     """Measures a network and keeps the result in the folder of its run, if there is one."""
     logger.info("Measuring the network once on its training and validation images.")

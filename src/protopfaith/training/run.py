@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,12 +185,18 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         fold=data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
+        **{
+            name: value for name in ("bits", "window", "groups") if (value := getattr(data, name)) is not None
+        },
     )
 
 
 def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Run:
     """Writes recipe and environment into a new folder."""
     refuse_existing(folder)
+    if recipe.data.root is not None:  # the run works from any folder
+        root = str(Path(recipe.data.root).expanduser().absolute())
+        recipe = replace(recipe, data=replace(recipe.data, root=root))
     environment = {
         "versions": versions(),
         "seed": recipe.seed,

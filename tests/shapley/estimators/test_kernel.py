@@ -1,10 +1,11 @@
 import torch
 
 from protopfaith.shapley.estimators.kernel import constrained_solution, paired_coalitions
+from protopfaith.shapley.sampling import Generators
 
 
 def test_coalitions_come_with_their_complements():
-    coalitions = paired_coalitions(500, 9, torch.Generator().manual_seed(0))
+    coalitions = paired_coalitions(0, 500, 9, Generators(torch.device("cpu"), 0))
     first, second = coalitions.chunk(2)
     assert torch.equal(first, ~second)
     sizes = torch.bincount(first.sum(1), minlength=10)

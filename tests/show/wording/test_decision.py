@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from protopfaith.explanation import Explanation
+from protopfaith.show.heat import error_of
 from protopfaith.show.wording.decision import how_sure, lead
 from protopfaith.show.wording.numbers import percent
 
@@ -32,7 +33,7 @@ def test_chips_say_how_sure_decision_and_map_are(explanation: Explanation) -> No
     texts = " / ".join(chip.text for chip in how_sure(known))
     assert ", calibrated" in texts
     assert "as near to its prototypes as usual" in texts
-    assert percent(explanation.precision) in texts
+    assert percent(error_of(explanation.class_map)) in texts
     strange = replace(known, nearest_distance=3.0, temperature=None)
     chips = {chip.text: chip.kind for chip in how_sure(strange)}
     assert chips["looks like nothing the network knows"] == "alert"
@@ -43,3 +44,18 @@ def test_explanations_of_earlier_versions_still_have_words(explanation: Explanat
     old = replace(explanation, closeness=None, rival_closeness=None, rival=None, nearest_distance=None)
     assert "The network sees" in lead(old)
     assert not any("prototypes as usual" in chip.text for chip in how_sure(old))
+
+
+def test_a_class_that_nothing_speaks_for_is_not_praised(explanation: Explanation) -> None:
+    found = explanation.closeness
+    assert found is not None
+    other = (explanation.prediction + 1) % len(explanation.class_names)
+    asked = replace(
+        explanation,
+        target=other,
+        rival=explanation.prediction,
+        closeness=replace(found, class_index=other, shares=-found.shares.abs()),
+    )
+    said = lead(asked)
+    assert f"farther from all prototypes of {explanation.class_names[other]}" in said
+    assert f"The class that it sees, {explanation.class_names[explanation.prediction]}" in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.calibration import Calibration, calibration
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,6 +33,8 @@ class Classification:
     """Of this class against all others."""
     distinct_prototypes: tuple[int, ...] | None = None
     """Of each class, where a prototype network was judged."""
+    calibration: Calibration | None = None
+    """Whether the network is as sure as it is right."""
 
     def __repr__(self) -> str:
         return (
@@ -74,6 +77,7 @@ class Classification:
             "auroc_per_class": dict(zip(names, map(_or_none, self.auroc_per_class), strict=True)),
             "class_names": list(names),
             "confusion": [list(row) for row in self.confusion],
+            "calibration": None if self.calibration is None else asdict(self.calibration),
             **counts,
         }
 
@@ -83,7 +87,7 @@ class Classification:
         from rich.table import Table
 
         table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f}")
-        table.add_column("class")
+        table.add_column("class", overflow="fold", min_width=min(max(map(len, self.class_names)), 40))
         headings = ["images", "sensitivity", "specificity", "AUROC"]
         headings += [] if self.distinct_prototypes is None else ["distinct prototypes"]
         for name in headings:
@@ -99,8 +103,10 @@ class Classification:
         return table
 
 
-def classification(logits: Tensor, labels: Tensor, classes: int | Sequence[str]) -> Classification:
-    """Judges `logits` (N, C) against `labels` (N).
+def classification(
+    logits: Tensor, labels: Tensor, classes: int | Sequence[str], temperature: float | None = None
+) -> Classification:
+    """Judges `logits` (N, C) against `labels` (N); their `temperature` matters for calibration alone.
 
     >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     >>> classification(logits, torch.tensor([0, 1, 1]), ["cat", "dog"]).balanced_accuracy
@@ -123,6 +129,7 @@ def classification(logits: Tensor, labels: Tensor, classes: int | Sequence[str])
         sensitivity=tuple((right / of_class).tolist()),
         specificity=tuple(((others - wrongly) / others).tolist()),
         auroc_per_class=tuple(one_against_all_auroc(logits, labels)),
+        calibration=calibration(logits, labels, temperature),
     )
 
 

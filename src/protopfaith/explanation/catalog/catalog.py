@@ -173,8 +173,8 @@ def explain_prototypes(
         keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
-    settings = Settings.of(settings, **keywords).on(explainer.device)
     training = _training_images(explainer)
+    settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
     every = list(range(len(explainer.model.prototypes)))
     check_game(settings, explainer.blank())  # before the work, not after
     explainer.sources.check(every)

@@ -18,6 +18,7 @@ from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
 
 MOST_PLAYERS = 20
+FEW = 64  # coalitions, up to which nothing is sampled
 BLOCK = 1 << 14
 
 
@@ -64,27 +65,52 @@ def exact(
 def or_exact(estimator: Callable[..., Attribution]) -> Callable[..., Attribution]:
     """The estimator, but games with so few players that the budget covers all coalitions are solved exactly.
 
-    Where a precision is asked for, the usual budget counts: sampling may need less than a large one.
+    Where a precision is asked for, sampling may need less: it gets a quarter of what all coalitions cost to
+    reach it, unless they cost no more than the usual budget.
     """
 
     def check(game: Game, *, budget: int, precision: float | None = None, **options: Any) -> None:
-        if not _is_affordable(game, budget, precision):
+        if not _is_affordable(game, budget):
+            _check_few(game, estimator.__name__, budget)
             estimator.check(game, budget=budget, precision=precision, **options)  # type: ignore[attr-defined]
 
     @checked_by(check)
     @wraps(estimator)
-    def either(game: Game, *, budget: int, precision: float | None = None, **rest: Any) -> Attribution:
-        if not _is_affordable(game, budget, precision):
-            return estimator(game, budget=budget, precision=precision, **rest)
+    def either(
+        game: Game,
+        *,
+        budget: int,
+        precision: float | None = None,
+        resume: Attribution | None = None,
+        **rest: Any,
+    ) -> Attribution:
+        spent = 0 if resume is None else resume.evaluations
+        if not _is_affordable(game, budget - spent):
+            _check_few(game, estimator.__name__, budget)
+            return estimator(game, budget=budget, precision=precision, resume=resume, **rest)
+        trial = max(2**game.n_players // 4, spent)
+        if precision is not None and DEFAULT_BUDGET < 2**game.n_players <= budget - trial:
+            sampled = estimator(game, budget=trial, precision=precision, resume=resume, **rest)
+            if sampled.reached:
+                return sampled
+            spent = sampled.evaluations
         found = exact(game, precision=precision, seed=rest.get("seed", 0), progress=rest.get("progress"))
-        return replace(found, method=estimator.__name__)
+        return replace(found, method=estimator.__name__, evaluations=spent + found.evaluations)
 
     return either
 
 
-def _is_affordable(game: Game, budget: int, precision: float | None) -> bool:
-    affordable = budget if precision is None else min(budget, DEFAULT_BUDGET)
-    return game.n_players <= MOST_PLAYERS and 2**game.n_players <= affordable
+def _is_affordable(game: Game, budget: int) -> bool:
+    return game.n_players <= MOST_PLAYERS and 2**game.n_players <= budget
+
+
+def _check_few(game: Game, name: str, budget: int) -> None:
+    """Of very few players all coalitions are fewer than sampling needs."""
+    if 2**game.n_players <= FEW and budget < 2**game.n_players:
+        raise ProtoPFaithError(
+            f"A budget of {budget} evaluations is too small for {name!r} with {game.n_players} players; give "
+            f"a budget of at least {2**game.n_players}, which solves the game exactly."
+        )
 
 
 def coalitions_by_number(numbers: Tensor, n: int) -> Tensor:

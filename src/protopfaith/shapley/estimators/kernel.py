@@ -11,7 +11,17 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
+from protopfaith.shapley.sampling import (
+    DRAWN,
+    Estimate,
+    Generators,
+    Sampler,
+    State,
+    blocks,
+    by_block,
+    by_sampling,
+    checked_state,
+)
 
 GROUPS = 16  # of samples, for the jackknife
 MOST_PLAYERS = 2048  # the normal equations are GROUPS x n x n
@@ -43,16 +53,19 @@ class _Regression:
         least = max(2 * (n + 2), 4 * GROUPS) * GROUPS / (GROUPS - 1)
         self.least = math.ceil(least / self.smallest) * self.smallest
         kind: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
-        state = state or {
+        fresh = {
+            "pairs": torch.zeros((), **kind),
             "left": torch.zeros(GROUPS, n, n, **kind),
             "right": torch.zeros(GROUPS, n, game.n_outputs, **kind),
         }
-        self.left, self.right = state["left"], state["right"]
+        state = checked_state(state, fresh)
+        self.pairs, self.left, self.right = state["pairs"], state["left"], state["right"]
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         count = most // self.smallest * self.smallest
         for size in blocks(count, game.n_players, self.smallest):
-            x = paired_coalitions(size // 2, game.n_players, generator)
+            x = paired_coalitions(int(self.pairs), size // 2, game.n_players, generators)
+            self.pairs = self.pairs + size // 2
             y = game(x).double() - game.empty.double()
             s = x.sum(1).double()
             weights = 1 / (s * (game.n_players - s))
@@ -67,20 +80,37 @@ class _Regression:
     def estimate(self, game: Game) -> Estimate:
         left, right = self.left.sum(0), self.right.sum(0)
         values, gap = constrained_solution(left, right, game.total)
-        others, _ = constrained_solution(left - self.left, right - self.right, game.total)
-        spread = (others - others.mean(0)).square().sum(0)
-        return Estimate(values, spread * (GROUPS - 1) / GROUPS, gap, GROUPS - 1)
+        return Estimate(values, self._variances(values, left, right, game.total), gap, GROUPS - 1)
+
+    def _variances(self, values: Tensor, left: Tensor, right: Tensor, total: Tensor) -> Tensor:
+        """From what each group of samples does to the solution.
+
+        Leaving a group out (the jackknife) says too much where that leaves hardly more samples than players;
+        the residuals of the fit (the sandwich) say too little there, since the fit follows its samples. Their
+        geometric mean is right for errors of equal size (as the correction known as CR2).
+        """
+        others, _ = constrained_solution(left - self.left, right - self.right, total)
+        jackknife = (others - others.mean(0)).square().sum(0) * (GROUPS - 1) / GROUPS
+        pulls = self.right - self.left @ values.T  # (GROUPS, n, outputs): what each group's residuals pull at
+        moves, _ = constrained_solution(left.expand_as(self.left), pulls, torch.zeros_like(total))
+        sandwich = moves.square().sum(0) * GROUPS / (GROUPS - 1)
+        return (jackknife * sandwich).sqrt()
 
     def state(self) -> dict[str, Tensor]:
-        return {"left": self.left, "right": self.right}
+        return {"pairs": self.pairs, "left": self.left, "right": self.right}
 
 
-def paired_coalitions(pairs: int, n: int, generator: torch.Generator) -> Tensor:
-    """Coalitions of uniform size 1 ... n-1 and, after them, their complements: `(2 pairs, n)`."""
-    device = generator.device
-    sizes = 1 + torch.randint(n - 1, (pairs, 1), generator=generator, device=device)
-    ranks = torch.rand(pairs, n, generator=generator, device=device).argsort(1).argsort(1)
-    chosen = ranks < sizes
+def paired_coalitions(start: int, pairs: int, n: int, generators: Generators) -> Tensor:
+    """Coalitions of uniform size 1 ... n-1 and, after them, their complements: `(2 pairs, n)`; the pairs are
+    those from number `start` on."""
+
+    def draw(number: int) -> Tensor:
+        generator, device = generators[number], generators.device
+        sizes = 1 + torch.randint(n - 1, (DRAWN, 1), generator=generator, device=device)
+        ranks = torch.rand(DRAWN, n, generator=generator, device=device).argsort(1).argsort(1)
+        return ranks < sizes
+
+    chosen = by_block(start, pairs, draw)
     return torch.cat([chosen, ~chosen])
 
 

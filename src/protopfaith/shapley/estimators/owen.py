@@ -13,7 +13,17 @@ from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
+from protopfaith.shapley.sampling import (
+    DRAWN,
+    Estimate,
+    Generators,
+    Sampler,
+    State,
+    blocks,
+    by_block,
+    by_sampling,
+    checked_state,
+)
 
 
 @ESTIMATORS.register("owen", description="estimated by hiding random sets of regions")
@@ -40,17 +50,17 @@ class _Sizes:
 
     def __init__(self, game: Game, state: State):
         zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
-        state = state or {
+        fresh = {
             "count": torch.zeros((), dtype=torch.float64, device=game.device),
             "sum": zeros,
             "squares": zeros.clone(),
             **anchored_mean(game),
         }
-        self.kept = state
+        self.kept = checked_state(state, fresh)
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         for size in blocks(most, game.n_players):
-            x = stratified_masks(size, game.n_players, generator)
+            x = stratified_masks(int(self.kept["count"]), size, game.n_players, generators)
             density = x.double().mean(1)
             residuals = remove_mean(self.kept, density, game(x).double())
             weights = membership_weights(x)
@@ -95,15 +105,19 @@ class _Nodes:
             "yya": (nodes, outputs, n),
             "yyaa": (nodes, outputs, n),
         }
-        self.kept = state or {name: torch.zeros(shape, **kind) for name, shape in shapes.items()}
+        fresh = {name: torch.zeros(shape, **kind) for name, shape in shapes.items()}
+        self.kept = checked_state(state, fresh)
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         nodes = len(self.q)
         count = most // nodes * nodes
+
+        def draw(number: int) -> Tensor:
+            shape = (DRAWN, nodes, game.n_players)
+            return torch.rand(shape, generator=generators[number], device=game.device)
+
         for size in blocks(count, game.n_players, nodes):
-            uniform = torch.rand(
-                nodes, size // nodes, game.n_players, generator=generator, device=game.device
-            )
+            uniform = by_block(int(self.kept["count"]), size // nodes, draw).transpose(0, 1)
             x = uniform < self.q[:, None, None]
             y = game(x.reshape(size, -1)).double().reshape(nodes, size // nodes, -1) - game.empty.double()
             a = x.double() - self.q[:, None, None]
@@ -148,9 +162,14 @@ class _Nodes:
         return self.kept
 
 
-def stratified_masks(count: int, n: int, generator: torch.Generator) -> Tensor:
-    """Bernoulli masks `(count, n)` whose densities are stratified over (0, 1)."""
-    device = generator.device
-    jitter = torch.rand(count, generator=generator, device=device)
-    q = (torch.arange(count, device=device) + jitter) / count
-    return torch.rand(count, n, generator=generator, device=device) < q[:, None]
+def stratified_masks(start: int, count: int, n: int, generators: Generators) -> Tensor:
+    """Bernoulli masks `(count, n)` from number `start` on; within a block their densities are stratified over
+    (0, 1), in random order."""
+
+    def draw(number: int) -> Tensor:
+        generator, device = generators[number], generators.device
+        strata = torch.randperm(DRAWN, generator=generator, device=device)
+        q = (strata + torch.rand(DRAWN, generator=generator, device=device)) / DRAWN
+        return torch.rand(DRAWN, n, generator=generator, device=device) < q[:, None]
+
+    return by_block(start, count, draw)

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, Sampler, State, by_sampling
+from protopfaith.shapley.sampling import Estimate, Generators, Sampler, State, by_sampling, checked_state
+
+PRIOR = 4.0  # samples that the mean variance of all players counts for in that of each
 
 
 @ESTIMATORS.register("permutation", description="estimated by hiding random sets of regions")
@@ -25,17 +27,14 @@ class _Permutations:
     def __init__(self, game: Game, state: State):
         self.smallest = self.least = 2 * (game.n_players - 1)
         zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
-        state = state or {
-            "pairs": torch.zeros((), device=game.device),
-            "sum": zeros,
-            "squares": zeros.clone(),
-        }
+        fresh = {"pairs": torch.zeros((), device=game.device), "sum": zeros, "squares": zeros.clone()}
+        state = checked_state(state, fresh)
         self.pairs, self.sum, self.squares = state["pairs"], state["sum"], state["squares"]
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         pairs = most // self.smallest
-        for _ in range(pairs):
-            order = torch.randperm(game.n_players, generator=generator, device=game.device)
+        for number in range(int(self.pairs), int(self.pairs) + pairs):
+            order = torch.randperm(game.n_players, generator=generators[number], device=game.device)
             contribution = pair_contribution(game, order)
             self.sum += contribution
             self.squares += contribution.square()
@@ -45,12 +44,22 @@ class _Permutations:
     def estimate(self, game: Game) -> Estimate:
         mean = self.sum / self.pairs
         # One pair tells nothing about its error: 0 / 0, NaN.
-        variances = (self.squares / self.pairs - mean.square()).clamp_min(0) / (self.pairs - 1)
+        spread = (self.squares / self.pairs - mean.square()).clamp_min(0) * self.pairs / (self.pairs - 1)
+        variances = moderated(spread, float(self.pairs) - 1) / self.pairs
         gap = mean.sum(1) - game.total
         return Estimate(mean, variances, gap, max(float(self.pairs) - 1, 1.0))
 
     def state(self) -> dict[str, Tensor]:
         return {"pairs": self.pairs, "sum": self.sum, "squares": self.squares}
+
+
+def moderated(variances: Tensor, degrees: float) -> Tensor:
+    """Each variance as if `PRIOR` more samples had shown the mean over the players.
+
+    A player that made no difference in any order so far (a voter that was never pivotal) has no spread, but
+    may make one in the next.
+    """
+    return (degrees * variances + PRIOR * variances.mean(1, keepdim=True)) / (degrees + PRIOR)
 
 
 def pair_contribution(game: Game, order: Tensor) -> Tensor:

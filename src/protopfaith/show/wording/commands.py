@@ -10,31 +10,42 @@ from protopfaith.explanation.explanation import Explanation
 AIM = 0.15  # relative error that a sharper map is expected to have
 
 
-def sharper(explanation: Explanation) -> str:
-    """The command that would make a rough map sharper: errors fall with the root of the budget."""
-    factor = (explanation.precision / AIM) ** 2
+def sharper(explanation: Explanation, error: float) -> str:
+    """The command that would make a map with that relative `error` sharper: errors fall with the root of the
+    budget."""
+    factor = max(error / AIM, 1.0) ** 2
     budget = 2 ** math.ceil(math.log2(max(explanation.evaluations, 2) * factor))
     options = {**asked(explanation), "--budget": str(budget)}
     options.pop("--precision", None)
     words = [part for name, value in options.items() for part in (name, value)]
-    return shlex.join(["protopfaith", "explain", "RUN", explanation.name, *words])
+    return shlex.join(["protopfaith", "explain", "RUN", explanation.path or explanation.name, *words])
 
 
 def asked(explanation: Explanation) -> dict[str, str]:
     """The options of `protopfaith explain` that differ from the usual ones."""
-    settings, options = explanation.settings, {}
-    if settings.get("players_asked") not in (None, "16"):
-        options["--players"] = str(settings["players_asked"])
-    if explanation.precision_asked is not None:
-        options["--precision"] = f"{explanation.precision_asked:g}"
-    if explanation.target != explanation.prediction:
-        options["--class"] = explanation.class_names[explanation.target]
-    if explanation.versus is not None:
-        options["--versus"] = explanation.class_names[explanation.versus]
-    if explanation.baseline != "zero":
-        options["--baseline"] = explanation.baseline
-    if explanation.second is not None:
-        options["--second-baseline"] = explanation.second.baseline
-    if settings.get("seed"):
-        options["--seed"] = str(settings["seed"])
-    return options
+    settings, names = explanation.settings, explanation.class_names
+    players = settings.get("players_asked")
+    typed = None if players is None or str(players).startswith("tensor") else str(players)
+    precision, versus, second = explanation.precision_asked, explanation.versus, explanation.second
+    options = {
+        "--players": typed,
+        "--precision": None if precision is None else f"{precision:g}",
+        "--class": None if explanation.target == explanation.prediction else names[explanation.target],
+        "--versus": None if versus is None else names[versus],
+        "--explain": settings.get("output") if versus is None else None,
+        "--baseline": None if explanation.baseline == "zero" else _typed(explanation.baseline),
+        "--second-baseline": None if second is None else _typed(second.baseline),
+        "--seed": str(settings["seed"]) if settings.get("seed") else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _typed(baseline: str) -> str:
+    """A baseline's description as the option takes it.
+
+    >>> _typed("blur (sigma 8)"), _typed("blur")
+    ('blur:8', 'blur')
+    """
+    name, _, rest = baseline.partition(" ")
+    number = rest.strip("()").rpartition(" ")[2]
+    return f"{name}:{number}" if number else name

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
-from protopfaith.show.heat import decided
+from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import place_for
 
+MOSTLY = 0.5  # share of the evidence outside the object that is called out
 ROUGH = 0.3  # relative error above which a map must not be read without a warning
 
 
@@ -39,25 +41,32 @@ def deciding(explanation: Explanation) -> PrototypeEvidence:
 
 def _decided(explanation: Explanation) -> str:
     target, p = _named(explanation, explanation.target)
+    if explanation.target == explanation.prediction:
+        return f"The network sees {target} ({p}), above all because {_because(explanation)}."
+    predicted, q = _named(explanation, explanation.prediction)
+    seen = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here."
+    found = explanation.closeness
+    if found is not None and bool((found.shares <= 0).all()):
+        return (
+            f"{seen} The image is farther from all prototypes of {target} than training images usually are."
+        )
+    return f"{seen} What speaks most for {target}: {_because(explanation)}."
+
+
+def _because(explanation: Explanation) -> str:
     best = deciding(explanation)
     place = place_for(best.test)
     if place is None:
-        because = f"because of prototype {best.prototype}; where in the image is not decided"
-    else:
-        because = f"because {place} looks like prototype {best.prototype}"
-    if explanation.target != explanation.prediction:
-        predicted, q = _named(explanation, explanation.prediction)
-        return (
-            f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here. "
-            f"What speaks for {target} does so above all {because}."
-        )
-    return f"The network sees {target} ({p}), above all {because}."
+        return f"it is close to prototype {best.prototype}, though where in the image is not decided"
+    return f"{place} looks like prototype {best.prototype}"
 
 
 def _rival(explanation: Explanation) -> str:
     name = rival_of(explanation)
     label = explanation.class_names.index(name)
     which = "" if explanation.versus is not None else "The next class, "
+    if label == explanation.prediction:
+        which = "The class that it sees, "
     subject = f"{which}{name} ({percent(float(explanation.probabilities[label]))}),"
     mine, other = explanation.closeness, explanation.rival_closeness
     if mine is None or other is None:
@@ -72,18 +81,62 @@ def _support(mine: Closeness, other: Closeness) -> str:
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
         return "lacks support: the image is farther from all its prototypes than training images usually are"
+    how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     name = f"prototype {int(other.prototypes[best])}"
-    if theirs < ours:
-        return f"has less support: {theirs:+.3g} from its prototypes, most from {name}, against {ours:+.3g}"
-    return f"has support, too: {theirs:+.3g} from its prototypes, most from {name}, beside {ours:+.3g}"
+    return f"has {how} support from its prototypes, most from {name}: {theirs:+.2g} against {ours:+.2g}"
 
 
 def how_sure(explanation: Explanation) -> list[Chip]:
     """Short facts on the decision and on the map."""
     p = percent(float(explanation.probabilities[explanation.prediction]))
     calibrated = "calibrated" if explanation.calibrated else "not calibrated"
-    chips = [Chip(f"decision: {p}, {calibrated}"), _familiar(explanation), _map_chip(explanation)]
+    chips = [
+        Chip(f"decision: {p}, {calibrated}"),
+        _right(explanation),
+        _familiar(explanation),
+        _map_chip(explanation),
+        _outside(explanation),
+    ]
     return [chip for chip in chips if chip is not None]
+
+
+def _right(explanation: Explanation) -> Chip | None:
+    if explanation.true_class is None:
+        return None
+    name = explanation.class_names[explanation.true_class]
+    if explanation.true_class == explanation.prediction:
+        return Chip(f"right: it is {name}", "good")
+    return Chip(f"wrong: it is {name}", "alert")
+
+
+def _outside(explanation: Explanation) -> Chip | None:
+    share = share_outside(explanation)
+    if share is None or share <= MOSTLY:
+        return None
+    return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
+
+
+def share_outside(explanation: Explanation) -> float | None:
+    """The share of the evidence for the class that lies outside the mask; None where that is not known."""
+    if explanation.mask is None:
+        return None
+    inside = explanation.class_map.share_inside(explanation.mask)
+    return None if math.isnan(inside) else 1 - inside
+
+
+def about_mask(explanation: Explanation) -> str:
+    """A first look at shortcuts: how much of the evidence lies where the object is not."""
+    share = share_outside(explanation)
+    if explanation.mask is None:
+        return ""
+    covers = percent(float(explanation.mask.double().mean()))
+    if share is None:
+        return f"The dashed line is the object's border; it covers {covers} of the image."
+    target = explanation.class_names[explanation.target]
+    return (
+        f"The dashed line is the object's border. {percent(share)} of the evidence for {target} "
+        f"lies outside; the object covers {covers} of the image."
+    )
 
 
 def _familiar(explanation: Explanation) -> Chip | None:
@@ -92,23 +145,23 @@ def _familiar(explanation: Explanation) -> Chip | None:
         return None
     if strange:
         return Chip("looks like nothing the network knows", "alert")
-    return Chip("as near to its prototypes as usual", "good")
+    return Chip("as near to its prototypes as usual")
 
 
 def _map_chip(explanation: Explanation) -> Chip:
     mine = explanation.class_map.flat
     if not mine.errors_known:
         return Chip("map: this estimator does not know its error")
-    if explanation.precision == 0:
+    error, count = error_of(explanation.class_map), int(decided(mine).sum())
+    if error == 0:
         return Chip("map: exact", "good")
-    error, count = percent(explanation.precision), int(decided(mine).sum())
-    text = f"map: error about {error}, {count} of {len(mine.values)} regions decided"
+    text = f"map: error about {percent(error)}, {count} of {len(mine.values)} regions decided"
     return Chip(text, "alert" if is_rough(explanation) else "")
 
 
 def is_rough(explanation: Explanation) -> bool:
-    """Whether a banner must say how large the error is."""
-    return explanation.class_map.errors_known and explanation.precision > ROUGH
+    """Whether a banner must say how large the error of the class map is."""
+    return explanation.class_map.errors_known and error_of(explanation.class_map) > ROUGH
 
 
 def _named(explanation: Explanation, label: int) -> tuple[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.shapley import ESTIMATORS
-from protopfaith.show.heat import decided
+from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
-from protopfaith.show.wording.decision import is_rough
+from protopfaith.show.wording.decision import ROUGH, is_rough
 from protopfaith.show.wording.numbers import percent
 
 BASELINES = {
@@ -80,18 +80,30 @@ def banners(explanation: Explanation) -> list[Banner]:
                 f"{explanation.usual_distance:.3g}. The decision should not be relied on.",
             )
         )
-    if is_rough(explanation):
-        off = percent(explanation.precision)
-        found.append(
-            Banner(
-                "This map is rough.",
-                f"Its values are off by about {off} of a typical one. A larger budget sharpens it:",
-                sharper(explanation),
-            )
-        )
+    rough = _rough(explanation)
+    found += [] if rough is None else [rough]
     if explanation.coarse:
         found.append(Banner("This is the quick, coarse answer.", "The report on fine regions follows."))
     return found
+
+
+def _rough(explanation: Explanation) -> Banner | None:
+    """About the class map if that is rough, or else about maps of prototypes."""
+    error, worst = error_of(explanation.class_map), explanation.precision
+    if is_rough(explanation):
+        return Banner(
+            "This map is rough.",
+            f"Its values are off by about {percent(error)} of a typical one. A larger budget sharpens it:",
+            sharper(explanation, error),
+        )
+    if explanation.class_map.errors_known and worst > ROUGH:
+        return Banner(
+            "Some maps of prototypes are rough.",
+            f"The values of the worst one are off by about {percent(worst)} of a typical one, "
+            f"those of the class map by {percent(error)}. A larger budget sharpens them:",
+            sharper(explanation, worst),
+        )
+    return None
 
 
 def stand_in(baseline: str) -> str:

@@ -6,7 +6,7 @@ from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
     allocate,
     masks_by_threshold,
     masks_of_sizes,
-    stratified_sizes,
+    spread_sizes,
 )
 
 
@@ -34,13 +34,15 @@ def test_equal_keys_do_not_change_the_sizes(monkeypatch):
     assert torch.equal(masks_by_threshold(sizes, 50, torch.Generator().manual_seed(1)).sum(1), sizes)
 
 
-def test_sizes_come_as_often_as_their_chances_say():
+@pytest.mark.parametrize("start", [0, 700])
+def test_sizes_come_as_often_as_their_chances_say_wherever_one_begins(start):
     chance = torch.rand(12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    sizes = stratified_sizes(chance, 1000, torch.Generator().manual_seed(1))
+    sizes = spread_sizes(chance, start, 1000, 0.3)
     counts = torch.bincount(sizes, minlength=13)
     assert counts[0] == 0
     expected = 1000 * chance / chance.sum()
-    assert float((counts[1:] - expected).abs().max()) < 2  # stratified: at most one at either end of a size
+    assert float((counts[1:] - expected).abs().max()) < 4
+    assert torch.equal(sizes[100:], spread_sizes(chance, start + 100, 900, 0.3))
 
 
 @pytest.mark.parametrize("n", [3, 10, 500])

@@ -3,8 +3,13 @@ import torch
 
 from protopfaith.shapley import estimate
 from protopfaith.shapley.estimators.adaptive_owen import surrogate
-from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, stratified_sizes
-from protopfaith.shapley.estimators.adaptive_owen.surrogate import Surrogate, density_kernel, fit, noise_shape
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, spread_sizes
+from protopfaith.shapley.estimators.adaptive_owen.surrogate import (
+    Surrogate,
+    cross_fit,
+    density_kernel,
+    noise_shape,
+)
 from protopfaith.shapley.estimators.exact import coalitions_by_number, shapley_weights
 
 from ...games import random_table, table_game
@@ -13,7 +18,14 @@ from ...games import random_table, table_game
 def random_masks(count, n, seed=0):
     generator = torch.Generator().manual_seed(seed)
     uniform = torch.full((n - 1,), 1 / (n - 1), dtype=torch.float64)
-    return masks_of_sizes(stratified_sizes(uniform, count, generator), n, generator)
+    return masks_of_sizes(spread_sizes(uniform, 0, count, 0.1 * seed), n, generator)
+
+
+def fit(masks, residuals, prior, correlation, settings=surrogate.SETTINGS):
+    """With one fold: the model, and what it leaves over of samples that were left out."""
+    fold = torch.zeros(len(masks), dtype=torch.long)
+    models, left = cross_fit(masks, residuals, fold, [prior], correlation=correlation, settings=settings)
+    return models[0], left
 
 
 @pytest.mark.parametrize("n", [3, 4, 7])
@@ -62,6 +74,19 @@ def test_interactions_and_main_effects_are_learned():
     truth = (z[:, 0] * z[:, 1] + 2 * z[:, 2] - z[:, 3] * z[:, 4])[:, None]
     error = (model(fresh) - truth).double()
     assert (error - error.mean()).square().mean() < 0.15 * truth.var()
+
+
+def test_each_fold_is_predicted_by_its_own_surrogate():
+    masks, prior = random_masks(300, 10), torch.ones(10, dtype=torch.float64)
+    y = masks.double() @ torch.arange(10).double()[:, None]
+    y = y - y.mean(0)
+    fold = torch.arange(300) % 2
+    other = torch.linspace(1, 2, 10, dtype=torch.float64)
+    models, left = cross_fit(masks, y, fold, [prior, other], correlation=None)
+    for number, one in enumerate((prior, other)):
+        model, alone = fit(masks, y, one, None)
+        assert torch.allclose(left[fold == number], alone[fold == number], atol=1e-3)
+        assert torch.allclose(models[number].shapley(), model.shapley(), atol=1e-3)
 
 
 def test_noise_is_left_alone():

@@ -9,6 +9,7 @@ BINS = 16  # of sizes, for the allocation
 UNIFORM = 0.2  # share of samples whose sizes stay uniform, whatever the measured variance says
 MOST_SORTED = 2048  # players up to which a GPU draws masks by sorting; beyond, by a threshold
 KEY_BITS = 31
+GOLDEN = (5**0.5 - 1) / 2
 
 
 def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
@@ -29,11 +30,14 @@ def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
     return (1 - UNIFORM) * density / density.sum() + UNIFORM / (n - 1)
 
 
-def stratified_sizes(chance: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """`count` sizes of 1 ... n-1 by `chance`, stratified, `(count,)`."""
-    device = generator.device
-    jitter = torch.rand(count, dtype=torch.float64, generator=generator, device=device)
-    place = (torch.arange(count, device=device) + jitter) / count
+def spread_sizes(chance: Tensor, start: int, count: int, shift: float) -> Tensor:
+    """Sizes of 1 ... n-1 by `chance`, of the samples from number `start` on, `(count,)`.
+
+    They follow the multiples of the golden ratio, from a random `shift` on: wherever one begins and ends,
+    they are spread as evenly as can be.
+    """
+    number = torch.arange(start, start + count, dtype=torch.float64, device=chance.device)
+    place = (shift + number * GOLDEN) % 1.0
     below = torch.searchsorted(chance.cumsum(0) / chance.sum(), place)
     return 1 + below.clamp_max(len(chance) - 1)
 

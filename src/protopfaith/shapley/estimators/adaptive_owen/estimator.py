@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,27 @@ from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
-from protopfaith.shapley.estimators.adaptive_owen.coalitions import allocate, masks_of_sizes, stratified_sizes
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import allocate, masks_of_sizes, spread_sizes
+from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
+from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
 from protopfaith.shapley.estimators.exact import or_exact
 from protopfaith.shapley.game import Game
-from protopfaith.shapley.sampling import Estimate, Sampler, State, blocks, by_sampling
+from protopfaith.shapley.sampling import (
+    DRAWN,
+    Estimate,
+    Generators,
+    Sampler,
+    State,
+    blocks,
+    by_block,
+    by_sampling,
+    checked_state,
+)
 
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
-PILOT = 1024  # samples, at most, of uniform sizes before the first allocation
+PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
+SHIFT = 1 << 40  # number of the generator that says where the sizes begin
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
 
@@ -50,62 +64,76 @@ class _Adaptive:
     smallest, least = 1, 64
 
     def __init__(self, game: Game, state: State, *, allocation: bool, surrogate: bool, shrinkage: bool):
-        self.kept = state or nothing_kept(game)
+        self.kept = checked_state(state, nothing_kept(game))
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self._learned: _Learned | None = None
 
-    def round(self, game: Game, most: int, generator: torch.Generator) -> int:
+    def round(self, game: Game, most: int, generators: Generators) -> int:
         have = len(self.kept["masks"])
         if have >= KEPT:
-            return self._add_up(game, most, generator)
-        if have == 0:
-            count = min(most, max(256, min(PILOT, most // 4)))
-            chance = torch.full_like(self.kept["chance"], 1 / (game.n_players - 1))
-        else:  # at most as many again as there are: the allocation improves with every round
-            count = min(most, KEPT - have, max(have, 512))
-            chance = self._allocation(game)
+            return self._add_up(game, most, generators)
+        begin, end = phase(have)
+        chance = self._allocation(game, begin)
+        count = min(most, end - have)
         for size in blocks(count, game.n_players):
-            masks = masks_of_sizes(stratified_sizes(chance, size, generator), game.n_players, generator)
-            self.kept["masks"] = torch.cat([self.kept["masks"], masks])
-            self.kept["values"] = torch.cat([self.kept["values"], game(masks)])
-        self.kept["chance"] = self.kept["chance"] + count * chance
+            masks = self._drawn(chance, len(self.kept["masks"]), size, generators)
+            self._keep(masks, game(masks), chance)
         return count
 
     def estimate(self, game: Game) -> Estimate:
+        found = self._unshrunk(game)
+        if not self.shrinkage:
+            gap = found.values.sum(1) - game.total
+            values, variances = redistribute(found.values, found.noise(), game.total)
+            return Estimate(values, variances, gap)
+        likely = posterior(found.values, found.noise(), game.total / game.n_players, self.near)
+        gap = likely.mean.sum(1) - game.total
+        values, variances = redistribute(likely.mean, likely.variance, game.total)
+        variances = (variances + likely.allowance) * found.above_average()
+        return Estimate(values, variances, gap, wrong_sign=likely.wrong_sign)
+
+    def _unshrunk(self, game: Game) -> Noisy:
+        """The unbiased estimate from all samples."""
         learned = self._first(game)
-        values, variances = learned.values, learned.variances
-        if float(self.kept["count"]) > 1:
-            values, variances = self._combined(learned)
-        if self.shrinkage:
-            values, variances = shrink(values, variances, self.near)
-        gap = values.sum(1) - game.total
-        values, variances = redistribute(values, variances, game.total)
-        return Estimate(values, variances, gap)
+        if float(self.kept["count"]) <= 1:
+            return learned.found
+        sums, squares, fourths = (self.kept[name] for name in ("sum", "squares", "fourths"))
+        later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
+        return learned.found.combined(later.plus(learned.known))
 
     def state(self) -> dict[str, Tensor]:
         return self.kept
 
-    def _weights(self, masks: Tensor, chance: Tensor) -> Tensor:
-        """What a sample's residual counts for each player, sizes being drawn by `chance` instead of
-        uniformly.
-        """
-        n = masks.shape[1]
-        return membership_weights(masks) / (n * chance[masks.sum(1) - 1])[:, None]
+    def _drawn(self, chance: Tensor, start: int, count: int, generators: Generators) -> Tensor:
+        """Masks from sample number `start` on."""
+        shift = float(torch.rand((), generator=generators[SHIFT], device=generators.device))
 
-    def _allocation(self, game: Game) -> Tensor:
-        """Chances of the sizes, by the measured variance: (n-1,)."""
-        masks = self.kept["masks"]
-        if not self.allocation:
-            return torch.full_like(self.kept["chance"], 1 / (game.n_players - 1))
-        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), self.kept["values"].double())
-        chance = self.kept["chance"] / len(masks)
+        def draw(number: int) -> Tensor:
+            sizes = spread_sizes(chance, number * DRAWN, DRAWN, shift)
+            return masks_of_sizes(sizes, len(chance) + 1, generators[number])
+
+        return by_block(start, count, draw)
+
+    def _keep(self, masks: Tensor, values: Tensor, chance: Tensor) -> None:
+        """Every sample counts by the chances that it was drawn by: these know nothing of its own value."""
+        scale = 1 / (masks.shape[1] * chance[masks.sum(1) - 1])
+        for name, new in (("masks", masks), ("values", values), ("scale", scale)):
+            self.kept[name] = torch.cat([self.kept[name], new])
+
+    def _allocation(self, game: Game, count: int) -> Tensor:
+        """Chances of the sizes (n-1,), by the variance that the first `count` samples show."""
+        n, masks = game.n_players, self.kept["masks"][:count]
+        if not self.allocation or count == 0:
+            return torch.full((n - 1,), 1 / (n - 1), dtype=torch.float64, device=game.device)
+        values, scale = self.kept["values"][:count].double(), self.kept["scale"][:count]
+        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), values)
         sizes = masks.sum(1)
-        p = sizes.double() / game.n_players
-        variance = residuals.square() / (p * (1 - p) * chance[sizes - 1])[:, None]
+        p = sizes.double() / n
+        variance = residuals.square() * (scale / (p * (1 - p)))[:, None]
         variance = (variance / variance.sum(0).clamp_min(1e-300)).mean(1)
-        return allocate(variance, sizes, game.n_players)
+        return allocate(variance, sizes, n)
 
     def _first(self, game: Game) -> _Learned:
         """The kept samples' unbiased estimate, worked out again only when there are more of them."""
@@ -114,46 +142,48 @@ class _Adaptive:
         return self._learned
 
     def _learn(self, game: Game) -> _Learned:
-        """Each kept sample is predicted by a surrogate that has not seen it; what is left is averaged."""
+        """Each kept sample is predicted by a surrogate that has not seen it; what is left is averaged.
+
+        Nor has what the surrogate expects of the players: the samples are parted into folds, and expectations
+        come from the other folds. Otherwise each would be predicted a little too well, and values come out
+        too small.
+        """
         masks, values = self.kept["masks"], self.kept["values"].double()
         mean = anchored_mean(game)
         residuals = remove_mean(mean, masks.double().mean(1), values)
-        weights = self._weights(masks, self.kept["chance"] / len(masks))
+        weights = membership_weights(masks) * self.kept["scale"][:, None]
         share = game.total[:, None] / game.n_players
-        importance = self._importance(residuals, weights, share)
-        model, left = surrogates.fit(masks, residuals, importance, self.near.correlation, self.settings)
-        known = model.shapley() + share
-        return _Learned(len(masks), *_mean_and_variance(left, weights, known), mean, model, known)
+        fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
+        priors = [
+            self._importance(residuals[fold != k], weights[fold != k], share)
+            for k in range(folds(len(masks)))
+        ]
+        models, left = surrogates.cross_fit(
+            masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
+        )
+        known = [model.shapley() + share for model in models]
+        found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
+        return _Learned(len(masks), found, mean, models[0], known[0])
 
     def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> Tensor:
         """The square that each player's effect is expected to have, averaged over outputs, (n,)."""
-        rough, _ = shrink(*_mean_and_variance(residuals, weights, share), self.near, rough=True)
+        found = Noisy.from_samples(residuals, weights).plus(share)
+        rough, _ = shrink(found.values, found.variances, self.near, rough=True)
         return (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
 
-    def _add_up(self, game: Game, most: int, generator: torch.Generator) -> int:
-        learned, chance = self._first(game), self._allocation(game)
+    def _add_up(self, game: Game, most: int, generators: Generators) -> int:
+        learned, chance = self._first(game), self._allocation(game, KEPT)
         curve = torch.linalg.solve(learned.mean["left"], learned.mean["right"])
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
-            sizes = stratified_sizes(chance, size, generator)
-            masks = masks_of_sizes(sizes, game.n_players, generator)
+            masks = self._drawn(chance, KEPT + int(self.kept["count"]), size, generators)
+            sizes = masks.sum(1)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
-            sums, squares = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
-            self.kept["sum"] += sums
-            self.kept["squares"] += squares
+            sums = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
+            for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
+                self.kept[name] += new
             self.kept["count"] += size
         return count
-
-    def _combined(self, learned: _Learned) -> tuple[Tensor, Tensor]:
-        """The estimates from kept and from later samples, weighted by their variances for each output; their
-        errors are uncorrelated."""
-        count = self.kept["count"]
-        mean = self.kept["sum"] / count
-        spread = (self.kept["squares"] / count - mean.square()).clamp_min(0) / (count - 1)
-        first, second = learned.variances.mean(1, keepdim=True), spread.mean(1, keepdim=True)
-        share = torch.where(first + second > 0, first / (first + second), 1.0)
-        combined = (1 - share) * learned.values + share * (learned.known + mean)
-        return combined, (1 - share).square() * learned.variances + share.square() * spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +191,21 @@ class _Learned:
     """What `count` kept samples say: an estimate, and what stays fixed for the samples after them."""
 
     count: int
-    values: Tensor  # (outputs, n)
-    variances: Tensor
+    found: Noisy
     mean: dict[str, Tensor]  # normal equations of the function's mean over density
     model: surrogates.Surrogate
     known: Tensor  # (outputs, n): the part of the values that the surrogate and the total make
+
+
+def phase(count: int) -> tuple[int, int]:
+    """Where the phase of the next sample begins and ends, after `count` samples."""
+    number = bisect_right(PHASES, count)
+    return PHASES[number - 1], PHASES[number]
+
+
+def folds(count: int) -> int:
+    """In how many parts samples are parted: fewer where each costs a factorization of many."""
+    return 4 if count <= 1024 else 2
 
 
 def nothing_kept(game: Game) -> dict[str, Tensor]:
@@ -175,32 +215,26 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
     return {
         "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
-        "chance": torch.zeros(n - 1, **kind),  # of each size 1 ... n-1, summed over the kept samples
+        "scale": torch.zeros(0, **kind),  # by which each sample counts: 1 / (n times the chance of its size)
         "count": torch.zeros((), **kind),
         "sum": torch.zeros(outputs, n, **kind),
         "squares": torch.zeros(outputs, n, **kind),
+        "fourths": torch.zeros(outputs, n, **kind),
     }
 
 
-def _mean_and_variance(residuals: Tensor, weights: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    count = len(residuals)
-    mean = residuals.T @ weights / count
-    square = residuals.square().T @ weights.square() / count
-    return known + mean, (square - mean.square()).clamp_min(0) / (count - 1)
+def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> list[Tensor]:
+    r"""Sums over the samples of r w_i, of (r w_i)^2 and of (r w_i)^4, each (outputs, n), with the weights
+    w_i = (x_i - p) / (p (1 - p) n chance).
 
-
-def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Sums over the samples of r w_i and of (r w_i)^2, each (outputs, n), with the weights w_i = (x_i - p)
-    / (p (1 - p) n chance).
-
-    Memberships are 0 or 1, so x_i^2 = x_i: with c the factor of x_i - p both are sums of multiples of x_i,
-    $\sum rc\, x_i - \sum rcp$ and $\sum r^2 c^2 (1 - 2p)\, x_i + \sum r^2 c^2 p^2$. One
-    matrix product gives them, and no weights are written down.
+    Memberships are 0 or 1, so (x_i - p)^k takes two values, $(1 - p)^k$ and $(-p)^k$: with c the factor of
+    x_i - p each is a sum of multiples of x_i, $\sum (rc)^k ((1 - p)^k - (-p)^k)\, x_i + \sum (rc)^k (-p)^k$.
+    One matrix product gives them, and no weights are written down.
     """
     n = masks.shape[1]
     p = (sizes.double() / n)[:, None]
     first = residuals / (p * (1 - p) * (n * chance[sizes - 1])[:, None])
-    second = first.square()
-    factors = torch.cat([first, second * (1 - 2 * p)], 1)
-    sums, squares = (factors.T @ masks.double()).chunk(2)
-    return sums - (first * p).sum(0)[:, None], squares + (second * p * p).sum(0)[:, None]
+    powers = [(first, 1), (first.square(), 2), (first.square().square(), 4)]
+    factors = torch.cat([r * ((1 - p) ** k - (-p) ** k) for r, k in powers], 1)
+    sums = (factors.T @ masks.double()).chunk(3)
+    return [total + (r * (-p) ** k).sum(0)[:, None] for total, (r, k) in zip(sums, powers, strict=True)]

@@ -124,6 +124,26 @@ def shrink(
     return torch.where(exact, estimates, mean), torch.where(exact, 0, left)
 
 
+def predicted(estimates: Tensor, noise: Tensor, near: Neighborhood) -> tuple[Tensor, Tensor]:
+    """What its neighbors say of each player, without its own estimate: mean and variance, each (outputs, n).
+
+    With A = C + N the covariance of the estimates y, y_i - (A^-1 y)_i / (A^-1)_ii is the mean of y_i given
+    all others, and 1 / (A^-1)_ii its variance, which has N_i of the own noise in it.
+    """
+    prior = _prior(estimates, noise, near)
+    mean, left = _posterior(estimates, noise, prior, near)
+    unseen = ((noise - left) / noise).clamp(1e-6, 1)  # N_i (A^-1)_ii
+    return estimates - (estimates - mean) / unseen, noise * (1 - unseen) / unseen
+
+
+def _prior(estimates: Tensor, noise: Tensor, near: Neighborhood) -> Tensor:
+    excess = estimates.square() - noise
+    size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
+    prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
+    mean, left = _posterior(estimates, noise, prior, near, ROUGH_STEPS)
+    return _smooth(mean.square() + left, near.narrow) + FLOOR * size
+
+
 def _smooth(maps: Tensor, matrix: Tensor) -> Tensor:
     return (matrix @ maps.T).T
 

@@ -11,6 +11,7 @@ factorization. It is never trusted: what it leaves over is sampled, so it lowers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,9 +19,14 @@ from torch import Tensor
 
 from protopfaith.shapley.densities import hat_functions
 
+Setting = tuple[float, float]
+
 WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
-SETTINGS = ((0.0, 0.5), (1.0, 0.5))
+SETTINGS = ((0.0, 0.5), (1.0, 0.5), (0.0, 0.05), (1.0, 0.05), (0.0, 0.005), (1.0, 0.005))
+TRIAL = 512  # samples that settings are compared on
+MOST_FITTED = 2  # settings that are fitted to all samples
+WORTH = 0.01  # by how much a second one must lower the error
 
 
 @dataclass(frozen=True)
@@ -64,30 +70,104 @@ class Surrogate:
         return (values + (self.square * second[:, None].to(u)).T @ squares).double()
 
 
-def fit(
+def cross_fit(
     masks: Tensor,
     residuals: Tensor,
-    prior: Tensor,
+    fold: Tensor,
+    priors: Sequence[Tensor],
+    *,
     correlation: Tensor | None,
-    settings: tuple[tuple[float, float], ...] = SETTINGS,
-) -> tuple[Surrogate, Tensor]:
-    """The surrogate of `residuals` `(m, outputs)` and what it leaves over on each sample when fitted
-    without it.
+    settings: Sequence[Setting] = SETTINGS,
+) -> tuple[list[Surrogate], Tensor]:
+    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
+    fitted without the sample.
 
-    `prior` `(n,)` is the expected square of each player's effect, `correlation` that between
-    players. Outputs that no setting predicts keep a surrogate of zero.
+    Args:
+        masks: (m, n).
+        residuals: (m, outputs), what is to be predicted.
+        fold: number of each sample's fold, (m,).
+        priors: for each fold the expected square of each player's effect (n,), as other folds tell it.
+        correlation: between players' effects.
+        settings: to choose from. Outputs that none predicts keep a surrogate of zero.
     """
-    x, p = centered(masks, torch.float32)
-    loadings, product = _products(x, prior, correlation)
-    spread = residuals.std(0).clamp_min(1e-30).float()
-    targets = residuals.float() / spread
-    density, noise = density_kernel(p, p), noise_shape(p, residuals)
-    best = _Fit.of_nothing(targets)
-    for gain, ratio in settings:
-        best = best.or_better(_regression(density, product, noise, targets, gain=gain, ratio=ratio))
-    loadings = loadings - loadings.mean(1, keepdim=True)
-    model = Surrogate(loadings, p, best.linear * spread, best.square * spread)
-    return model, (best.left * spread).double()
+    data = _Data.of(masks, residuals)
+    settings = _promising(data.some(TRIAL), priors[0], correlation, settings)
+    models, left = [], torch.empty_like(residuals)
+    for number, prior in enumerate(priors):
+        model, without = data.fitted(prior, correlation, settings)
+        models.append(model)
+        left[fold == number] = without[fold == number]
+    return models, left
+
+
+def _promising(
+    data: _Data, prior: Tensor, correlation: Tensor | None, settings: Sequence[Setting]
+) -> list[Setting]:
+    """The settings that do best on some samples: one, or two if different outputs want different ones."""
+    if len(settings) < 2:
+        return list(settings)
+    _, product = _products(data.x, prior, correlation)
+    errors = torch.stack([data.regression(product, setting).error for setting in settings])
+    errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
+    chosen: list[int] = []
+    best = errors[-1]
+    while len(chosen) < MOST_FITTED:
+        gains = (best - torch.minimum(errors, best)).mean(1)
+        most = int(gains.argmax())
+        if float(gains[most]) < WORTH:
+            break
+        chosen.append(most)
+        best = torch.minimum(best, errors[most])
+    return [settings[k] for k in chosen]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Samples to learn from, all in float32."""
+
+    x: Tensor  # (m, n): membership minus density
+    p: Tensor  # (m,): density
+    targets: Tensor  # (m, outputs), of variance one
+    spread: Tensor  # (outputs,): what they were divided by
+    density: Tensor  # (m, m): the kernel's part that knows densities alone
+    noise: Tensor  # (m,): how variance changes with density
+
+    @staticmethod
+    def of(masks: Tensor, residuals: Tensor) -> _Data:
+        x, p = centered(masks, torch.float32)
+        spread = residuals.std(0).clamp_min(1e-30).float()
+        targets = residuals.float() / spread
+        return _Data(x, p, targets, spread, density_kernel(p, p), noise_shape(p, residuals))
+
+    def some(self, most: int) -> _Data:
+        """The first samples."""
+        x, p, targets, noise = (t[:most] for t in (self.x, self.p, self.targets, self.noise))
+        scale = targets.square().mean(0).sqrt().clamp_min(1e-30)
+        return _Data(x, p, targets / scale, self.spread, self.density[:most, :most], noise)
+
+    def fitted(
+        self, prior: Tensor, correlation: Tensor | None, settings: Sequence[Setting]
+    ) -> tuple[Surrogate, Tensor]:
+        """For each output the best of the settings, and what it leaves over of samples that were left out."""
+        loadings, product = _products(self.x, prior, correlation)
+        best = _Fit.of_nothing(self.targets)
+        for setting in settings:
+            best = best.or_better(self.regression(product, setting))
+        loadings = loadings - loadings.mean(1, keepdim=True)
+        model = Surrogate(loadings, self.p, best.linear * self.spread, best.square * self.spread)
+        return model, (best.left * self.spread).double()
+
+    def regression(self, product: Tensor, setting: Setting) -> _Fit:
+        """Gaussian process regression; what is left of a sample without it is its weight over the inverse's
+        diagonal."""
+        gain, ratio = setting
+        kernel = self.density * (product + gain * product.square() if gain else product)
+        size = kernel.diagonal().mean().clamp_min(1e-30)
+        kernel = kernel / size
+        kernel.diagonal().add_(ratio * self.noise)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel))
+        weights = inverse @ self.targets
+        return _Fit(weights / size, gain * weights / size, weights / inverse.diagonal()[:, None])
 
 
 @dataclass(frozen=True)
@@ -98,13 +178,18 @@ class _Fit:
     square: Tensor
     left: Tensor
 
+    @property
+    def error(self) -> Tensor:
+        """Mean square of what is left over, (outputs,)."""
+        return self.left.square().mean(0)
+
     @staticmethod
     def of_nothing(targets: Tensor) -> _Fit:
         return _Fit(torch.zeros_like(targets), torch.zeros_like(targets), targets)
 
     def or_better(self, other: _Fit) -> _Fit:
         """For each output the fit with the smaller error on left-out samples."""
-        better = other.left.square().mean(0) < self.left.square().mean(0)
+        better = other.error < self.error
         linear = torch.where(better, other.linear, self.linear)
         square = torch.where(better, other.square, self.square)
         return _Fit(linear, square, torch.where(better, other.left, self.left))
@@ -120,20 +205,6 @@ def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Ten
     product = loadings @ x.T
     scale = product.diagonal().mean().clamp_min(1e-30)
     return loadings / scale, product / scale
-
-
-def _regression(
-    density: Tensor, product: Tensor, noise: Tensor, targets: Tensor, *, gain: float, ratio: float
-) -> _Fit:
-    """Gaussian process regression; a left-out sample's residual is its weight over the inverse's diagonal."""
-    kernel = density * (product + gain * product.square())
-    size = kernel.diagonal().mean().clamp_min(1e-30)
-    root = torch.linalg.cholesky(kernel / size + ratio * noise.diag())
-    eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
-    inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
-    weights = inverse_root.T @ (inverse_root @ targets)
-    diagonal = inverse_root.square().sum(0)  # of the inverse
-    return _Fit(weights / size, gain * weights / size, weights / diagonal[:, None])
 
 
 def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

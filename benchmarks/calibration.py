@@ -1,0 +1,229 @@
+"""Do error bars hold? On games with known Shapley values, at several budgets, over many seeds.
+
+    python benchmarks/calibration.py                                     # all games: about an hour on a CPU
+    python benchmarks/calibration.py --games linear,airport --budgets 512 --seeds 5
+    python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
+    python benchmarks/calibration.py --markdown
+
+For every game: the share of 95% intervals that hold the true value, over all players and over the five
+largest true values of each output; the slope of the mean unshrunk estimate on the truth, with its standard
+error; the error of the values relative to their size; how many of the players are shown as decided
+(`Attribution.decided`), and the share of these whose sign is wrong, a true zero being wrong either way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from known_games import GAMES, KnownGame
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley import DEFAULT_METHOD, Attribution, Game, estimate
+
+LARGEST = 5
+ZERO = 1e-9  # of the largest true value: less is none
+
+
+@dataclass(frozen=True)
+class Row:
+    """One game, method and budget, over all seeds."""
+
+    game: str
+    method: str
+    budget: int
+    coverage: float
+    largest: float  # coverage of the largest true values
+    slope: float  # of the mean unshrunk estimate on the truth, for the output where it is farthest from one
+    slope_error: float
+    error: float  # root mean square error over root mean square value, averaged over outputs
+    correlation: float
+    decided: float  # share of players
+    wrong: float  # share of these
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--games", help="names, with commas between; all by default")
+    add("--methods", default=DEFAULT_METHOD)
+    add("--budgets", default="512,2048,8192")
+    add("--seeds", type=int, default=20)
+    add("--game-seed", type=int, default=0, help="another one makes other games of the same kinds")
+    add("--csv", type=Path)
+    add("--markdown", action="store_true")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # small matrices
+    rows = []
+    for name in options.games.split(",") if options.games else GAMES:
+        known = GAMES[name](options.game_seed)
+        for method in options.methods.split(","):
+            for budget in map(int, options.budgets.split(",")):
+                row = measured(name, known, method, budget, options.seeds)
+                if row is not None:
+                    rows.append(row)
+                    print(row, flush=True)
+    if options.csv:
+        write(rows, options.csv)
+    Console(width=150).print(markdown(rows) if options.markdown else table(rows))
+
+
+def measured(name: str, known: KnownGame, method: str, budget: int, seeds: int) -> Row | None:
+    """None where the method cannot work with so small a budget."""
+    game = known.game()
+    found, raw = [], []
+    for seed in range(seeds):
+        try:
+            result = estimate(game, method, budget=budget, seed=seed)
+        except ProtoPFaithError:
+            return None
+        found.append(result)
+        raw.append(unshrunk(game, result))
+    slope, slope_error = worst_slope(torch.stack(raw), known.truth)
+    decided, wrong = signs(found, known.truth)
+    inside = torch.stack([covered(result, known.truth) for result in found])  # (seeds, outputs, n)
+    largest = known.truth.abs().topk(LARGEST, dim=1).indices.expand(seeds, -1, -1)
+    error = torch.stack([(r.values - known.truth).norm(dim=1) / known.truth.norm(dim=1) for r in found])
+    return Row(
+        name,
+        method,
+        budget,
+        coverage=float(inside.mean()),
+        largest=float(inside.gather(2, largest).mean()),
+        slope=slope,
+        slope_error=slope_error,
+        error=float(error.square().mean(0).sqrt().mean()),
+        correlation=float(torch.stack([correlation(r.values, known.truth) for r in found]).mean()),
+        decided=decided,
+        wrong=wrong,
+    )
+
+
+def unshrunk(game: Game, result: Attribution) -> Tensor:
+    """The values before shrinkage, from the same samples."""
+    if result.method != "adaptive_owen" or result.state is None:
+        return result.values
+    return estimate(game, result.method, resume=result, budget=result.evaluations, shrinkage=False).values
+
+
+def covered(result: Attribution, truth: Tensor) -> Tensor:
+    low, high = result.interval(0.95)
+    slack = ZERO * truth.abs().amax(1, keepdim=True) + 1e-6 * truth.abs()  # float32 values of exact results
+    return ((low - slack <= truth) & (truth <= high + slack)).double()
+
+
+def worst_slope(raw: Tensor, truth: Tensor) -> tuple[float, float]:
+    """Of the mean estimate on the truth, with its error from the spread over seeds."""
+    centered = truth - truth.mean(1, keepdim=True)
+    slopes = (raw * centered).sum(2) / centered.square().sum(1).clamp_min(1e-300)  # (seeds, outputs)
+    mean, error = slopes.mean(0), slopes.std(0) / len(raw) ** 0.5
+    worst = int((mean - 1).abs().argmax())
+    return float(mean[worst]), float(error[worst])
+
+
+def signs(found: list[Attribution], truth: Tensor) -> tuple[float, float]:
+    """The share of players that are decided, and the share of these whose sign is wrong."""
+    if not hasattr(found[0], "decided"):
+        return float("nan"), float("nan")
+    decided = torch.stack([result.decided() for result in found])
+    size = truth.abs().amax(1, keepdim=True)
+    signs = torch.where(truth.abs() > ZERO * size, truth.sign(), 0)
+    wrong = torch.stack([result.values.sign() for result in found]) != signs
+    return float(decided.double().mean()), float((decided & wrong).sum() / decided.sum().clamp_min(1))
+
+
+def correlation(values: Tensor, truth: Tensor) -> Tensor:
+    a, b = values - values.mean(1, keepdim=True), truth - truth.mean(1, keepdim=True)
+    return ((a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp_min(1e-300)).mean()
+
+
+def cells(row: Row) -> list[str]:
+    return [
+        row.game,
+        row.method,
+        f"{row.budget:,}",
+        f"{row.coverage:.3f}",
+        f"{row.largest:.3f}",
+        f"{row.slope:.3f} ({row.slope_error:.3f})",
+        f"{row.error:.3f}",
+        f"{row.correlation:.3f}",
+        f"{row.decided:.2f}",
+        f"{row.wrong:.3f}",
+    ]
+
+
+HEAD = (
+    "game",
+    "method",
+    "budget",
+    "coverage",
+    f"{LARGEST} largest",
+    "slope (error)",
+    "error",
+    "r",
+    "decided",
+    "wrong sign",
+)
+
+
+def means(rows: Sequence[Row]) -> list[list[str]]:
+    """One line per method and budget: averages over games, and the worst game in brackets."""
+    lines = []
+    for method, budget in dict.fromkeys((row.method, row.budget) for row in rows):
+        some = [row for row in rows if (row.method, row.budget) == (method, budget)]
+
+        def mean(name: str, some: list[Row] = some) -> float:
+            return sum(getattr(row, name) for row in some) / len(some)
+
+        off = max(max(abs(row.slope - 1), 0.0) for row in some)
+        lines.append(
+            [
+                "mean (worst)",
+                method,
+                f"{budget:,}",
+                f"{mean('coverage'):.3f} ({min(row.coverage for row in some):.3f})",
+                f"{mean('largest'):.3f} ({min(row.largest for row in some):.3f})",
+                f"off by {off:.3f}",
+                f"{mean('error'):.3f}",
+                f"{mean('correlation'):.3f}",
+                f"{mean('decided'):.2f}",
+                f"{mean('wrong'):.3f} ({max(row.wrong for row in some):.3f})",
+            ]
+        )
+    return lines
+
+
+def table(rows: Sequence[Row]) -> Table:
+    shown = Table(*HEAD)
+    for row in rows:
+        shown.add_row(*cells(row))
+    shown.add_section()
+    for line in means(rows):
+        shown.add_row(*line)
+    return shown
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    lines = ["| " + " | ".join(HEAD) + " |", "| --- " * len(HEAD) + "|"]
+    lines += ["| " + " | ".join(line) + " |" for line in [*map(cells, rows), *means(rows)]]
+    return "\n".join(lines)
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Means of samples, how far they are off, and how far that is to be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+NORMAL = 1.959964  # quantile of 95% intervals
+FEWEST = 2.0  # degrees of freedom, below which nothing is known
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Unbiased values, the variances of their errors, the variances of these variances: `(outputs, n)`."""
+
+    values: Tensor
+    variances: Tensor
+    doubts: Tensor
+
+    @staticmethod
+    def from_samples(residuals: Tensor, weights: Tensor) -> Noisy:
+        """Means over samples of residuals (m, outputs) times weights (m, n)."""
+        square, weight = residuals.square(), weights.square()
+        sums = residuals.T @ weights, square.T @ weight, square.square().T @ weight.square()
+        return Noisy.from_sums(*sums, torch.tensor(float(len(residuals))))
+
+    @staticmethod
+    def from_sums(sums: Tensor, squares: Tensor, fourths: Tensor, count: Tensor) -> Noisy:
+        """Means of `count` samples, from the sums of these, of their squares and of their fourth powers."""
+        mean, square, fourth = sums / count, squares / count, fourths / count
+        variance = (square - mean.square()).clamp_min(0) / (count - 1)
+        doubt = (fourth - square.square()).clamp_min(0) / count / (count - 1) ** 2
+        return Noisy(mean, variance, doubt)
+
+    def plus(self, known: Tensor) -> Noisy:
+        return replace(self, values=self.values + known)
+
+    def combined(self, other: Noisy) -> Noisy:
+        """With independent values of the same, weighted by the mean variances of each output."""
+        first, second = self.variances.mean(1, keepdim=True), other.variances.mean(1, keepdim=True)
+        share = torch.where(first + second > 0, first / (first + second), 1.0)
+        return Noisy(
+            (1 - share) * self.values + share * other.values,
+            (1 - share) ** 2 * self.variances + share**2 * other.variances,
+            (1 - share) ** 4 * self.doubts + share**4 * other.doubts,
+        )
+
+    def noise(self) -> Tensor:
+        """Variances of normal errors that are as large as these may be.
+
+        Each variance is noisy itself, so it is drawn half way to the mean over the players. And where few
+        samples make most of a variance, others like them may have been missed: it is raised until normal
+        intervals are as wide as Student's.
+        """
+        pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
+        doubt = self.doubts / self.variances.square().clamp_min(1e-300)
+        degrees = (2 / doubt.clamp_min(1e-9)).clamp_min(FEWEST)
+        return pooled * (student(degrees) / NORMAL).square()
+
+    def above_average(self) -> Tensor:
+        """How many times larger a player's own variance is than what `noise` draws it to; at least one."""
+        pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
+        return (self.variances / pooled.clamp_min(1e-300)).clamp_min(1)
+
+
+def student(degrees: Tensor) -> Tensor:
+    """Quantile of 95% intervals of Student's distribution, by the expansion of Cornish and Fisher."""
+    z = NORMAL
+    return (
+        z
+        + (z**3 + z) / 4 / degrees
+        + (5 * z**5 + 16 * z**3 + 3 * z) / 96 / degrees**2
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384 / degrees**3
+    )

@@ -1,0 +1,144 @@
+"""What the values of players are likely to be, given noisy estimates of them: an empirical Bayes posterior.
+
+A prior is a guess at where a value lies before its own estimate is looked at. There are three kinds of them:
+
+1. it is zero: the player does nothing;
+2. it is like all players of this output, wherever they lie: zero or their mean, give or take one of several
+   widths;
+3. it is like its neighbors: what they predict (`smoothing.py`), give or take what they leave open, which may
+   be more or less than they say.
+
+How often each is right is learned for each output from all its players (by expectation maximization), each
+guess being judged by an estimate that it has not seen. So maps without any spatial order get no smoothing,
+lone peaks are not drawn down by their surroundings, and error bars are as wide as guesses turned out to be
+wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, predicted
+
+WIDTHS = (
+    10  # of the guesses that know no neighbors, from a quarter of the noise to twice the largest estimate
+)
+TRUST = (
+    1 / 64,
+    1 / 16,
+    1 / 4,
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+)  # by which neighbors leave more open, or less, than they say
+STEPS = 40  # of expectation maximization
+# Players that count for each guess beforehand: none is ruled out by chance, and zero is what to doubt last.
+COUNT, COUNT_OF_ZERO = 0.5, 5.0
+FAR = 2.0  # squared distance from a guess, in units of its width, that error bars allow for
+MOVED = 0.3  # standard errors that an estimate may be moved before the rest of the way is allowed for
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is known of the values, each `(outputs, n)`."""
+
+    mean: Tensor
+    variance: Tensor
+    allowance: Tensor  # to be added to the variance for the values that people look at, see `_allowance`
+    wrong_sign: Tensor  # the chance that a value is zero or has not the sign of its mean
+
+
+def posterior(estimates: Tensor, noise: Tensor, share: Tensor, near: Neighborhood) -> Posterior:
+    """The posterior of values, given unbiased estimates of them.
+
+    Args:
+        estimates: `(outputs, n)`.
+        noise: variances of their errors, `(outputs, n)`.
+        share: the values' known mean, `(outputs,)`.
+        near: where the players lie.
+    """
+    # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
+    bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
+    exact = noise.mean(1, keepdim=True) <= bound  # outputs without any error stay as they are
+    noise = torch.maximum(noise, bound)
+    guesses = _guesses(estimates, noise, share, near)
+    found = _combined(estimates, noise, guesses, _chances(estimates, noise, guesses))
+    nothing = torch.zeros_like(estimates)
+    return Posterior(
+        torch.where(exact, estimates, found.mean),
+        torch.where(exact, nothing, found.variance),
+        torch.where(exact, nothing, found.allowance),
+        torch.where(exact, nothing, found.wrong_sign),
+    )
+
+
+@dataclass(frozen=True)
+class _Guesses:
+    """Where values lie and how widely they are spread there (a variance), each (outputs, n, guesses)."""
+
+    centers: Tensor
+    widths: Tensor
+
+
+def _guesses(estimates: Tensor, noise: Tensor, share: Tensor, near: Neighborhood) -> _Guesses:
+    """First zero; then zero and the mean value, give or take all widths; then the neighbors' predictions."""
+    alone = _widths(estimates, noise)
+    center, width = predicted(estimates, noise, near)
+    trust = torch.tensor(TRUST, dtype=noise.dtype, device=noise.device)
+    nearby = width[..., None] * trust
+    zero = torch.zeros_like(alone)
+    centers = [zero[..., :1], zero, share[:, None, None].expand_as(zero), center[..., None].expand_as(nearby)]
+    return _Guesses(torch.cat(centers, 2), torch.cat([zero[..., :1], alone, alone, nearby], 2))
+
+
+def _widths(estimates: Tensor, noise: Tensor) -> Tensor:
+    small = noise.mean(1) / 16
+    large = torch.maximum(4 * estimates.square().amax(1), 64 * small)
+    steps = torch.linspace(0, 1, WIDTHS, dtype=noise.dtype, device=noise.device)
+    widths = small[:, None] * (large / small)[:, None] ** steps
+    return widths[:, None].expand(-1, noise.shape[1], -1)
+
+
+def _chances(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> Tensor:
+    """How likely each guess is for each player, given its estimate: (outputs, n, guesses)."""
+    spread = guesses.widths + noise[..., None]
+    log = -0.5 * ((estimates[..., None] - guesses.centers).square() / spread + spread.log())
+    likelihood = (log - log.amax(2, keepdim=True)).exp()
+    counts = torch.full_like(likelihood[:, 0], COUNT)
+    counts[:, 0] = COUNT_OF_ZERO
+    share = torch.full_like(counts, 1 / counts.shape[1])
+    for _ in range(STEPS):  # two matrix-vector products an output: nothing of the full size is written
+        evidence = torch.bmm(likelihood, share[..., None])
+        share = share * torch.bmm(likelihood.transpose(1, 2), 1 / evidence)[..., 0] + counts
+        share = share / share.sum(1, keepdim=True)
+    joint = likelihood * share[:, None]
+    return joint / joint.sum(2, keepdim=True)
+
+
+def _combined(estimates: Tensor, noise: Tensor, guesses: _Guesses, chances: Tensor) -> Posterior:
+    centers, widths = guesses.centers, guesses.widths
+    gain = widths / (widths + noise[..., None])
+    means = centers + gain * (estimates[..., None] - centers)
+    variances = gain * noise[..., None]
+    mean = (chances * means).sum(2)
+    variance = (chances * (variances + (means - mean[..., None]).square())).sum(2)
+    allowance = _allowance(estimates - mean, noise, (chances * (1 - gain).square() * widths).sum(2))
+    toward = means * mean.sign()[..., None] / variances.sqrt().clamp_min(1e-150)
+    wrong = torch.where(variances > 0, torch.special.erfc(toward / math.sqrt(2)) / 2, 1.0)
+    return Posterior(mean, variance, allowance, (chances * wrong).sum(2))
+
+
+def _allowance(moved: Tensor, noise: Tensor, lost: Tensor) -> Tensor:
+    """What error bars need beyond the posterior's variance.
+
+    A posterior is right on average over all players. People look at the largest values, and those lie farther
+    from any guess than most: shrinkage takes more from them than it takes on average (`lost`, as a square).
+    And where an estimate was moved by more than part of its own error, the guess may have been wrong.
+    """
+    far = (moved.abs() - MOVED * noise.sqrt()).clamp_min(0)
+    return (FAR - 1) * lost + far.square()

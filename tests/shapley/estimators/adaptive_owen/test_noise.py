@@ -1,0 +1,37 @@
+import pytest
+import torch
+from scipy.stats import t
+
+from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy, student
+
+
+def test_means_variances_and_doubts_are_those_of_the_samples():
+    torch.manual_seed(0)
+    residuals, weights = torch.randn(500, 2).double(), torch.randn(500, 3).double()
+    found = Noisy.from_samples(residuals, weights)
+    each = residuals[:, :, None] * weights[:, None]
+    assert torch.allclose(found.values, each.mean(0))
+    assert torch.allclose(found.variances, each.var(0) / 500, rtol=1e-6)
+    squares = each.square()
+    assert torch.allclose(found.doubts, squares.var(0, correction=0) / 500 / 499**2, rtol=1e-6)
+
+
+def test_two_estimates_are_weighted_by_their_variances():
+    first = Noisy(torch.zeros(1, 2), torch.full((1, 2), 4.0), torch.zeros(1, 2))
+    second = Noisy(torch.ones(1, 2), torch.full((1, 2), 1.0), torch.zeros(1, 2))
+    both = first.combined(second)
+    assert both.values.tolist() == [[pytest.approx(0.8)] * 2]
+    assert both.variances.tolist() == [[pytest.approx(0.8)] * 2]
+
+
+@pytest.mark.parametrize("degrees", [3, 5, 20, 1000])
+def test_quantiles_are_student_s(degrees):
+    assert float(student(torch.tensor(float(degrees)))) == pytest.approx(t.ppf(0.975, degrees), rel=0.02)
+
+
+def test_variances_made_by_few_samples_are_doubted():
+    torch.manual_seed(0)
+    plain = Noisy.from_samples(torch.randn(400, 1).double(), torch.ones(400, 5).double())
+    heavy = Noisy.from_samples(torch.randn(400, 1).double() ** 7, torch.ones(400, 5).double())
+    assert float((plain.noise() / plain.variances).max()) < 1.1
+    assert float((heavy.noise() / heavy.variances).min()) > 1.5

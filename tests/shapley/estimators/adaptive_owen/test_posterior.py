@@ -1,0 +1,63 @@
+import pytest
+import torch
+
+from protopfaith.shapley import Players
+from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood
+
+GRID = Neighborhood.of(Players.windows((14, 14), 1))
+
+
+def maps(kind):
+    """True values of 40 outputs."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(40, 196, generator=generator, dtype=torch.float64)
+    if kind == "smooth":
+        values = (GRID.broad @ values.T).T * 4
+    if kind == "zeros":
+        values = values * 3 * (torch.rand(40, 196, generator=generator) < 0.1)
+    if kind == "peaks":
+        values = 0.3 * (GRID.broad @ values.T).T
+        values[:, ::40] += 8
+    if kind == "equal":
+        values = 2 + 0.1 * values
+    return values
+
+
+@pytest.mark.parametrize("kind", ["independent", "smooth", "zeros", "peaks", "equal"])
+@pytest.mark.parametrize("error", [0.3, 1.0, 3.0])
+def test_it_has_less_error_than_the_estimates_and_knows_how_much(kind, error):
+    truth = maps(kind)
+    noise = error**2 * (0.5 + torch.rand(40, 196, generator=torch.Generator().manual_seed(1)).double())
+    estimates = (
+        truth + noise.sqrt() * torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
+    )
+    found = posterior(estimates, noise, truth.mean(1), GRID)
+    assert (found.mean - truth).square().mean() < 1.02 * (estimates - truth).square().mean()
+    deviation = (found.variance + found.allowance).sqrt()
+    inside = (found.mean - truth).abs() < 1.96 * deviation
+    assert float(inside.double().mean()) > 0.93
+    largest = truth.abs().topk(5, dim=1).indices
+    assert float(inside.gather(1, largest).double().mean()) > 0.75
+    assert (deviation < 3 * noise.sqrt() + (estimates - found.mean).abs()).all()
+    sure = found.wrong_sign < 0.05
+    wrong = found.mean.sign() != truth.sign()
+    assert float((sure & wrong).sum()) <= 0.1 * float(sure.sum()) + 5
+
+
+def test_estimates_without_error_stay():
+    truth = maps("independent")
+    found = posterior(truth, torch.zeros_like(truth), truth.mean(1), GRID)
+    assert torch.equal(found.mean, truth)
+    assert not found.variance.any()
+    assert not found.wrong_sign.any()
+
+
+def test_scale_and_order_of_outputs_do_not_matter():
+    truth = maps("smooth")
+    estimates = truth + torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
+    noise, factors = torch.ones_like(truth), torch.logspace(-3, 3, 40, dtype=torch.float64)[:, None]
+    one = posterior(estimates, noise, truth.mean(1), GRID)
+    other = posterior(factors * estimates, factors**2 * noise, factors[:, 0] * truth.mean(1), GRID)
+    assert torch.allclose(other.mean / factors, one.mean, atol=1e-3)
+    assert torch.allclose(other.wrong_sign, one.wrong_sign, atol=1e-3)
