@@ -53,7 +53,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
 
 def final_name(path: Path) -> Path:
     """What a path will be called when the folders around it have their names."""
-    for parent in path.parents:
+    for parent in (path, *path.parents):
         if parent in _final_names:
             return final_name(_final_names[parent] / path.relative_to(parent))
     return path

@@ -41,6 +41,41 @@ def folder(root: Path) -> None:
             save(root / name / f"{number}.png", 100 * label + number)
 
 
+def each(*steps: Make) -> Make:
+    def make(root: Path) -> None:
+        for step in steps:
+            step(root)
+
+    return make
+
+
+def picture_at(name: str, number: int) -> Make:
+    return lambda root: save(root / name, number)
+
+
+def file_instead(name: str) -> Make:
+    def make(root: Path) -> None:
+        (root / name).rmdir()
+        (root / name).write_text("x")
+
+    return make
+
+
+def folder_instead(name: str) -> Make:
+    def make(root: Path) -> None:
+        (root / name).unlink()
+        (root / name).mkdir()
+
+    return make
+
+
+def cut_end(name: str, count: int) -> Make:
+    def make(root: Path) -> None:
+        (root / name).write_bytes((root / name).read_bytes()[:-count])
+
+    return make
+
+
 def then(first: Make, second: Make) -> Make:
     def make(root: Path) -> None:
         first(root)
@@ -72,6 +107,21 @@ def delete(name: str) -> Make:
     return make
 
 
+def _split(root: Path) -> None:
+    number = 0
+    for split in ("train", "validation", "test"):
+        for name in ("cat", "dog"):
+            for index in range(3):
+                save(root / split / name / f"{index}.png", number := number + 1)
+
+
+def _bytes_name(root: Path) -> None:
+    path = os.path.join(os.fsencode(root), b"cat", b"caf\xe9.png")
+    shutil.copy(root / "cat" / "0.png", path)
+    with open(path, "ab") as file:
+        file.write(b"more")
+
+
 FOLDERS = [
     prepare("empty", "folder", lambda root: None, says=("empty",)),
     prepare("no classes", "folder", write("a.png", GOOD_PNG)),
@@ -86,31 +136,16 @@ FOLDERS = [
     prepare(
         "a picture in training and test",
         "folder",
-        lambda root: [then(lambda r: None, copy("x", "y")) and None, _split(root), copy("train/cat/0.png", "test/cat/9.png")(root)] and None,
+        each(_split, copy("train/cat/0.png", "test/cat/9.png")),
         says=("0.png",),
     ),
-    prepare("two validation folders", "folder", lambda root: [_split(root), (root / "val" / "cat").mkdir(parents=True), save(root / "val/cat/0.png", 900), save(root / "valid/cat/0.png", 901)] and None),
-    prepare("a class in test alone", "folder", lambda root: [_split(root), save(root / "test/owl/0.png", 902), save(root / "test/owl/1.png", 903)] and None, says=("owl",)),
-    prepare("a file as root", "folder", lambda root: [root.rmdir(), root.write_text("x")] and None),
-    prepare("names that are hard", "folder", then(folder, lambda root: [save(root / "$\\frac{$" / f"{n}.png", 300 + n) for n in range(4)] and None), good=True),
-    prepare("names that are not UTF-8", "folder", then(folder, lambda root: _bytes_name(root)), good=True),
+    prepare("two validation folders", "folder", each(_split, picture_at("val/cat/0.png", 900), picture_at("valid/cat/0.png", 901))),
+    prepare("a class in test alone", "folder", each(_split, picture_at("test/owl/0.png", 902), picture_at("test/owl/1.png", 903)), says=("owl",)),
+    prepare("a file as root", "folder", file_instead(".")),
+    prepare("names that are hard", "folder", each(folder, *(picture_at(f"$\\frac{{$/{n}.png", 300 + n) for n in range(4))), good=True),
+    prepare("names that are not UTF-8", "folder", each(folder, _bytes_name), good=True),
     prepare("skipped", "folder", then(folder, write("cat/0.png", b"x")), "--skip-unreadable", good=True),
 ]  # fmt: skip
-
-
-def _split(root: Path) -> None:
-    number = 0
-    for split in ("train", "validation", "test"):
-        for name in ("cat", "dog"):
-            for index in range(3):
-                save(root / split / name / f"{index}.png", number := number + 1)
-
-
-def _bytes_name(root: Path) -> None:
-    path = os.path.join(os.fsencode(root), b"cat", b"caf\xe9.png")
-    shutil.copy(root / "cat" / "0.png", path)
-    with open(path, "ab") as file:
-        file.write(b"more")
 
 
 def cub(root: Path) -> None:
@@ -159,7 +194,7 @@ CUBS = [
     prepare("boxes that are NaN", "cub", then(cub, line("bounding_boxes", "1 1.0 2.0 10.0 10.0", "1 nan nan nan nan")), says=("bounding_boxes.txt",)),
     prepare("boxes that are infinite", "cub", then(cub, line("bounding_boxes", "1 1.0 2.0 10.0 10.0", "1 0 0 inf inf")), says=("bounding_boxes.txt",)),
     prepare("a table missing", "cub", then(cub, delete("train_test_split.txt")), says=("train_test_split.txt",)),
-    prepare("a folder as table", "cub", then(cub, lambda root: [(root / "classes.txt").unlink(), (root / "classes.txt").mkdir()] and None)),
+    prepare("a folder as table", "cub", each(cub, folder_instead("classes.txt"))),
     prepare("contradicting labels, which are told", "cub", then(cub, copy("images/001.Cat/5.png", "images/002.Dog/5.png")), good=True),
     prepare("parts without names", "cub", then(cub, then(write("parts/parts.txt", ""), write("parts/part_locs.txt", "1 1 x y z\n")))),
 ]  # fmt: skip
@@ -199,7 +234,7 @@ RSNA = [
     prepare("ragged rows", "rsna", then(rsna, write("labels.csv", "file,label\n0.png,normal,x,y,z\n")), says=("labels.csv",)),
     prepare("a missing file", "rsna", then(rsna, labels("0.png,", "99.png,")), says=("99.png",)),
     prepare("an empty file name", "rsna", then(rsna, labels("0.png,", ","))),
-    prepare("one class alone", "rsna", then(rsna, lambda root: (root / "labels.csv").write_text("file,label\n" + "".join(f"{n}.png,normal\n" for n in range(24))) and None)),
+    prepare("one class alone", "rsna", then(rsna, write("labels.csv", "file,label\n" + "".join(f"{n}.png,normal\n" for n in range(24))))),
     prepare("a picture in two classes", "rsna", then(rsna, copy("0.png", "1.png")), says=("0.png", "1.png")),
     prepare("strange ages", "rsna", then(rsna, labels(",31,M", ",minus three,M")), good=True),
 ]  # fmt: skip
@@ -220,7 +255,7 @@ DICOM = [
     prepare("an empty DICOM file", "rsna", then(dicom, write("0.dcm", b"")), says=("0.dcm",)),
     prepare("a text as DICOM file", "rsna", then(dicom, write("0.dcm", b"hello" * 100)), says=("0.dcm",)),
     prepare("a DICOM preamble alone", "rsna", then(dicom, write("0.dcm", bytes(128) + b"DICM")), says=("0.dcm",)),
-    prepare("a cut DICOM file", "rsna", then(dicom, lambda root: (root / "0.dcm").write_bytes((root / "0.dcm").read_bytes()[:-100]) and None), says=("0.dcm",)),
+    prepare("a cut DICOM file", "rsna", then(dicom, cut_end("0.dcm", 100)), says=("0.dcm",)),
 ]  # fmt: skip
 
 

@@ -154,6 +154,15 @@ NAMES = [
     b"latin\xe9.png",
     b"\xff\xfe\xfd.png",
 ]
+HARDEST = [
+    NAMES[0],
+    NAMES[1],
+    "new\nline.png",
+    "a" * 251 + ".png",
+    "🐦.png",
+    "[red]markup[bold].png",
+    b"latin\xe9.png",
+]
 
 
 def predict(name: str, content: bytes, *, good: bool = False) -> Case:
@@ -199,6 +208,23 @@ def named(name: str | bytes, command: str) -> Case:
             assert (place / "out" / "index.html").is_file()
 
     return Case(f"{command} a file named {name!r}"[:120], arguments, good=True, check=lines)
+
+
+def all_named(command: str) -> Case:
+    """Many names at once: none of them ends the batch."""
+
+    def arguments(place: Place) -> list[object]:
+        paths = [os.path.join(os.fsencode(place.folder), os.fsencode(name)) for name in HARDEST]
+        for number, path in enumerate(paths):
+            with open(path, "wb") as file:
+                file.write(GOOD_PNG + bytes([number]))
+        return [command, place.run, *paths, *QUICK, "--out", "out"]
+
+    def explained(place: Place) -> None:
+        found = list((place / "out").glob("*/report.html"))
+        assert len(found) == len(HARDEST), f"{len(found)} of {len(HARDEST)} explained"
+
+    return Case(f"{command} files with all kinds of names", arguments, good=True, check=explained)
 
 
 def special(name: str, make: Callable[[Place], object], command: str = "predict", good: bool = False) -> Case:
@@ -256,6 +282,6 @@ CASES = [
 GOOD = [
     *(predict(name, content, good=True) for name, content in UNUSUAL.items()),
     *(named(name, "predict") for name in NAMES),
-    *(named(name, "explain") for name in NAMES),
+    all_named("explain"),
     special("a folder with a link to itself", folder_loop, good=True),
 ]

@@ -69,7 +69,7 @@ def twice(place: Place) -> list[Any]:
 
 def only_one_case(place: Place) -> None:
     cases = {path.parent.name for path in (place / "d").rglob("*.json")}
-    assert len([path for path in (place / "d").rglob("*.npz")]) <= 1, cases
+    assert len(list((place / "d").rglob("*.npz"))) <= 1, cases
 
 
 def damaged_case(content: str, name: str) -> Case:
@@ -92,6 +92,11 @@ def damaged_case(content: str, name: str) -> Case:
         assert list((place / "out").rglob("*good*"))
 
     return Case(f"explain beside an older case that is {name}", arguments, good=True, check=written)
+
+
+def _link(place: Place) -> Path:
+    os.symlink(place.image, place / "link.csv")
+    return place / "link.csv"
 
 
 CASES = [
@@ -127,7 +132,7 @@ CASES = [
     train_into("nowhere", lambda place: "/proc/x"),
     train_into("a path under a file", lambda place: place.image / "x"),
     train_into("an empty name", lambda place: ""),
-    csv_onto("a link to an image", lambda place: _link(place)),
+    csv_onto("a link to an image", _link),
 ]
 
 GOOD = [
@@ -141,8 +146,3 @@ GOOD = [
     Case("predict --csv into a new folder", lambda p: ["predict", p.run, p.image, "--device", "cpu", "--csv", "a/b/c.csv"], good=True),
     Case("predict --csv over an older csv", lambda p: ["predict", p.run, p.image, "--device", "cpu", "--csv", p.write("old.csv", "image,class\n")], good=True),
 ]  # fmt: skip
-
-
-def _link(place: Place) -> Path:
-    os.symlink(place.image, place / "link.csv")
-    return place / "link.csv"

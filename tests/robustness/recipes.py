@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-import yaml
-
 from protopfaith.training import Recipe
 from tests.robustness.harness import Case, Place
 
@@ -248,9 +246,8 @@ GOOD = [
             "train",
             place.write(
                 "merged.yaml",
-                (place.template / "tiny.yaml")
-                .read_text()
-                .replace("joint: {epochs: 1}", "joint: {epochs: 1}"),
+                (place.template / "tiny.yaml").read_text()
+                + "augmentation: {scale: &range [0.9, 1.1]}\nprojection:\n  <<: {distinct: true}\n",
             ),
             "--root",
             place.images,
@@ -260,4 +257,3 @@ GOOD = [
         good=True,
     ),
 ]
-assert yaml

@@ -105,6 +105,11 @@ def folder_instead(name: str) -> Damage:
     return damage
 
 
+def file_instead_of_run(place: Place) -> None:
+    (place / "run").rename(place / "away")
+    place.write("run", "x")
+
+
 def pipe_instead(name: str) -> Damage:
     def damage(place: Place) -> None:
         (place / "run" / name).unlink()
@@ -374,9 +379,7 @@ CASES = [
             "a folder": folder_instead(L),
             "no position": last_header(drop("position")),
             "position of a wrong kind": last_header(put("position", value=3)),
-            "position without keys": last_header(put("position", value={}))
-            if False
-            else last_header(put("position", value={"x": 1})),
+            "position without keys": last_header(put("position", value={"x": 1})),
             "a stage out of range": last_header(put("position", "stage", value=99)),
             "a negative stage": last_header(put("position", "stage", value=-1)),
             "a stage that is a text": last_header(put("position", "stage", value="x")),
@@ -424,7 +427,7 @@ CASES = [
     ),
     *damaged(
         "a file instead of the folder",
-        lambda place: [(place / "run").rename(place / "away"), place.write("run", "x")] and None,
+        file_instead_of_run,
         "predict",
         "evaluate",
     ),

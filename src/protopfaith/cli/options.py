@@ -17,6 +17,13 @@ Root = Annotated[Path | None, typer.Option(help="The folder that holds the image
 MovedRoot = Annotated[
     Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
 ]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous",
+        help="Numbers instead of file names in results; which is which stays behind in a key file beside them.",
+    ),
+]
 BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in one forward pass.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of the square regions in pixels.")]

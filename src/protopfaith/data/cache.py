@@ -181,23 +181,31 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
         with atomic(folder) as partial_folder:
             partial_folder.mkdir(mode=0o700)
             build(partial_folder)
-            _discard(folder)
-    except ProtoPFaithError:
-        # Another process may have built the same in the meantime.
+            _make_way(folder, read)
+    except (ProtoPFaithError, _BuiltMeanwhileError) as error:
         try:
-            return read(folder)
+            return read(folder)  # another process may have built the same in the meantime
         except (OSError, ValueError, KeyError, TypeError):
-            pass
-        raise
+            raise error from None
     return read(folder)
 
 
-def _discard(folder: Path) -> None:
-    """Takes a broken folder out of the way at once, whoever else looks at it."""
-    if folder.exists():
+class _BuiltMeanwhileError(Exception):
+    """Another process was faster."""
+
+
+def _make_way(folder: Path, read: Callable[[Path], Any]) -> None:
+    """Takes a broken folder out of the way at once, whoever else looks at it; a whole one stays."""
+    if not folder.exists():
+        return
+    try:
+        read(folder)
+    except Exception:  # whatever a broken file leads to
         aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.partial")
         folder.rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
+    else:
+        raise _BuiltMeanwhileError
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T], description: str) -> Iterator[R]:

@@ -81,6 +81,8 @@ def _read(path: Path, header_only: bool = False) -> Any:
 def _check_declared(dataset: Any, path: Path) -> None:
     """Raises if the header says more pixels than an image may have."""
     rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
+    if rows < 1 or columns < 1:
+        raise ValueError("it has no pixels")
     check_pixels(columns, rows, f"The DICOM file {path}")
     frames = int(dataset.get("NumberOfFrames") or 1)
     if frames != 1:

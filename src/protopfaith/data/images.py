@@ -62,7 +62,7 @@ def read_image(path: Path | str) -> Image.Image:
     """
     path = Path(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
-        raise ProtoPFaithError(f"There is no image file at {named(path)}; check the path.")
+        raise ProtoPFaithError(f"There is no image at {named(path)}; check the path.")
     if path.suffix.lower() == ".dcm":
         from protopfaith.data.dicom import read_dicom
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from protopfaith.anonymous import public_names, write_key
+from protopfaith.arguments import named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
@@ -71,6 +73,7 @@ def explain_files(
     preprocessing: Preprocessing | None = None,
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
     device: torch.device | str | None = None,
+    anonymous: bool = False,
     **keywords: Any,
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into `folder`.
@@ -95,14 +98,21 @@ def explain_files(
         preprocessing: how images are prepared for a network that comes without a run.
         images: the training images of such a network.
         device: where to compute.
+        anonymous: numbers instead of file names, also of source images; which is which stays behind in
+            `FOLDER-key.csv` beside the folder.
         keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
-    request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask)
+    request = _Request(
+        explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous
+    )
     request.check()
     remove_leftovers(request.folder)
     files = [Path(path) for path in paths]
+    if anonymous:
+        write_key(request.folder.with_name(f"{request.folder.name}-key.csv"), files)
+    request.names.update(zip(files, public_names(files, anonymous=anonymous), strict=True))
     cases: dict[Path, None] = {}  # in order, each once
     failures = []
     with Bar(progress) as bar:
@@ -120,7 +130,9 @@ def explain_files(
             cases[case] = None
             if on_case is not None:
                 on_case(case, found)
-    return Batch(tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures))
+    return Batch(
+        tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures, request.names)
+    )
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,9 @@ class _Request:
     figures: tuple[str, ...]
     coarse: bool
     mask: MaskLike | None
+    anonymous: bool = False
+    names: dict[Path, str] = field(default_factory=dict)
+    """What the files are called in results."""
 
     def check(self) -> None:
         """Raises if something is wrong for every image alike: one error, not one for each of them."""
@@ -175,11 +190,14 @@ class _Request:
             target=self.target,
             versus=self.versus,
             settings=self.settings,
-            true_class=self._true_class(path),
+            name=self.names.get(path, ""),
+            true_class=None if self.anonymous else self._true_class(path),
             mask=self.mask,
             on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
             progress=overall.report,
         )
+        if self.anonymous:
+            explanation = without_source_names(explanation)
         try:
             with atomic(case) as partial:
                 write_case(explanation, partial, self.figures)
@@ -218,8 +236,21 @@ class _Request:
         except OSError as error:
             raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
         key = self.settings.key(self.explainer.weights_hash, content, given)
-        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", path.stem).lstrip(".")[:60] or "image"
+        name = self.names.get(path, path.name) if self.anonymous else path.stem
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".")[:60] or "image"
         return self.folder / f"{stem}-{key[:8]}"
+
+
+def without_source_names(explanation: Explanation) -> Explanation:
+    """The same, whose prototypes come from images without names."""
+
+    def hidden(evidence: Any) -> Any:
+        source = evidence.source
+        return (
+            evidence if source is None else replace(evidence, source=replace(source, image="training image"))
+        )
+
+    return replace(explanation, evidence=tuple(map(hidden, explanation.evidence)))
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -253,10 +284,13 @@ def _figure_name(kind: str) -> str:
     return f"figure.{kind.lstrip('.')}"
 
 
-def _write_index(folder: Path, cases: list[Path], failures: Sequence[Failure]) -> Path:
+def _write_index(
+    folder: Path, cases: list[Path], failures: Sequence[Failure], names: dict[Path, str]
+) -> Path:
     """The page of these cases, then those of earlier calls."""
     from protopfaith.show.index import write_index
 
     there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]
     listed = list(dict.fromkeys([*cases, *there]))
-    return write_index(folder / "index.html", listed, [(str(f.path), f.message) for f in failures])
+    told = [(names.get(f.path, named(f.path.name)), f.message) for f in failures]
+    return write_index(folder / "index.html", listed, told)

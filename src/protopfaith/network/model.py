@@ -143,7 +143,7 @@ class ProtoPNet(nn.Module):
 
 def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(classes, int):
-        names = tuple(map(str, range(whole_number(classes, "The number of classes", least=2, most=MOST))))
+        names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
     else:
         names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
     if not all(isinstance(name, str) for name in names):
@@ -161,8 +161,8 @@ def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -
     else:
         counts = [prototypes_per_class] * len(names)
     for count in counts:
-        whole_number(count, "The number of prototypes of a class", least=1, most=MOST)
-    if len(counts) != len(names):
+        whole_number(count, "The number of prototypes of a class", most=MOST)
+    if len(counts) != len(names) or min(counts) < 1:
         raise ProtoPFaithError(
             f"Each of the {len(names)} classes needs at least one prototype, but prototypes_per_class is "
             f"{shown(prototypes_per_class)}."

@@ -94,7 +94,15 @@ def train(
         trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
-        trainer.fit()
+        try:
+            trainer.fit()
+        except ProtoPFaithError as error:
+            if not str(error).startswith("Could not write"):
+                raise
+            raise ProtoPFaithError(
+                f"{str(error).split('; nothing')[0]}; free some space or check the permissions, then go on with: "
+                f"protopfaith train --resume --out {folder}"
+            ) from error
         if fabric.is_global_zero:
             save_curves(run)
     return run

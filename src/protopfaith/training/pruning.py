@@ -75,7 +75,7 @@ def prune_run(
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
     fabric = make_fabric(recipe.compute, place)
     with atomic(folder) as unfinished, torch.random.fork_rng():
-        origin = {"pruned_from": str(run.folder), "dropped_prototypes": list(dropped)}
+        origin = {"pruned_from": run.folder.name, "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
     after = Run(folder).model(place)
