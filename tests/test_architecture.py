@@ -41,6 +41,7 @@ BELOW = {
 """What the modules of each package may import at their top."""
 
 SUGAR = {
+    ("protopfaith.shapley.attribution", "show"),  # shown in a notebook
     ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed

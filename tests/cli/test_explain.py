@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import fails_with, protopfaith
 
 
@@ -44,3 +46,15 @@ def test_the_way_out_that_errors_advise_exists(place: Path, run: Path, tmp_path:
     done = protopfaith(place, "explain", str(run), image, *plan, "--no-sources")
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("0-*/report.html"))) == 1
+
+
+def test_a_precision_that_the_budget_cannot_reach_is_told(
+    place: Path, run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the program logs to: the terminal."""
+    image = str(place / "images" / "red" / "0.png")
+    plan = ["--players", "4", "--budget", "100", "--precision", "0.01", "--no-sources"]
+    done = protopfaith(place, "explain", str(run), image, *plan, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "the precision of 1.0% was not reached" in caplog.text
+    assert "100 evaluations give; allow more (--budget)" in caplog.text

@@ -3,9 +3,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
+from PIL import Image
 
-from tests.cli.conftest import CLASSES, fails_with, protopfaith
+from tests.cli.conftest import CLASSES, TINY, fails_with, protopfaith
+from tests.data.dicom_files import write_dicom
 
 
 def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -> None:
@@ -26,3 +30,33 @@ def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -
     for row in rows[2:]:
         assert row["class"] in CLASSES
         assert sum(float(row[name]) for name in CLASSES) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_same_pixels_have_the_same_class_from_dicom_and_png(tmp_path: Path) -> None:
+    """Trained on DICOM files of 12 bits; images of one patient stay together."""
+    random = np.random.default_rng(0)
+    for label, bright in (("dark", 900), ("light", 3000)):
+        for number in range(14):
+            values = random.integers(0, bright, (24, 24), dtype=np.uint16)
+            path = tmp_path / "images" / label / f"{number}.dcm"
+            write_dicom(path, values, PatientID=f"{label} {number // 2}")
+    Image.fromarray(values).save(tmp_path / "same.png")
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({**TINY, "optimization": {"batch_size": 8}}))
+    made = [
+        "train",
+        "tiny.yaml",
+        "--root",
+        "images",
+        "data.bits=12",
+        "data.options={channels: 1}",
+        "--out",
+        "run",
+    ]
+    done = protopfaith(tmp_path, *made)
+    assert done.returncode == 0, done.stderr
+    done = protopfaith(tmp_path, "predict", "run", "images/light/13.dcm", "same.png")
+    assert done.returncode == 0, done.stderr
+    one, other = (line.split("\t")[1:] for line in done.stdout.splitlines())
+    assert one == other
+    explained = protopfaith(tmp_path, "explain", "run", "same.png", "--quick", "--out", "out")
+    assert explained.returncode == 0, explained.stderr

@@ -115,3 +115,38 @@ def test_attributions_show_themselves_in_notebooks() -> None:
     shown = ShownAttribution(method.attributions[0], names=["brightness <sum>"])._repr_html_()
     assert "brightness &lt;sum&gt;" in shown
     assert "exact" in shown
+
+
+def test_a_feature_mask_names_the_players() -> None:
+    image = torch.arange(1.0, 17.0).reshape(1, 1, 4, 4)
+    mask = torch.tensor([[7, 7, 3, 3]] * 4)
+    method = ShapleyAttribution(lambda x: x.flatten(1).sum(1), repeat=True)
+    whole = {7: float(image[..., :2].sum()), 3: float(image[..., 2:].sum())}
+    for given in (mask, mask[None, None]):
+        values = method.attribute(image, feature_mask=given)
+        for name, total in whole.items():
+            assert torch.allclose(values[0, 0][mask == name], torch.tensor(total))
+    spread = ShapleyAttribution(lambda x: x.flatten(1).sum(1)).attribute(image, feature_mask=mask)
+    assert float(spread.sum()) == pytest.approx(float(image.sum()))
+    _, delta = method.attribute(image, feature_mask=mask, return_convergence_delta=True)
+    assert torch.allclose(delta, torch.zeros(1), atol=1e-6)
+
+
+def test_repeated_values_are_those_of_captum() -> None:
+    captum = pytest.importorskip("captum.attr")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(32, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)
+    )
+    images = torch.rand(2, 2, 4, 4)
+    mask = Players.windows((4, 4), 2).labels.repeat(1, 2, 1, 1)
+    theirs = captum.ShapleyValues(network).attribute(images, target=1, feature_mask=mask)
+    ours = ShapleyAttribution(network, estimator="exact", repeat=True)
+    assert torch.allclose(ours.attribute(images, target=1, feature_mask=mask), theirs, atol=1e-5)
+
+
+def test_a_feature_mask_of_another_size_is_refused() -> None:
+    method = ShapleyAttribution(lambda x: x.flatten(1).sum(1))
+    for wrong in (torch.zeros(3, 3).long(), torch.rand(4, 4)):
+        with pytest.raises(ProtoPFaithError, match="for each of 4 x 4 pixels"):
+            method.attribute(torch.ones(1, 1, 4, 4), feature_mask=wrong)

@@ -47,3 +47,23 @@ def test_images_with_one_channel(tmp_path: Path) -> None:
     found.report(tmp_path / "report.html")
     found.figure(path=tmp_path / "figure.png", dpi=50)
     assert "<img" in found._repr_html_()
+
+
+def test_floats_from_zero_to_one_are_pixels(explainer: Explainer, pixels: torch.Tensor) -> None:
+    """Not normalized yet, and never taken for it."""
+    as_bytes = explainer.open(pixels)
+    as_floats = explainer.open(pixels.float() / 255)
+    assert torch.allclose(as_floats.input, as_bytes.input, atol=1e-5)
+    assert torch.equal(as_floats.pixels, as_bytes.pixels)
+    normalized = explainer.open(as_bytes.input)
+    assert torch.equal(normalized.input, as_bytes.input)
+    large = torch.nn.functional.interpolate(pixels[None].float() / 255, (96, 96))[0]
+    assert explainer.open(large).input.shape == (3, 48, 48)
+
+
+def test_arrays_are_images_too(explainer: Explainer, pixels: torch.Tensor) -> None:
+    expected = explainer.open(pixels).input
+    array = pixels.permute(1, 2, 0).numpy()
+    assert torch.equal(explainer.open(array).input, expected)
+    assert torch.equal(explainer.open(pixels.numpy()).input, expected)
+    assert torch.allclose(explainer.open((array / 255).astype("float32")).input, expected, atol=1e-5)

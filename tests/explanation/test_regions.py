@@ -9,14 +9,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protopfaith.explanation import Explanation, RegionValues
-from protopfaith.explanation.regions import agreement
-from protopfaith.shapley import Players
+from protopfaith.explanation import Explainer, Explanation, RegionValues
+from protopfaith.explanation.regions import agreement, region_values
+from protopfaith.shapley import Game, Players, estimate
 from protopfaith.show.heat import scale_of
 
 
+def test_undecided_regions_are_those_of_the_attribution(explainer: Explainer) -> None:
+    """Its rule bounds the share of wrong signs; without one, two standard errors decide."""
+    game = Game(explainer.model.distances, torch.rand(3, 48, 48), Players.windows((48, 48), 16))
+    found = estimate(game, budget=200)
+    regions = region_values(found, 1, -1)
+    assert torch.equal(regions.undecided, ~found.decided()[1])
+    unknown = replace(regions, standard_errors=regions.standard_errors * torch.nan)
+    assert not bool(unknown.undecided.any())
+
+
 def test_undecided_regions_are_within_two_standard_errors(explanation: Explanation) -> None:
-    regions = explanation.class_map
+    regions = replace(explanation.class_map, sure=None)  # as earlier versions saved it
     for value, error, undecided in zip(
         regions.values.tolist(), regions.standard_errors.tolist(), regions.undecided.tolist(), strict=True
     ):

@@ -46,7 +46,7 @@ def test_a_precision_is_reached_and_then_it_stops(method):
     result = estimate(game, method, precision=0.15)
     assert result.reached
     assert result.precision <= 0.15
-    tighter = estimate(game, method, precision=0.03)
+    tighter = estimate(game, method, precision=0.01)
     assert tighter.reached
     assert tighter.evaluations > result.evaluations
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -195,3 +196,14 @@ def test_a_row_of_numbers_per_image_is_needed():
         Game(lambda images: images.mean(), IMAGE, PLAYERS)
     with pytest.raises(ProtoPFaithError, match="one row of numbers per image"):
         Game(lambda images: images, IMAGE, PLAYERS)
+
+
+def test_windows_by_their_side_and_images_as_arrays():
+    by_number = Game(flat_sum, IMAGE, 4)
+    assert torch.equal(by_number.players.labels, Players.windows((12, 12), 4).labels)
+    assert torch.equal(Game(flat_sum, IMAGE, PLAYERS.labels).players.labels, PLAYERS.labels)
+    from_array = Game(flat_sum, IMAGE.numpy(), PLAYERS)
+    assert torch.equal(from_array.image, IMAGE)
+    assert Game(flat_sum, np.ones((1, 12, 12), dtype=np.uint8), PLAYERS).image.dtype == torch.float32
+    with pytest.raises(ProtoPFaithError, match=r"channels in the end; .* image.transpose\(2, 0, 1\)"):
+        Game(flat_sum, np.ones((12, 12, 3)), 4)

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from protopfaith.explanation import Explanation
+from protopfaith.evaluation.results import Faithfulness
+from protopfaith.explanation import Explainer, Explanation, explain_prototypes
+from protopfaith.show.catalog import render_catalog
+from protopfaith.show.faithfulness.figures import scores_figure
+from protopfaith.show.faithfulness.page import write_faithfulness
 from protopfaith.show.index import write_index
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -159,3 +163,38 @@ def test_the_switch_shows_one_map_at_a_time(browser: Any, report: Path, explanat
         visit.page.locator(".switch label").nth(place).click()
         assert [choices.nth(i).is_visible() for i in range(choices.count())].index(True) == place
         assert visit.page.locator(".choice:visible").count() == 1
+
+
+@pytest.fixture(scope="module")
+def catalog_page(explainer: Explainer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("catalog") / "prototypes.html"
+    path.write_text(
+        render_catalog(explain_prototypes(explainer, players=24, budget=64, nearest=3)), encoding="utf-8"
+    )
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_prototypes_fits_into_400_pixels(browser: Any, catalog_page: Path, scheme: str) -> None:
+    visit = Visit(browser, catalog_page, 400, scheme)
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert visit.trouble == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_explainers_fits_into_400_pixels(
+    browser: Any, judgment: Faithfulness, scheme: str
+) -> None:
+    page = write_faithfulness(judgment.page, judgment, {"Scores": scores_figure(judgment)}, "Who is right?")
+    visit = Visit(browser, page, 400, scheme)
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert visit.trouble == []
+
+
+def test_long_names_overprint_nothing(browser: Any, explanation: Explanation, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    names = tuple(f"{name}_with_a_name_that_has_no_end_and_no_space" for name in explanation.class_names)
+    path = replace(explanation, class_names=names, name=80 * "x").report(tmp_path / "long.html")
+    for width in (400, 1200):
+        assert Visit(browser, path, width).page.evaluate("document.documentElement.scrollWidth") <= width

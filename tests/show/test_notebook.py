@@ -48,7 +48,10 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     pytest.importorskip("ipykernel")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    assert all(not cell.get("outputs") for cell in notebook.cells)  # stored without results
+    stored = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert sum("text/html" in output.get("data", {}) for output in stored) == 3  # readers see it as it ran
+    assert all(output["output_type"] != "error" for output in stored)
+    assert NOTEBOOK.stat().st_size < 400_000
     nbclient.NotebookClient(
         notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()

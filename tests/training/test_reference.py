@@ -56,20 +56,25 @@ def test_a_temperature_undoes_what_was_multiplied() -> None:
 
 
 def test_without_any_mistake_a_network_is_not_infinitely_sure() -> None:
+    """As if one of 41 images had been wrong."""
     logits = 10 * torch.eye(4)[torch.arange(40) % 4]
     t = fit_temperature(logits, torch.arange(40) % 4)
     p = float((logits / t).softmax(1).amax(1).mean())
-    assert p == pytest.approx(41 / 42, abs=1e-3)
+    assert p == pytest.approx(40 / 41, abs=1e-3)
 
 
-def test_usual_distances_are_quantiles_of_a_class_or_of_all() -> None:
-    owners = torch.tensor([0, 0, 1])
-    labels = torch.tensor([0] * FEW + [1] * (FEW - 1))
-    distances = torch.rand(len(labels), 3, dtype=torch.float64)
-    own = torch.where(labels == 0, distances[:, :2].amin(1), distances[:, 2])
-    found = usual_distances(distances, labels, owners, 2)
-    assert float(found[0]) == pytest.approx(float(torch.quantile(own[:FEW], 0.99)))
-    assert float(found[1]) == pytest.approx(float(torch.quantile(own, 0.99)))
+def test_usual_distances_are_quantiles_of_a_class_or_tails_of_all() -> None:
+    owners = torch.tensor([0, 0, 1, 2])
+    labels = torch.tensor([0] * FEW + [1] * 10 + [2] * 15)
+    distances = torch.rand(len(labels), 4, dtype=torch.float64)
+    distances[:, 3] *= 7  # distances to the third class are larger
+    own = [distances[labels == 0][:, :2].amin(1), distances[labels == 1][:, 2], distances[labels == 2][:, 3]]
+    found = usual_distances(distances, labels, owners, 4)
+    assert float(found[0]) == pytest.approx(float(torch.quantile(own[0], 0.99)))
+    tail = torch.quantile(torch.cat([one / one.median() for one in own]), 0.99)
+    for label in (1, 2):
+        assert float(found[label]) == pytest.approx(float(tail * own[label].median()))
+    assert float(found[3]) == pytest.approx(float(tail * torch.cat(own).median()))  # no image of it
     assert usual_distances(distances[:0], labels[:0], owners, 2).isnan().all()
 
 

@@ -140,3 +140,16 @@ def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
         strip = (pixels[start : start + 256].astype(np.float64) - low) * (255 / max(high - low, 1e-12))
         result[start : start + 256] = np.rint(np.nan_to_num(strip))
     return result
+
+
+def raw_values(path: Path) -> tuple[np.ndarray | None, bool]:
+    """The values of a gray picture as they were measured, without any window, and whether large ones are
+    dark; None for color."""
+    from pydicom.pixels import apply_modality_lut
+
+    dataset = _read(path)
+    _check_declared(dataset, path)
+    if dataset.get("SamplesPerPixel", 1) == 3:
+        return None, False
+    inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
+    return apply_modality_lut(dataset.pixel_array, dataset), inverted

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from protopfaith.data.disk import Known, load_listing
+from protopfaith.data.groups import parted, patients, read_groups
+from protopfaith.data.images import SUFFIXES
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.scaling import Scaling
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
 
+READABLE = SUFFIXES | {".dcm"}
 SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "valid": "validation",
                  "test": "test"}  # fmt: skip
 
@@ -27,13 +32,22 @@ def load_folder(
     fold: Fold,
     skip_unreadable: bool,
     channels: int = 3,
+    bits: int | str | None = None,
+    window: Sequence[float] | None = None,
+    groups: str | None = None,
 ) -> ImageData:
     """Your own images: train/<class>/*.jpg with validation/ and test/, or <class>/*.jpg, split for you."""
+    scaling = Scaling(bits, None if window is None else (window[0], window[1]))
     listing = list_folder(existing_folder(root, "folder"))
+    belongs = patients(listing) if groups is None else read_groups(groups, listing)
+    split_given = [belongs.get(entry.path, entry.path) for entry in listing.entries if entry.split]
+    notes = parted(split_given, [entry.split or "" for entry in listing.entries if entry.split])
     return load_listing(
-        listing,
-        lambda known: split_folder(known, fold, seed),
-        default_preprocessing(as_size(size, 224), channels),
+        replace(listing, name=f"folder{scaling.name}", read=scaling.read, notes=(*listing.notes, *notes)),
+        lambda known: split_folder(known, fold, seed, belongs),
+        replace(
+            default_preprocessing(as_size(size, 224), channels), bits=scaling.bits, window=scaling.window
+        ),
         skip_unreadable=skip_unreadable,
         split_name=f"seed{seed}-fold{fold}",
     )
@@ -45,7 +59,7 @@ def list_folder(root: Path, name: str = "folder") -> Listing:
     notes = [
         f"The images directly in {place} have no class folder and are left out."
         for place in (folders.values() if "train" in folders else [root])
-        if any(path.parent == place for path in image_files(place))
+        if any(path.parent == place for path in image_files(place, READABLE))
     ]
     if "train" in folders:
         entries = [entry for split, folder in folders.items() for entry in _entries(root, folder, split)]
@@ -58,13 +72,17 @@ def list_folder(root: Path, name: str = "folder") -> Listing:
     )
 
 
-def split_folder(known: Sequence[Known], fold: Fold, seed: int) -> list[str]:
+def split_folder(
+    known: Sequence[Known], fold: Fold, seed: int, belongs: Mapping[str, str] | None = None
+) -> list[str]:
     """Keeps the splits that are there. Without a test set one image in five is held out, stratified by class;
-    without a validation set it is a fold of the rest. Copies of one picture are never parted."""
+    without a validation set it is a fold of the rest. Copies of one picture are never parted, and neither are
+    images of one group, as `belongs` has it by path."""
     paths = [item.entry.path for item in known]
     labels = [item.entry.label for item in known]
     split_of = [item.entry.split or "train" for item in known]
-    groups = connected([item.sha256 for item in known])
+    own = belongs or {}
+    groups = connected([item.sha256 for item in known], [own.get(path, f"{path} alone") for path in paths])
     if "test" not in split_of:
         pool = [i for i, split in enumerate(split_of) if split == "train"]
         shares = deal([paths[i] for i in pool], [labels[i] for i in pool], [groups[i] for i in pool], 5, seed)
@@ -115,7 +133,7 @@ def _folders(root: Path) -> list[Path]:
 def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
     entries = []
     for class_folder in _folders(folder):
-        images = image_files(class_folder)
+        images = image_files(class_folder, READABLE)
         if not images:
             raise ProtoPFaithError(f"The class folder {class_folder} holds no images; fill it or remove it.")
         entries += [Entry(path.relative_to(root).as_posix(), class_folder.name, split) for path in images]

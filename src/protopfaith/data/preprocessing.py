@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 @dataclass(frozen=True)
 class Preprocessing:
     """Resize (bilinear, antialiased, aspect not kept, as in the paper), scale to 0..1, subtract `mean`,
-    divide by `std`.
+    divide by `std`. `bits` and `window` say how files with more than 8 bits are read, see `Scaling`.
 
     >>> preprocessing = Preprocessing((96, 96), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
     >>> preprocessing(Image.new("RGB", (200, 100), "white")).shape
@@ -33,6 +34,8 @@ class Preprocessing:
     channels: int = 3
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+    bits: int | str | None = None
+    window: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", checked_size(self.size))
@@ -50,6 +53,11 @@ class Preprocessing:
                 f"Preprocessing for {self.channels} channels needs as many means and standard deviations, "
                 f"not {len(self.mean)} and {len(self.std)}."
             )
+
+        if self.bits is not None or self.window is not None:
+            from protopfaith.data.scaling import Scaling
+
+            Scaling(self.bits, self.window)  # raises if they make no sense
 
     def uint8(self, image: Image.Image | torch.Tensor) -> torch.Tensor:
         """The image at training size: uint8, C x H x W."""
@@ -78,6 +86,12 @@ class Preprocessing:
         mean, std = self._statistics(images.device)
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 
+    def read(self, path: Path | str) -> Image.Image:
+        """The image file at `path`, its values scaled as those of the training images; see `Scaling`."""
+        from protopfaith.data.scaling import Scaling
+
+        return Scaling(self.bits, self.window).read(path)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON or YAML."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
@@ -89,7 +103,10 @@ class Preprocessing:
         missing = [name for name in ("size", "channels", "mean", "std") if name not in values]
         if missing:
             raise ProtoPFaithError(f"The preprocessing lacks {missing[0]!r}; give {expected}.")
-        return cls(values["size"], values["channels"], values["mean"], values["std"])
+        made = cls(values["size"], values["channels"], values["mean"], values["std"])
+        window = values.get("window")  # runs of earlier versions have none
+        window = tuple(window) if isinstance(window, list) else window
+        return replace(made, bits=values.get("bits"), window=window)
 
     def _statistics(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         return _column(self.mean, device), _column(self.std, device)

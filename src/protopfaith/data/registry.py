@@ -72,7 +72,7 @@ def options_of(name: str) -> dict[str, Any]:
 
     >>> from protopfaith.data import options_of
     >>> options_of("folder")
-    {'channels': 3}
+    {'channels': 3, 'bits': None, 'window': None, 'groups': None}
     """
     parameters = inspect.signature(DATASETS[name]).parameters
     return {key: value.default for key, value in parameters.items() if key not in COMMON}

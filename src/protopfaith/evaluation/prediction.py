@@ -14,7 +14,7 @@ from torch import Tensor
 
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.arguments import named
-from protopfaith.data import ImageSet, Preprocessing, read_image
+from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
@@ -92,7 +92,7 @@ def _predict_chunk(
     inputs: list[Tensor | str] = []
     for path in paths:
         try:
-            inputs.append(preprocessing(read_image(path)))
+            inputs.append(preprocessing(preprocessing.read(path)))
         except ProtoPFaithError as error:
             inputs.append(str(error))
     readable = [image for image in inputs if isinstance(image, Tensor)]

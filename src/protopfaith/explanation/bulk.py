@@ -264,7 +264,12 @@ def _warn_if_imprecise(explanation: Explanation, path: Path) -> None:
     asked = explanation.precision_asked
     if asked is not None and not explanation.reached:
         logger.warning(
-            "%s: the precision of %s was not reached; allow more evaluations.", path, percent(asked)
+            "%s: the precision of %s was not reached, %s is what %s evaluations give; allow more (--budget), "
+            "or take larger regions (--players).",
+            path,
+            percent(asked),
+            percent(explanation.precision),
+            f"{explanation.evaluations:,}",
         )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
-from protopfaith.shapley import Attribution
+from protopfaith.shapley import Attribution, Players
 
 Target = int | Tensor | Sequence[int] | None
 
@@ -33,6 +33,8 @@ class ShapleyAttribution:
         budget: evaluations per image at most.
         precision: relative standard error at which to stop.
         seed: of all random choices.
+        repeat: give every pixel and channel its region's whole value, as Captum's perturbation methods do,
+            instead of an even share of it; sums over pixels then mean nothing.
         settings: further fields of `Settings`.
 
     >>> attribution = ShapleyAttribution(lambda x: x.flatten(1).sum(1), players=2)
@@ -49,18 +51,21 @@ class ShapleyAttribution:
         budget: int | None = None,
         precision: float | None = None,
         seed: int = 0,
+        repeat: bool = False,
         **settings: Any,
     ):
         self.forward_func = forward_func
         self.settings = Settings(players, precision, budget, estimator, seed=seed, **settings)
+        self.repeat = repeat
         self.attributions: list[Attribution] = []
 
-    def attribute(
+    def attribute(  # noqa: PLR0917  (in Captum's order)
         self,
         inputs: Tensor,
         baselines: Tensor | float | str | None = None,
         target: Target = None,
         additional_forward_args: Any = None,
+        feature_mask: Tensor | None = None,
         return_convergence_delta: bool = False,
     ) -> Any:
         """Values of the shape of `inputs`, and with `return_convergence_delta` also their deltas (B,).
@@ -73,6 +78,8 @@ class ShapleyAttribution:
             baselines: None or a number, a name such as "blur", one image, or one per input.
             target: the output to explain, one number or one per input.
             additional_forward_args: passed on to the function after the images.
+            feature_mask: which player every pixel belongs to, in the place of `players`: whole numbers of
+                shape (H, W), (1, C, H, W) or (B, C, H, W), with C or 1 channels.
             return_convergence_delta: also return by how much the values of each image miss their total.
         """
         if inputs.dim() != 4:
@@ -87,14 +94,16 @@ class ShapleyAttribution:
         for number, image in enumerate(inputs):
             function = _single_output(self.forward_func, _of(target, number), extra)
             settings = replace(plan, baseline=_baseline(baselines, number, image))
+            if feature_mask is not None:
+                settings = replace(settings, players=_players(feature_mask, number, image))
             found = play(function, image, settings)
             self.attributions.append(found)
-            maps.append(_spread(found, image))
+            maps.append(_spread(found, image, repeat=self.repeat))
         values = torch.stack(maps)
         if not return_convergence_delta:
             return values
-        total = torch.stack([one.total[0] for one in self.attributions]).to(values)
-        return values, values.flatten(1).sum(1) - total
+        sums = torch.stack([one.values[0].sum() - one.total[0] for one in self.attributions])
+        return values, sums.to(values)
 
     def has_convergence_delta(self) -> bool:
         """Captum asks for this."""
@@ -159,10 +168,25 @@ def _baseline(baselines: Tensor | float | str | None, number: int, image: Tensor
     return chosen.expand_as(image)
 
 
-def _spread(found: Attribution, image: Tensor) -> Tensor:
-    """A region's value divided among its pixels and channels."""
+def _players(feature_mask: Tensor, number: int, image: Tensor) -> Players:
+    """Captum's feature mask of one image; its numbers need not be consecutive."""
+    mask = feature_mask
+    if mask.dim() == 4:
+        mask = mask[number if len(mask) > 1 else 0]
+    if mask.dim() == 3 and len(mask) == 1:
+        mask = mask[0]
+    if mask.is_floating_point() or tuple(mask.shape[-2:]) != tuple(image.shape[-2:]):
+        raise ProtoPFaithError(
+            f"A feature mask has a whole number for each of {image.shape[-2]} x {image.shape[-1]} pixels; "
+            f"this is {mask.dtype} of shape {tuple(feature_mask.shape)}."
+        )
+    return Players.from_labels(mask.unique(return_inverse=True)[1])
+
+
+def _spread(found: Attribution, image: Tensor, *, repeat: bool) -> Tensor:
+    """A region's value divided among its pixels and channels, or repeated on all of them."""
     labels = found.players.labels
     apart = labels.dim() == 3
     sizes = found.players.sizes * (1 if apart else len(image))
-    density = (found.values[0] / sizes)[labels]
-    return density.expand_as(image).to(image)
+    values = found.values[0] if repeat else found.values[0] / sizes
+    return values[labels].expand_as(image).to(image)

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from protopfaith.arguments import named
 from protopfaith.data import Preprocessing, read_image
+from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 
-ImageLike = str | Path | Image.Image | Tensor
+ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor
 
 
@@ -51,17 +52,19 @@ def open_picture(
     """Reads an image of any kind.
 
     Args:
-        image: a path, a Pillow image, a uint8 tensor (C x H x W) of any size, or a normalized float tensor,
-            which is taken as it is
+        image: a path, a Pillow image, a uint8 tensor (C x H x W) or array (H x W x C) of any size, a float
+            tensor with values in 0..1, or a normalized float tensor, which is taken as it is
         preprocessing: how other sizes and modes are converted
         model: whose input it becomes
         name: for people; the file's by default
     """
+    if isinstance(image, np.ndarray):
+        image = _from_array(image)
     if isinstance(image, Tensor):
         if image.dim() == 4 and len(image) == 1:
             image = image[0]
         if image.is_floating_point():
-            return _from_input(image, preprocessing, model, name or "image")
+            return _from_float(image, preprocessing, model, name or "image")
         if image.dim() != 3 or image.dtype != torch.uint8:
             raise ProtoPFaithError(
                 "An image to explain is C x height x width of type uint8 or a normalized float, not "
@@ -71,7 +74,7 @@ def open_picture(
     path = str(image) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
         name = name or named(Path(image).name)
-        image = read_image(image)
+        image = read_image(image) if preprocessing is None else preprocessing.read(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
@@ -81,6 +84,15 @@ def open_picture(
     pixels = preprocessing.uint8(image)
     normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
     return Picture(name or "image", normalized, pixels, image, path)
+
+
+def _from_array(image: np.ndarray) -> Image.Image | Tensor:
+    """Arrays are H x W x C, as Pillow and OpenCV have them, or C x H x W."""
+    if image.dtype == np.uint8 and (image.ndim == 2 or (image.ndim == 3 and image.shape[-1] in (3, 4))):
+        return Image.fromarray(image)
+    tensor = torch.from_numpy(np.ascontiguousarray(image))
+    channels_last = tensor.dim() == 3 and tensor.shape[-1] in (1, 3) and tensor.shape[0] not in (1, 3)
+    return tensor.permute(2, 0, 1) if channels_last else tensor
 
 
 def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
@@ -111,6 +123,32 @@ def to_pil(pixels: Tensor) -> Image.Image:
     """uint8, C x H x W with 1 or 3 channels."""
     array = pixels.detach().cpu().numpy()
     return Image.fromarray(array[0] if len(array) == 1 else np.ascontiguousarray(array.transpose(1, 2, 0)))
+
+
+def _from_float(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+    """A float tensor: the network's input as it is, or pixel values in 0..1, which are normalized first."""
+    if image.dim() == 3 and preprocessing is not None and _has_pixel_values(image, preprocessing):
+        say_once(
+            "A float tensor with all values in 0..1 is taken for an image that is not normalized yet; give "
+            "normalized tensors, or uint8, to be sure."
+        )
+        size = list(preprocessing.size)
+        if list(image.shape[-2:]) != size:
+            batch = image[None].float()
+            image = torch.nn.functional.interpolate(batch, size, mode="bilinear", antialias=True)[0]
+        if len(image) == 1 and preprocessing.channels == 3:
+            image = image.expand(3, -1, -1)
+        image = preprocessing.normalize(image.float().clamp(0, 1) * 255)
+    elif preprocessing is None:
+        say_once("A float tensor is taken as the network's input, normalized as in its training.")
+    return _from_input(image, preprocessing, model, name)
+
+
+def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
+    """Whether a tensor cannot be the output of this preprocessing, or hardly: that has values around zero."""
+    low, high = float(image.min()), float(image.max())
+    normalizes = any(mean > 0 for mean in preprocessing.mean)
+    return normalizes and low >= 0 and high <= 1 and high > low
 
 
 def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:

@@ -29,6 +29,8 @@ class RegionValues:
         gap: sum of the values minus total, before it was redistributed.
         players: the regions.
         sign: -1 where the output is a distance, of which a negative share means similarity, 1 for a logit.
+        sure: (n,), the players whose sign is known, see `protopfaith.shapley.Attribution.decided`; None in
+            explanations of earlier versions, and where players of several channels were added up.
 
     >>> players = Players.windows((2, 2), 1)
     >>> nothing = torch.zeros(4)
@@ -45,6 +47,7 @@ class RegionValues:
     gap: float
     players: Players
     sign: int
+    sure: Tensor | None = None
 
     @property
     def evidence(self) -> Tensor:
@@ -54,7 +57,10 @@ class RegionValues:
 
     @property
     def undecided(self) -> Tensor:
-        """Players whose value is within two standard errors of zero: (n,). None where errors are unknown."""
+        """Players whose sign is not known, (n,): within two standard errors of zero, where nothing better is
+        known. Nobody is where errors are unknown."""
+        if self.sure is not None and self.errors_known:
+            return ~self.sure
         return self.values.abs() < UNDECIDED * self.standard_errors
 
     @property
@@ -74,7 +80,8 @@ class RegionValues:
         nothing = share.new_zeros(len(self.players.flat))
         values = nothing.index_add(0, region, share * self.values[player])
         variances = nothing.index_add(0, region, (share * self.standard_errors[player]).square())
-        return replace(self, values=values, standard_errors=variances.sqrt(), players=self.players.flat)
+        errors = variances.sqrt()
+        return replace(self, values=values, standard_errors=errors, players=self.players.flat, sure=None)
 
     def map(self, size: Sequence[int] | None = None) -> Tensor:
         """The evidence on its pixels, (H, W), summed over channels where these are players of their own;
@@ -125,6 +132,7 @@ def region_values(attribution: Attribution, output: int, sign: int) -> RegionVal
         float(attribution.completeness_gap[output]),
         attribution.players,
         sign,
+        attribution.of_outputs([output]).decided()[0],
     )
 
 

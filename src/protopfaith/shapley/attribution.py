@@ -136,6 +136,12 @@ class Attribution:
     def without_state(self) -> Attribution:
         return replace(self, state=None)
 
+    def _repr_html_(self) -> str:
+        """One map per output, in a notebook."""
+        from protopfaith.show.notebook import ShownAttribution
+
+        return ShownAttribution(self)._repr_html_()
+
     def save(self, path: Path | str) -> None:
         """Writes one `.npz` file: arrays, and everything else as JSON in its entry `metadata`."""
         arrays = {name: getattr(self, name).numpy() for name in _ARRAYS}

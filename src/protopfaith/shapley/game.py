@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,8 +32,9 @@ class Game:
     Args:
         function: maps images `(B, C, H, W)` to numbers `(B, outputs)` (or `(B,)`), on the image's device. It
             must be deterministic: call `model.eval()` first.
-        image: `(C, H, W)`, as the function expects it; its device is where everything runs.
-        players: the regions, see `Players`.
+        image: `(C, H, W)`, a tensor or an array, as the function expects it; its device is where everything
+            runs.
+        players: the regions, see `Players`; a number is the side of square windows in pixels.
         baseline: what stands where a player is absent, see `make_baseline`.
         baseline_options: options of a named baseline.
         batch_size: images per call of `function`; without it as many as `memory` allows.
@@ -44,7 +46,7 @@ class Game:
     `game(coalitions)` maps a boolean `(m, n)` to values `(m, outputs)` on the image's device.
 
     >>> image = torch.arange(4.0).reshape(1, 2, 2)
-    >>> game = Game(lambda x: x.flatten(1).sum(1), image, Players.windows((2, 2), 1))
+    >>> game = Game(lambda x: x.flatten(1).sum(1), image, 1)
     >>> game(torch.tensor([[True, False, True, False]])).tolist()
     [[2.0]]
     """
@@ -52,8 +54,8 @@ class Game:
     def __init__(
         self,
         function: Callable[[Tensor], Tensor],
-        image: Tensor,
-        players: Players,
+        image: Tensor | np.ndarray,
+        players: Players | int | Tensor,
         baseline: str | float | Sequence[float] | Tensor = "zero",
         *,
         baseline_options: dict | None = None,
@@ -64,6 +66,8 @@ class Game:
     ):
         if not callable(function):
             raise TypeError(f"A game needs a function of a batch of images, not {type(function).__name__}.")
+        image = _as_tensor(image)
+        players = _as_players(players, image)
         _check_image(image, players)
         _check_bounds(batch_size, memory)
         self.function = function
@@ -165,6 +169,26 @@ class Game:
     def is_reduced(self) -> bool:
         """Whether the function runs in a 16-bit dtype."""
         return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
+
+
+def _as_tensor(image: Tensor | np.ndarray) -> Tensor:
+    """Arrays are C x H x W as tensors are: channels in the end are told, not guessed."""
+    if not isinstance(image, np.ndarray):
+        return image
+    if image.ndim == 3 and image.shape[-1] in (1, 3, 4) and image.shape[0] not in (1, 3, 4):
+        raise ProtoPFaithError(
+            f"The image is an array of shape {image.shape}, with its channels in the end; a game takes "
+            "C x H x W: give image.transpose(2, 0, 1)."
+        )
+    tensor = torch.from_numpy(np.ascontiguousarray(image))
+    return tensor if tensor.is_floating_point() else tensor.float()
+
+
+def _as_players(players: Players | int | Tensor, image: Tensor) -> Players:
+    """A number is the side of windows in pixels, a tensor a label image."""
+    if isinstance(players, int):
+        return Players.windows(image.shape[-2:], players)
+    return Players.from_labels(players) if isinstance(players, Tensor) else players
 
 
 def _check_image(image: Tensor, players: Players) -> None:

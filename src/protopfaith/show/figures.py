@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 SIDE = 1.18  # inches of a picture of a prototype
 LARGE = 1.9  # inches of the image and its map
 MARGIN, GAP = 0.25, 0.06
-HEADER, BLOCK, LEGEND = LARGE + 0.75, 3 * (SIDE + GAP) + 0.62, 0.8  # inches
-NARROWEST = 7.4
+WORDS_LEFT = MARGIN + 2 * LARGE + 0.37
+SPACING = 1.4  # of lines
+BLOCK, LEGEND = 3 * (SIDE + GAP) + 0.62, 0.95  # inches
+NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -53,6 +55,20 @@ class _Scales:
     low: float
     high: float
     hatching: bool
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Some lines of the header, below one another."""
+
+    text: str
+    size: float
+    top: float
+    look: dict[str, Any]
+
+    @property
+    def height(self) -> float:
+        return (self.text.count("\n") + 1) * SPACING * self.size / 72
 
 
 def figure(
@@ -84,17 +100,19 @@ def figure(
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
     sides = 1 + any(one.source_side is not None for one in shown)
-    across = sides * (SIDE + GAP) + MARGIN
+    across = max(sides * (SIDE + GAP), NARROWEST_BLOCK) + MARGIN
     width = max(columns * across + MARGIN, NARROWEST)
+    words = _words(explanation, width - MARGIN - WORDS_LEFT)
+    header = max(LARGE + 0.75, words[-1].top + words[-1].height + 0.3)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        sheet = Sheet(width, HEADER + rows * BLOCK + LEGEND)
-        _draw_header(sheet, explanation, width, hatching)
+        sheet = Sheet(width, header + rows * BLOCK + LEGEND)
+        _draw_header(sheet, explanation, words, hatching)
         scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
         for place, evidence in enumerate(shown):
             row, column = divmod(place, columns)
-            corner = (MARGIN + column * across, HEADER + row * BLOCK)
+            corner = (MARGIN + column * across, header + row * BLOCK)
             _draw_block(sheet, corner, explanation, evidence, place=place, scales=scales)
-        _draw_legend(sheet, HEADER + rows * BLOCK, width, explanation, scales)
+        _draw_legend(sheet, header + rows * BLOCK, width, explanation, scales)
         if path is not None:
             write(sheet.figure, path, dpi)
     return sheet.figure
@@ -119,7 +137,7 @@ def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     return path
 
 
-def _draw_header(sheet: Sheet, explanation: Explanation, width: float, hatching: bool) -> None:
+def _draw_header(sheet: Sheet, explanation: Explanation, words: list[_Text], hatching: bool) -> None:
     """The image beside the map of its class, with the map's own color bar, and the case in words."""
     regions, top = explanation.class_map, 0.15
     scale = scale_of([regions])
@@ -127,44 +145,48 @@ def _draw_header(sheet: Sheet, explanation: Explanation, width: float, hatching:
     sheet.text(MARGIN + LARGE / 2, top + LARGE + 0.05, "the image", 7, ha="center")
     left = MARGIN + LARGE + 0.12
     draw_map(sheet, (left, top, LARGE, LARGE), explanation.pixels, regions, scale, hatching=hatching)
-    favor = textwrap.shorten(f"for {in_favor(explanation, explanation.output)}", 42, placeholder=" ...")
+    favor = textwrap.shorten(f"for {in_favor(explanation, explanation.output)}", 28, placeholder=" ...")
     sheet.color_bar(
         (left + 0.2, top + LARGE + 0.06, LARGE - 0.4, 0.08),
         (f"−{scale:.3g}", f"+{scale:.3g}"),
         label=f"against, and {favor}",
         middle="0",
     )
-    _draw_words(sheet, explanation, left + LARGE + 0.25, width - MARGIN)
+    for one in words:
+        sheet.text(WORDS_LEFT, one.top, one.text, one.size, linespacing=SPACING, **one.look)
 
 
-def _draw_words(sheet: Sheet, explanation: Explanation, left: float, right: float) -> None:
-    room = right - left  # inches; a letter takes about 0.53 of its size
-    title, said = (
-        "\n".join(textwrap.wrap(text, max(int(room / (0.53 * size / 72)), 16)))
-        for text, size in ((explanation.title, 14), (lead(explanation), 9))
-    )
-    sheet.text(left, 0.15, title, 14, fontweight="bold", linespacing=1.2)
-    below = 0.2 + 0.24 * (title.count("\n") + 1)
-    sheet.text(left, below + 0.05, said, 9, linespacing=1.4)
-    below += 0.15 + 0.178 * (said.count("\n") + 1)
-    for banner in banners(explanation):
-        letters = max(int(room / (0.62 * 7 / 72)), 20)
-        lines = [banner.title, *textwrap.wrap(banner.command, letters)]
-        sheet.text(left + 0.05, below + 0.08, "\n".join(lines), 7, color="#7a2600", bbox=ALERT)
-        below += 0.2 + 0.13 * len(lines)
-    sheet.text(left, below + 0.08, _facts(explanation, int(room / 0.055)), 7, linespacing=1.5)
+def _words(explanation: Explanation, room: float) -> list[_Text]:
+    """The case in words, wrapped to `room` inches, one below the other."""
+    facts = "\n".join(_wrapped(line, 7, room) for line in _facts(explanation))
+    alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in banners(explanation)]
+    parts: list[tuple[str, float, dict[str, Any]]] = [
+        (_wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
+        (_wrapped(lead(explanation), 9, room), 9, {}),
+        *((text, 7, {"color": "#7a2600", "bbox": ALERT}) for text in alerts),
+        (facts, 7, {}),
+    ]
+    placed, top = [], 0.15
+    for text, size, look in parts:
+        placed.append(_Text(text, size, top, look))
+        top += placed[-1].height + 0.14
+    return placed
 
 
-def _facts(explanation: Explanation, letters: int) -> str:
+def _wrapped(text: str, size: float, room: float) -> str:
+    """A letter takes about 0.58 of its size."""
+    return "\n".join(textwrap.wrap(text, max(int(room / (0.58 * size / 72)), 16)))
+
+
+def _facts(explanation: Explanation) -> list[str]:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
     error = relative_error(explanation.class_map.standard_errors, explanation.precision)
-    lines = [
+    return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
         f"{cost(explanation)} ({explanation.method}), relative error {error}",
     ]
-    return "\n".join(textwrap.shorten(line, max(letters, 40), placeholder=" ...") for line in lines)
 
 
 def _draw_block(
@@ -251,9 +273,8 @@ def draw_map(
         borders, color = grid.borders(edge.members), EDGES[edge.sign]
         if edge.strong:
             sheet.lines(borders, place, size, color="white", width=1.3, opacity=0.8 * opacity)
-            sheet.lines(borders, place, size, color=color, width=0.7, opacity=opacity)
-        else:
-            sheet.lines(borders, place, size, color=color, width=0.3, opacity=0.6 * opacity)
+        width, solid = (0.7, opacity) if edge.strong else (0.3, 0.6 * opacity)
+        sheet.lines(borders, place, size, color=color, width=width, opacity=solid, dashed=edge.sign < 0)
     sure = decided(regions).numpy()
     if hatching and not sure.all():
         sheet.hatch(grid.borders(~sure), place, size)
@@ -263,7 +284,7 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
     sheet.color_bar(
         (0.06 * width, top + 0.15, 0.4 * width, 0.1),
         (f"−{scales.ours:.3g}", f"+{scales.ours:.3g}"),
-        label="ours: share in the similarity; blue: less similar, orange: more similar\n" + _key(explanation),
+        label="ours: share in the similarity to a prototype\n" + _key(explanation),
         middle="0",
     )
     sheet.color_bar(
@@ -276,5 +297,5 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
 
 def _key(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
-        return "this estimator gives no errors, so every region is colored"
-    return "colored and outlined: decided; uncolored: undecided, or nothing"
+        return "blue: less similar, orange: more similar\nno errors are known: every region is colored"
+    return "blue, dashed: less similar; orange: more similar\nuncolored: undecided, or nothing"

@@ -48,6 +48,7 @@ class Sheet:
         color: str,
         width: float,
         opacity: float = 1.0,
+        dashed: bool = False,
     ) -> None:
         """Closed lines over an image of `size` (width, height) pixels: lists of corners in pixels."""
         from matplotlib.collections import PolyCollection
@@ -58,6 +59,7 @@ class Sheet:
                 facecolors="none",
                 edgecolors=color,
                 linewidths=width,
+                linestyles="--" if dashed else "-",
                 alpha=opacity,
             ),
             autolim=False,

@@ -22,8 +22,9 @@ from protopfaith.training.run import Run
 
 logger = logging.getLogger("protopfaith")
 NAME = "reference.json"
+FORMAT = 2
 SAMPLE = 512  # images of each set at most, evenly spread: enough for means, little beside an explanation
-FEW = 20  # validation images of a class, below which those of all classes are taken together
+FEW = 100  # validation images of a class, below which the tails of all classes are taken together
 USUAL = 0.99  # share of the validation images that counts as usual
 TEMPERATURES = (0.05, 50.0)
 
@@ -59,6 +60,7 @@ class Reference:
         """Writes `reference.json` into a run's folder."""
         path = Path(folder) / NAME
         values = {
+            "format": FORMAT,
             "weights_sha256": self.weights_sha256,
             "mean_similarities": self.mean_similarities.tolist(),
             "images": self.images,
@@ -76,7 +78,7 @@ class Reference:
         path = Path(folder) / NAME
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            if values["weights_sha256"] != weights_sha256:
+            if values["weights_sha256"] != weights_sha256 or values.get("format") != FORMAT:
                 return None
             distances = [math.nan if d is None else d for d in values["usual_distances"]]
             return Reference(
@@ -126,8 +128,8 @@ def measure_reference(model: ProtoPNet, data: ImageData, *, batch_size: int = 64
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """The T for which softmax(logits / T) is most likely, given what the images are (Guo et al., 2017).
 
-    Labels are believed with a probability of (n + 1) / (n + 2) for n images, as Platt scaling does, so that
-    a network without any mistake among few images does not become infinitely sure.
+    The least sure image counts a second time, as one that was taken for its second class: a network without
+    any mistake among few images does not become infinitely sure.
 
     Args:
         logits: (n, C).
@@ -139,13 +141,14 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """
     from scipy.optimize import minimize_scalar
 
-    n, classes = logits.shape
-    wrong = 1 / (n + 2)
-    believed = torch.full((n, classes), wrong / max(classes - 1, 1), dtype=torch.float64)
-    believed[torch.arange(n), labels] = 1 - wrong
+    logits = logits.double()
+    first, second = logits.topk(2, dim=1).values.T
+    least = int((first - second).argmin())
+    images = torch.cat([torch.arange(len(labels)), torch.tensor([least])])
+    believed = torch.cat([labels, logits[least].topk(2).indices[1:]])
 
     def loss(log_t: float) -> float:
-        return -float((believed * (logits.double() / math.exp(log_t)).log_softmax(1)).sum(1).mean())
+        return -float((logits / math.exp(log_t)).log_softmax(1)[images, believed].mean())
 
     bounds = (math.log(TEMPERATURES[0]), math.log(TEMPERATURES[1]))
     return float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
@@ -154,7 +157,8 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
 def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: int) -> Tensor:
     """For each class the distance to its nearest prototype that 99% of its images keep: (C,).
 
-    A class with few images gets the quantile of all images, each measured from its own class.
+    The tail of few images says little: distances are compared with the median of their class, and how far the
+    tail lies from there is taken from all classes that have fewer than 100 images, together.
 
     Args:
         distances: (n, P).
@@ -162,12 +166,16 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
         owners: (P,), the class of each prototype.
         classes: how many there are.
     """
+    found = torch.full((classes,), torch.nan, dtype=torch.float64)
     if not len(distances):
-        return torch.full((classes,), torch.nan, dtype=torch.float64)
+        return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
-    every = torch.quantile(own, USUAL)
     members = [own[labels == label] for label in range(classes)]
-    return torch.stack([torch.quantile(m, USUAL) if len(m) >= FEW else every for m in members])
+    middle = torch.stack([m.median() if len(m) else own.median() for m in members]).clamp_min(1e-12)
+    tail = torch.quantile(own / middle[labels], USUAL)
+    for label, mine in enumerate(members):
+        found[label] = torch.quantile(mine, USUAL) if len(mine) >= FEW else tail * middle[label]
+    return found
 
 
 def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:

@@ -29,5 +29,5 @@ def test_nothing_decided_is_nowhere(explanation: Explanation) -> None:
     from dataclasses import replace
 
     mine = explanation.class_map
-    vague = replace(mine, standard_errors=torch.full_like(mine.values, 1e9))
+    vague = replace(mine, standard_errors=torch.full_like(mine.values, 1e9), sure=None)
     assert place_for(vague) is None

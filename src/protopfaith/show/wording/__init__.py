@@ -1,7 +1,10 @@
 """What figures, pages and notebooks say, as plain text: templates escape it.
 
-- `numbers`: shares and values as people read them
-- `costs`: what a result cost and how far off it may be, in a few words
-- `decision`: the answer in a sentence or two
-- `trust`: how far an explanation can be trusted
+- `decision`: the answer in a sentence or two, and how sure it is
+- `outputs`: what a map explains, what it adds up to, what it is relative to
+- `trust`: how far an explanation can be trusted, and banners for what must not be overlooked
+- `places`: where in an image something lies
+- `commands`: what a reader can type
+- `glossary`: what the words mean
+- `numbers`, `costs`: shares and costs as people read them
 """

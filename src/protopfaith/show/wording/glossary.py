@@ -36,7 +36,8 @@ WORDS = {
     "decided": (
         "Decided, undecided",
         "Values are estimated by sampling. A region is decided where its value is so far from zero that "
-        "sampling cannot have turned its sign; all others stay uncolored.",
+        "chance hardly explains it: about one decided region in twenty has the wrong sign at most. "
+        "All others stay uncolored.",
     ),
     "error": (
         "Relative error",

@@ -30,7 +30,7 @@ LIMITS = (
     "need not be the part that the network used.",
     "The paper's score Ψₖ ranks the prototypes of one class; "
     "it leaves out that every prototype also counts for or against the other classes. "
-    "The sum of bars leaves out nothing.",
+    "The bars of evidence, and the complete sum, leave out nothing.",
 )
 
 
@@ -211,8 +211,9 @@ def _undecided(explanation: Explanation) -> Remark | None:
     if not mine.errors_known or not count:
         return None
     return Remark(
-        f"{count} of the {len(mine.values)} regions of the class map are within two standard errors of zero: "
-        "whether they speak for or against the class is undecided, so they stay uncolored."
+        f"{count} of the {len(mine.values)} regions of the class map are undecided: whether they speak "
+        "for or against the class is not known, so they stay uncolored. Of those that are colored, "
+        "about one in twenty is expected to have the wrong sign at most."
     )
 
 
@@ -220,12 +221,12 @@ def _sum(explanation: Explanation) -> Remark:
     sum_ = explanation.decomposition
     if sum_.versus is not None:
         return Remark(
-            f"The bars add up to the difference of the two log probabilities, {sum_.total:+.6g}, "
+            f"The complete sum is the difference of the two log probabilities, {sum_.total:+.6g}, "
             "with nothing left out."
         )
     stated = float(explanation.probabilities[sum_.target].log())
     return Remark(
-        "The bars add up to the log probability of the class with nothing left out: "
+        "The complete sum is the log probability of the class with nothing left out: "
         f"{sum_.total:.6g}; the network's own output gives {stated:.6g}."
     )
 

@@ -9,11 +9,12 @@ from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, 
 def test_weighted_sums_are_those_of_the_weights():
     generator = torch.Generator().manual_seed(0)
     n, count = 40, 200
-    chance = torch.rand(n - 1, generator=generator, dtype=torch.float64) + 0.1
+    chances = torch.rand(n - 1, generator=generator, dtype=torch.float64) + 0.1
     sizes = torch.randint(1, n, (count,), generator=generator)
     masks = masks_of_sizes(sizes, n, generator)
     residuals = torch.randn(count, 3, generator=generator, dtype=torch.float64)
-    weights = membership_weights(masks) / (n * chance[sizes - 1])[:, None]
+    chance = chances[sizes - 1]
+    weights = membership_weights(masks) / (n * chance)[:, None]
     for power, sums in zip((1, 2, 4), weighted_sums(masks, sizes, residuals, chance), strict=True):
         assert torch.allclose(sums, (residuals**power).T @ weights**power)
 
@@ -26,3 +27,19 @@ def test_many_samples_report_how_far_they_are():
     assert len(reported) >= 5
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)
     assert reported[-1] == (budget, budget)
+
+
+def test_each_stream_of_samples_is_drawn_by_what_the_other_one_shows():
+    """Where a sample's own value made its size more likely, it would count less, and values be too small."""
+    n = 30
+    weights = torch.linspace(0.5, 2, n, dtype=torch.float64)
+
+    def few(images):  # matters in small coalitions alone
+        count = images.flatten(1).double() @ weights
+        return (-count / 3).exp()[:, None]
+
+    game = Game(few, torch.ones(1, 5, 6), Players.windows((5, 6), 1))
+    found = [estimate(game, "adaptive_owen", budget=512, seed=s, shrinkage=False).values for s in range(40)]
+    truth = estimate(game, "owen", budget=1 << 16).values
+    slopes = torch.stack([(one * truth).sum() / truth.square().sum() for one in found])
+    assert abs(float(slopes.mean()) - 1) < 3 * float(slopes.std()) / 40**0.5 + 0.01

@@ -3,7 +3,7 @@ import torch
 
 from protopfaith.shapley import Players
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
-from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
 
 GRID = Neighborhood.of(Players.windows((14, 14), 1))
 
@@ -32,7 +32,7 @@ def test_it_has_less_error_than_the_estimates_and_knows_how_much(kind, error):
     estimates = (
         truth + noise.sqrt() * torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
     )
-    found = posterior(estimates, noise, truth.mean(1), GRID)
+    found = posterior(estimates, noise, noise, truth.mean(1), GRID)
     assert (found.mean - truth).square().mean() < 1.02 * (estimates - truth).square().mean()
     deviation = (found.variance + found.allowance).sqrt()
     inside = (found.mean - truth).abs() < 1.96 * deviation
@@ -47,7 +47,7 @@ def test_it_has_less_error_than_the_estimates_and_knows_how_much(kind, error):
 
 def test_estimates_without_error_stay():
     truth = maps("independent")
-    found = posterior(truth, torch.zeros_like(truth), truth.mean(1), GRID)
+    found = posterior(truth, torch.zeros_like(truth), torch.zeros_like(truth), truth.mean(1), GRID)
     assert torch.equal(found.mean, truth)
     assert not found.variance.any()
     assert not found.wrong_sign.any()
@@ -57,7 +57,28 @@ def test_scale_and_order_of_outputs_do_not_matter():
     truth = maps("smooth")
     estimates = truth + torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
     noise, factors = torch.ones_like(truth), torch.logspace(-3, 3, 40, dtype=torch.float64)[:, None]
-    one = posterior(estimates, noise, truth.mean(1), GRID)
-    other = posterior(factors * estimates, factors**2 * noise, factors[:, 0] * truth.mean(1), GRID)
+    one = posterior(estimates, noise, noise, truth.mean(1), GRID)
+    scaled = factors**2 * noise
+    other = posterior(factors * estimates, scaled, scaled, factors[:, 0] * truth.mean(1), GRID)
     assert torch.allclose(other.mean / factors, one.mean, atol=1e-3)
     assert torch.allclose(other.wrong_sign, one.wrong_sign, atol=1e-3)
+
+
+def test_a_smooth_map_under_much_noise_is_estimated_as_smooth() -> None:
+    """There guesses cannot be told apart for single players; a map without order is not smoothed."""
+    torch.manual_seed(3)
+    near, noise = (
+        Neighborhood.of(Players.windows((14, 14), 1)),
+        torch.full((8, 196), 4.0, dtype=torch.float64),
+    )
+    rows = torch.linspace(0, 3, 14, dtype=torch.float64).sin()
+    smooth = (rows[:, None] * rows).flatten().expand(8, -1)
+    lone = torch.zeros(8, 196, dtype=torch.float64)
+    lone[:, 7::40] = 20.0
+    for truth, closer in ((smooth, True), (lone, False)):
+        estimates = truth + 2 * torch.randn_like(truth)
+        found = posterior(estimates, noise, noise, truth.mean(1), near)
+        mean, _ = shrink(estimates, noise, near)
+        error, plain = ((one - truth).square().mean() for one in (found.mean, mean))
+        assert torch.allclose(found.mean, mean) == closer
+        assert error <= plain

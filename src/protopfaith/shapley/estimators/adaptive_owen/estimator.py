@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -74,12 +75,14 @@ class _Adaptive:
         have = len(self.kept["masks"])
         if have >= KEPT:
             return self._add_up(game, most, generators)
-        begin, end = phase(have)
-        chance = self._allocation(game, begin)
+        number, end = phase(have)
+        if have == PHASES[number]:
+            self.kept["chances"][number] = self._allocation(game)
         count = min(most, end - have)
         for size in blocks(count, game.n_players):
-            masks = self._drawn(chance, len(self.kept["masks"]), size, generators)
-            self._keep(masks, game(masks), chance)
+            masks = self._drawn(self.kept["chances"][number], len(self.kept["masks"]), size, generators)
+            for name, new in (("masks", masks), ("values", game(masks))):
+                self.kept[name] = torch.cat([self.kept[name], new])
         return count
 
     def estimate(self, game: Game) -> Estimate:
@@ -88,7 +91,8 @@ class _Adaptive:
             gap = found.values.sum(1) - game.total
             values, variances = redistribute(found.values, found.noise(), game.total)
             return Estimate(values, variances, gap)
-        likely = posterior(found.values, found.noise(), game.total / game.n_players, self.near)
+        share = game.total / game.n_players
+        likely = posterior(found.values, found.variances, found.noise(), share, self.near)
         gap = likely.mean.sum(1) - game.total
         values, variances = redistribute(likely.mean, likely.variance, game.total)
         variances = (variances + likely.allowance) * found.above_average()
@@ -106,34 +110,42 @@ class _Adaptive:
     def state(self) -> dict[str, Tensor]:
         return self.kept
 
-    def _drawn(self, chance: Tensor, start: int, count: int, generators: Generators) -> Tensor:
-        """Masks from sample number `start` on."""
+    def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
+        """Masks from sample number `start` on: even numbers by the first of the chances (2, n-1), odd ones by
+        the second."""
         shift = float(torch.rand((), generator=generators[SHIFT], device=generators.device))
 
         def draw(number: int) -> Tensor:
-            sizes = spread_sizes(chance, number * DRAWN, DRAWN, shift)
-            return masks_of_sizes(sizes, len(chance) + 1, generators[number])
+            both = torch.stack([spread_sizes(one, number * DRAWN, DRAWN, shift) for one in chances])
+            return masks_of_sizes(of_streams(both), chances.shape[1] + 1, generators[number])
 
         return by_block(start, count, draw)
 
-    def _keep(self, masks: Tensor, values: Tensor, chance: Tensor) -> None:
-        """Every sample counts by the chances that it was drawn by: these know nothing of its own value."""
-        scale = 1 / (masks.shape[1] * chance[masks.sum(1) - 1])
-        for name, new in (("masks", masks), ("values", values), ("scale", scale)):
-            self.kept[name] = torch.cat([self.kept[name], new])
+    def _allocation(self, game: Game) -> Tensor:
+        """Chances of the sizes for both streams (2, n-1), each by the variance that the other one shows.
 
-    def _allocation(self, game: Game, count: int) -> Tensor:
-        """Chances of the sizes (n-1,), by the variance that the first `count` samples show."""
-        n, masks = game.n_players, self.kept["masks"][:count]
-        if not self.allocation or count == 0:
-            return torch.full((n - 1,), 1 / (n - 1), dtype=torch.float64, device=game.device)
-        values, scale = self.kept["values"][:count].double(), self.kept["scale"][:count]
-        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), values)
+        A sample counts by the chances of its whole stream, so these must not know its value: where a large
+        one made its own size more likely, it would count less.
+        """
+        n, masks = game.n_players, self.kept["masks"]
+        if not self.allocation or len(masks) == 0:
+            return torch.full((2, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
+        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), self.kept["values"].double())
         sizes = masks.sum(1)
         p = sizes.double() / n
-        variance = residuals.square() * (scale / (p * (1 - p)))[:, None]
-        variance = (variance / variance.sum(0).clamp_min(1e-300)).mean(1)
-        return allocate(variance, sizes, n)
+        variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
+        shown = [variance[k::2] / variance[k::2].sum(0).clamp_min(1e-300) for k in (0, 1)]
+        return torch.stack([allocate(shown[k].mean(1), sizes[k::2], n) for k in (1, 0)])
+
+    def _scale(self, sizes: Tensor) -> Tensor:
+        """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
+        spent = torch.tensor(
+            [max(min(len(sizes), end) - begin, 0) for begin, end in pairwise(PHASES)],
+            dtype=torch.float64,
+            device=sizes.device,
+        )
+        chance = torch.tensordot(spent / len(sizes), self.kept["chances"], 1)  # (2, n-1)
+        return 1 / ((chance.shape[1] + 1) * of_streams(chance[:, sizes - 1]))
 
     def _first(self, game: Game) -> _Learned:
         """The kept samples' unbiased estimate, worked out again only when there are more of them."""
@@ -151,7 +163,7 @@ class _Adaptive:
         masks, values = self.kept["masks"], self.kept["values"].double()
         mean = anchored_mean(game)
         residuals = remove_mean(mean, masks.double().mean(1), values)
-        weights = membership_weights(masks) * self.kept["scale"][:, None]
+        weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
         priors = [
@@ -172,12 +184,14 @@ class _Adaptive:
         return (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
-        learned, chance = self._first(game), self._allocation(game, KEPT)
+        learned, chances = self._first(game), self._allocation(game)
         curve = torch.linalg.solve(learned.mean["left"], learned.mean["right"])
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
-            masks = self._drawn(chance, KEPT + int(self.kept["count"]), size, generators)
+            start = int(self.kept["count"])
+            masks = self._drawn(chances, KEPT + start, size, generators)
             sizes = masks.sum(1)
+            chance = of_streams(chances[:, sizes - 1], start)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
             sums = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
             for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
@@ -198,9 +212,16 @@ class _Learned:
 
 
 def phase(count: int) -> tuple[int, int]:
-    """Where the phase of the next sample begins and ends, after `count` samples."""
+    """The number of the phase of the next sample, and where that phase ends, after `count` samples."""
     number = bisect_right(PHASES, count)
-    return PHASES[number - 1], PHASES[number]
+    return number - 1, PHASES[number]
+
+
+def of_streams(both: Tensor, start: int = 0) -> Tensor:
+    """Of two rows (2, m) each sample's own, (m,): samples with even numbers are one stream, odd ones another;
+    the first has the number `start`."""
+    stream = (start + torch.arange(both.shape[1], device=both.device)) % 2
+    return both.gather(0, stream[None])[0]
 
 
 def folds(count: int) -> int:
@@ -215,7 +236,7 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
     return {
         "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
-        "scale": torch.zeros(0, **kind),  # by which each sample counts: 1 / (n times the chance of its size)
+        "chances": torch.zeros(len(PHASES) - 1, 2, n - 1, **kind),  # of the sizes, by phase and stream
         "count": torch.zeros((), **kind),
         "sum": torch.zeros(outputs, n, **kind),
         "squares": torch.zeros(outputs, n, **kind),
@@ -225,7 +246,7 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
 
 def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> list[Tensor]:
     r"""Sums over the samples of r w_i, of (r w_i)^2 and of (r w_i)^4, each (outputs, n), with the weights
-    w_i = (x_i - p) / (p (1 - p) n chance).
+    w_i = (x_i - p) / (p (1 - p) n chance), `chance` (m,) being that of each sample's size.
 
     Memberships are 0 or 1, so (x_i - p)^k takes two values, $(1 - p)^k$ and $(-p)^k$: with c the factor of
     x_i - p each is a sum of multiples of x_i, $\sum (rc)^k ((1 - p)^k - (-p)^k)\, x_i + \sum (rc)^k (-p)^k$.
@@ -233,7 +254,7 @@ def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tenso
     """
     n = masks.shape[1]
     p = (sizes.double() / n)[:, None]
-    first = residuals / (p * (1 - p) * (n * chance[sizes - 1])[:, None])
+    first = residuals / (p * (1 - p) * (n * chance)[:, None])
     powers = [(first, 1), (first.square(), 2), (first.square().square(), 4)]
     factors = torch.cat([r * ((1 - p) ** k - (-p) ** k) for r, k in powers], 1)
     sums = (factors.T @ masks.double()).chunk(3)

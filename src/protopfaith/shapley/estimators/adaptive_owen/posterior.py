@@ -12,6 +12,10 @@ How often each is right is learned for each output from all its players (by expe
 guess being judged by an estimate that it has not seen. So maps without any spatial order get no smoothing,
 lone peaks are not drawn down by their surroundings, and error bars are as wide as guesses turned out to be
 wrong.
+
+Where estimates are mostly noise, guesses cannot be told apart player by player, and the mean over them is
+poor. A map that is smooth as a whole (`smoothing.shrink`) is then the better estimate: it is taken for
+outputs for which Stein's unbiased estimate of risk prefers it. Error bars stay the mixture's, about it.
 """
 
 from __future__ import annotations
@@ -22,20 +26,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, predicted
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, predicted, shrink
 
-WIDTHS = (
-    10  # of the guesses that know no neighbors, from a quarter of the noise to twice the largest estimate
-)
-TRUST = (
-    1 / 64,
-    1 / 16,
-    1 / 4,
-    1.0,
-    4.0,
-    16.0,
-    64.0,
-)  # by which neighbors leave more open, or less, than they say
+# Of the guesses that know no neighbors: from a quarter of the noise to twice the largest estimate.
+WIDTHS = 10
+# By which neighbors leave more open, or less, than they say.
+TRUST = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
 STEPS = 40  # of expectation maximization
 # Players that count for each guess beforehand: none is ruled out by chance, and zero is what to doubt last.
 COUNT, COUNT_OF_ZERO = 0.5, 5.0
@@ -53,12 +49,15 @@ class Posterior:
     wrong_sign: Tensor  # the chance that a value is zero or has not the sign of its mean
 
 
-def posterior(estimates: Tensor, noise: Tensor, share: Tensor, near: Neighborhood) -> Posterior:
+def posterior(
+    estimates: Tensor, variances: Tensor, noise: Tensor, share: Tensor, near: Neighborhood
+) -> Posterior:
     """The posterior of values, given unbiased estimates of them.
 
     Args:
         estimates: `(outputs, n)`.
-        noise: variances of their errors, `(outputs, n)`.
+        variances: of their errors, as measured, `(outputs, n)`.
+        noise: variances of their errors, as large as they may be, `(outputs, n)`.
         share: the values' known mean, `(outputs,)`.
         near: where the players lie.
     """
@@ -66,14 +65,14 @@ def posterior(estimates: Tensor, noise: Tensor, share: Tensor, near: Neighborhoo
     bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
     exact = noise.mean(1, keepdim=True) <= bound  # outputs without any error stay as they are
     noise = torch.maximum(noise, bound)
-    guesses = _guesses(estimates, noise, share, near)
-    found = _combined(estimates, noise, guesses, _chances(estimates, noise, guesses))
+    mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, share, near))
+    mean = _center(mixture, estimates, variances, noise, near)
     nothing = torch.zeros_like(estimates)
     return Posterior(
-        torch.where(exact, estimates, found.mean),
-        torch.where(exact, nothing, found.variance),
-        torch.where(exact, nothing, found.allowance),
-        torch.where(exact, nothing, found.wrong_sign),
+        torch.where(exact, estimates, mean),
+        torch.where(exact, nothing, mixture.variance(mean)),
+        torch.where(exact, nothing, _allowance(estimates - mean, noise, mixture.lost)),
+        torch.where(exact, nothing, mixture.wrong_sign(mean)),
     )
 
 
@@ -120,17 +119,52 @@ def _chances(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> Tensor:
     return joint / joint.sum(2, keepdim=True)
 
 
-def _combined(estimates: Tensor, noise: Tensor, guesses: _Guesses, chances: Tensor) -> Posterior:
-    centers, widths = guesses.centers, guesses.widths
-    gain = widths / (widths + noise[..., None])
-    means = centers + gain * (estimates[..., None] - centers)
-    variances = gain * noise[..., None]
-    mean = (chances * means).sum(2)
-    variance = (chances * (variances + (means - mean[..., None]).square())).sum(2)
-    allowance = _allowance(estimates - mean, noise, (chances * (1 - gain).square() * widths).sum(2))
-    toward = means * mean.sign()[..., None] / variances.sqrt().clamp_min(1e-150)
-    wrong = torch.where(variances > 0, torch.special.erfc(toward / math.sqrt(2)) / 2, 1.0)
-    return Posterior(mean, variance, allowance, (chances * wrong).sum(2))
+@dataclass(frozen=True)
+class _Mixture:
+    """What each guess makes of each estimate, and how likely the guess is: (outputs, n, guesses)."""
+
+    means: Tensor
+    variances: Tensor
+    chances: Tensor
+    lost: Tensor  # (outputs, n): what shrinkage takes on average, as a square
+
+    @staticmethod
+    def of(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> _Mixture:
+        gain = guesses.widths / (guesses.widths + noise[..., None])
+        means = guesses.centers + gain * (estimates[..., None] - guesses.centers)
+        chances = _chances(estimates, noise, guesses)
+        lost = (chances * (1 - gain).square() * guesses.widths).sum(2)
+        return _Mixture(means, gain * noise[..., None], chances, lost)
+
+    def mean(self) -> Tensor:
+        return (self.chances * self.means).sum(2)
+
+    def variance(self, about: Tensor) -> Tensor:
+        """The expected square of a value's distance from `about` (outputs, n)."""
+        return (self.chances * (self.variances + (self.means - about[..., None]).square())).sum(2)
+
+    def wrong_sign(self, values: Tensor) -> Tensor:
+        """The chance that a value is zero or has not the sign of that in `values` (outputs, n)."""
+        toward = self.means * values.sign()[..., None] / self.variances.sqrt().clamp_min(1e-150)
+        wrong = torch.where(self.variances > 0, torch.special.erfc(toward / math.sqrt(2)) / 2, 1.0)
+        return (self.chances * wrong).sum(2)
+
+
+def _center(
+    mixture: _Mixture, estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighborhood
+) -> Tensor:
+    """The mixture's mean, or the smooth map for outputs whose estimated risk it lowers: (outputs, n).
+
+    Stein: the risk is, up to what both have in common, the sum of (mean - estimate)^2 + 2 N dmean/destimate,
+    and for a posterior N dmean/destimate is its variance.
+    """
+    mean = mixture.mean()
+    smooth, left = shrink(estimates, variances, near)
+    spread = mixture.variance(mean) * variances / noise  # as wide as the errors, not as they may be
+    risks = [
+        ((m - estimates).square() + 2 * v).sum(1, keepdim=True) for m, v in ((smooth, left), (mean, spread))
+    ]
+    return torch.where(risks[0] < risks[1], smooth, mean)
 
 
 def _allowance(moved: Tensor, noise: Tensor, lost: Tensor) -> Tensor:

@@ -1,0 +1,78 @@
+"""Which images belong together, as those of one patient: they must not be parted by a split."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from protopfaith.data.cache import remember
+from protopfaith.data.listing import Listing
+from protopfaith.errors import ProtoPFaithError
+
+
+def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
+    """The group of every listed image, from a CSV file.
+
+    Args:
+        path: two columns, an image (its path below the root, or its file name where that is the only one) and
+            its group; a first line of headings is left out.
+        listing: the images.
+    """
+    path = Path(path)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if row and any(cell.strip() for cell in row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ProtoPFaithError(f"The groups {path} cannot be read ({error}); give a CSV file.") from error
+    if any(len(row) < 2 for row in rows):
+        raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
+    given = {row[0].strip(): row[1].strip() for row in rows}
+    names = Counter(Path(entry.path).name for entry in listing.entries)
+    found = {}
+    for entry in listing.entries:
+        name = Path(entry.path).name
+        group = given.get(entry.path, given.get(name) if names[name] == 1 else None)
+        if not group:
+            raise ProtoPFaithError(
+                f"The groups {path} do not say which group {entry.path} belongs to; add a line for it."
+            )
+        found[entry.path] = group
+    return found
+
+
+def patients(listing: Listing) -> dict[str, str]:
+    """The patient of every DICOM file whose header names one."""
+    files = [entry.path for entry in listing.entries if entry.path.lower().endswith(".dcm")]
+    if not files:
+        return {}
+
+    def compute() -> dict[str, str]:
+        from protopfaith.data.dicom import patient
+
+        known = {}
+        for path in files:
+            try:
+                name = patient(listing.root / path)["id"]
+            except ProtoPFaithError:  # said, or skipped, where its pixels are read
+                continue
+            if name:
+                known[path] = name
+        return known
+
+    return dict(remember("patients", listing.stamp(), compute))
+
+
+def parted(groups: Sequence[str], split_of: Sequence[str]) -> list[str]:
+    """A sentence about groups that given splits part, if there are any."""
+    where: dict[str, set[str]] = {}
+    for group, split in zip(groups, split_of, strict=True):
+        where.setdefault(group, set()).add(split)
+    several = sorted(group for group, splits in where.items() if len(splits - {""}) > 1)
+    if not several:
+        return []
+    return [
+        f"Images that belong together ({', '.join(several[:3])}{', ...' if len(several) > 3 else ''}) are in "
+        "several of the folders train, validation and test; what is measured there may be too good."
+    ]

@@ -1,0 +1,90 @@
+"""Images that belong together stay together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from protopfaith.data import load_data
+from protopfaith.data.folder import list_folder
+from protopfaith.data.groups import parted, patients, read_groups
+from protopfaith.errors import ProtoPFaithError
+from tests.data.dicom_files import write_dicom
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTOPFAITH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def dicoms(tmp_path: Path) -> Path:
+    """Two classes of twenty pictures, two of each patient."""
+    random = np.random.default_rng(0)
+    for label in ("healthy", "ill"):
+        for number in range(20):
+            values = random.integers(0, 4096, (12, 10), dtype=np.uint16)
+            patient = f"{label}-{number // 2}"
+            write_dicom(tmp_path / "images" / label / f"{number}.dcm", values, PatientID=patient)
+    return tmp_path / "images"
+
+
+def test_a_folder_of_dicom_files_is_split_by_patient(dicoms: Path) -> None:
+    data = load_data("folder", root=dicoms, size=8, channels=1, bits=12)
+    names = patients(list_folder(dicoms))
+    assert len(names) == 40
+    of_split = {split: {names[path] for path in images.paths} for split, images in data.sets().items()}
+    assert not of_split["train"] & of_split["test"]
+    assert not of_split["train"] & of_split["validation"]
+    assert not of_split["validation"] & of_split["test"]
+    assert all(len(images) for images in data.sets().values())
+    assert data.preprocessing.bits == 12
+
+
+def test_scaling_decides_what_is_in_the_cache(dicoms: Path) -> None:
+    ranges = load_data("folder", root=dicoms, size=8, channels=1)
+    bits = load_data("folder", root=dicoms, size=8, channels=1, bits=16)
+    assert bits.train.uint8().float().mean() < 0.2 * ranges.train.uint8().float().mean()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    for label in ("a", "b"):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        for number in range(15):
+            pixels = random.integers(0, 255, (8, 8, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "images" / label / f"{label}{number}.png")
+    return tmp_path / "images"
+
+
+def test_a_csv_file_says_what_belongs_together(pictures: Path, tmp_path: Path) -> None:
+    lines = [f"{label}{n}.png,patient {label}{n // 3}" for label in "ab" for n in range(15)]
+    (tmp_path / "groups.csv").write_text("image,group\n" + "\n".join(lines))
+    data = load_data("folder", root=pictures, size=8, groups=str(tmp_path / "groups.csv"))
+    groups = read_groups(tmp_path / "groups.csv", list_folder(pictures))
+    where: dict[str, set[str]] = {}
+    for split, images in data.sets().items():
+        for path in images.paths:
+            where.setdefault(groups[path], set()).add(split)
+    assert len(where) == 10
+    assert all(len(splits) == 1 for splits in where.values())
+
+
+def test_groups_that_do_not_cover_the_images_are_refused(pictures: Path, tmp_path: Path) -> None:
+    listing = list_folder(pictures)
+    for text, message in (("a0.png,1\n", "do not say which group"), ("a0.png\n", "need two columns")):
+        (tmp_path / "groups.csv").write_text(text)
+        with pytest.raises(ProtoPFaithError, match=message):
+            read_groups(tmp_path / "groups.csv", listing)
+    with pytest.raises(ProtoPFaithError, match="cannot be read"):
+        read_groups(tmp_path / "nowhere.csv", listing)
+
+
+def test_splits_that_part_a_group_are_told() -> None:
+    assert parted(["p", "p", "q"], ["train", "train", "test"]) == []
+    (note,) = parted(["p", "p", "q"], ["train", "test", "test"])
+    assert note.startswith("Images that belong together (p) are in several")
