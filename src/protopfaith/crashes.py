@@ -24,7 +24,10 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
     """
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
-        return f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller batch."
+        return (
+            f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
+            "batch."
+        )
     place = _write(error, [Path(folder), Path(), Path(tempfile.gettempdir())])
     where = f"; details are in {place}" if place is not None else ""
     return f"Something unexpected went wrong ({kind}: {reason(error)}){where}. Please report it as an issue."

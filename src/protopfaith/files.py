@@ -43,8 +43,8 @@ def atomic(path: Path | str) -> Iterator[Path]:
         _flush_folder(path.parent)
     except OSError as error:
         raise ProtoPFaithError(
-            f"Could not write {final_name(path)} ({error.strerror or error}); nothing was changed there: free "
-            "some space or check the permissions, then run the same command again."
+            f"Could not write {final_name(path)} ({error.strerror or error}); nothing was changed there: "
+            "free some space or check the permissions, then run the same command again."
         ) from error
     finally:
         _final_names.pop(partial, None)

@@ -40,6 +40,6 @@ def check_pixels(width: int, height: int, what: str) -> None:
         raise ProtoPFaithError(f"{what} has {width} x {height} pixels; give an image that has some.")
     if width * height > most:
         raise ProtoPFaithError(
-            f"{what} has {width:,} x {height:,} pixels, more than {most:,}; make it smaller, or raise the limit by "
-            "the environment variable PROTOPFAITH_MAX_PIXELS."
+            f"{what} has {width:,} x {height:,} pixels, more than {most:,}; make it smaller, or raise the "
+            "limit by the environment variable PROTOPFAITH_MAX_PIXELS."
         )

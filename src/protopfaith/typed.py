@@ -61,7 +61,8 @@ def from_dict(kind: type[T], values: Any, where: str = "") -> T:
     for key, value in values.items():
         if key not in fields:
             raise ProtoPFaithError(
-                f"The recipe has no key {_join(where, str(key)[:60])!r}; {did_you_mean(str(key)[:60], fields)}"
+                f"The recipe has no key {_join(where, str(key)[:60])!r}; "
+                f"{did_you_mean(str(key)[:60], fields)}"
             )
         arguments[key] = convert(hints[key], value, _join(where, key))
         _check_bounds(arguments[key], fields[key].metadata, _join(where, key))

@@ -1,7 +1,7 @@
 """YAML from anybody: plain values, read strictly.
 
-Stricter than YAML 1.1: a key twice is an error, a number has no leading zero (010 is no 8), dates and times are
-texts. Files that would grow or nest beyond any recipe are refused before they are read.
+Stricter than YAML 1.1: a key twice is an error, a number has no leading zero (010 is no 8), dates and times
+are texts. Files that would grow or nest beyond any recipe are refused before they are read.
 """
 
 from __future__ import annotations

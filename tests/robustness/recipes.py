@@ -168,7 +168,7 @@ OVERRIDES = [
     override("model.encoder=densenet121", "data.size=[8,8]"),
     override("model.weights=imagenet"),
     override("optimization.batch_size=0"),
-    override("optimization.batch_size=1"),
+    override("model.encoder=resnet18", "optimization.batch_size=1", says=("batch",)),
     override("optimization.learning_rate=0"),
     override("optimization.learning_rate=1e300"),
     override("optimization.weight_decay=-1"),

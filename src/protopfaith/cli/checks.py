@@ -77,8 +77,8 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
         ) from error
     if any(_same(path, one) for one in inputs) or (_exists(path) and target.suffix.lower() != suffix):
         raise ProtoPFaithError(
-            f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give another "
-            "name."
+            f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
+            "another name."
         )
 
 

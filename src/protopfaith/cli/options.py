@@ -21,7 +21,7 @@ Anonymous = Annotated[
     bool,
     typer.Option(
         "--anonymous",
-        help="Numbers instead of file names in results; which is which stays behind in a key file beside them.",
+        help="Numbers instead of file names in results; a key file beside them says which is which.",
     ),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in one forward pass.")]

@@ -115,7 +115,8 @@ def _hash(path: Path) -> str:
         return sha256(path)
     except OSError as error:
         raise ProtoPFaithError(
-            f"The file {path} cannot be read ({error.strerror or error}); check its permissions, or remove it."
+            f"The file {path} cannot be read ({error.strerror or error}); check its permissions, or remove "
+            "it."
         ) from error
 
 

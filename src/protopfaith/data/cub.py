@@ -53,8 +53,8 @@ def list_cub(root: Path) -> Listing:
     wrong = sorted(set(training.values()) - {"0", "1"})
     if wrong:
         raise ProtoPFaithError(
-            f"train_test_split.txt has the value {wrong[0][:40]!r}, but 0 is test and 1 is training; unpack the "
-            f"archive again ({WHERE})."
+            f"train_test_split.txt has the value {wrong[0][:40]!r}, but 0 is test and 1 is training; unpack "
+            f"the archive again ({WHERE})."
         )
     check_once(paths.values(), "images.txt")
     check_once(classes.values(), "classes.txt")

@@ -96,8 +96,8 @@ def _check_inflated(path: Path) -> None:
     most = 8 * limit("PROTOPFAITH_MAX_PIXELS")
     if path.stat().st_size > most:
         raise ProtoPFaithError(
-            f"{path} has {path.stat().st_size:,} bytes, more than {most:,}; give one image in a file, or raise "
-            "the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
+            f"{path} has {path.stat().st_size:,} bytes, more than {most:,}; give one image in a file, or "
+            "raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
         )
     with path.open("rb") as file:
         read_preamble(file, force=False)
@@ -108,8 +108,8 @@ def _check_inflated(path: Path) -> None:
             size += len(inflater.decompress(block, 1 << 22))
             if size > most:
                 raise ProtoPFaithError(
-                    f"The DICOM file {path} inflates to more than {most:,} bytes; give one image in a file, or "
-                    "raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
+                    f"The DICOM file {path} inflates to more than {most:,} bytes; give one image in a file, "
+                    "or raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
                 )
 
 

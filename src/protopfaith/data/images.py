@@ -80,15 +80,16 @@ def read_image(path: Path | str) -> Image.Image:
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
     except Exception as error:
         raise ProtoPFaithError(
-            f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a data "
-            "set can also be loaded without: data.skip_unreadable=true)."
+            f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a "
+            "data set can also be loaded without: data.skip_unreadable=true)."
         ) from error
 
 
 def _tell_frames(image: Image.Image) -> None:
     if getattr(image, "is_animated", False):
         say_once(
-            "Animated images and files of several pages are read as their first picture; the rest is left out."
+            "Animated images and files of several pages are read as their first picture; the rest is left "
+            "out."
         )
 
 

@@ -57,7 +57,8 @@ class Augmentation:
                     finite_number(number, f"The augmentation's {entry.name}")
         if self.scale[0] > self.scale[1]:
             raise ProtoPFaithError(
-                f"The augmentation's scale goes from the smaller to the larger factor, not {list(self.scale)}."
+                "The augmentation's scale goes from the smaller to the larger factor, not "
+                f"{list(self.scale)}."
             )
 
 

@@ -90,8 +90,8 @@ def load(path: Path | str) -> Explanation:
         raise
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(
-            f"{path} is no readable explanation ({reason(error)}); give the JSON file of one, with its NPZ file "
-            "beside it."
+            f"{path} is no readable explanation ({reason(error)}); give the JSON file of one, with its NPZ "
+            "file beside it."
         ) from error
 
 

@@ -270,8 +270,8 @@ def _parsed(spec: Any) -> PlayersLike | None:
     number = str(spec).removeprefix(SUPERPIXELS)
     if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
         raise ProtoPFaithError(
-            f"The players {shown(spec)} are not known; give the side of windows in pixels (16), superpixels:60, "
-            "or a label image of your own (in Python, H x W, int64)."
+            f"The players {shown(spec)} are not known; give the side of windows in pixels (16), "
+            "superpixels:60, or a label image of your own (in Python, H x W, int64)."
         )
     return str(spec)
 

@@ -118,8 +118,8 @@ def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | N
         )
     if not right:
         raise ProtoPFaithError(
-            f"The sources of the prototypes in {path} are not what they should be (image, row, column, sha256 of "
-            "each); use another copy of the checkpoint."
+            f"The sources of the prototypes in {path} are not what they should be (image, row, column, "
+            "sha256 of each); use another copy of the checkpoint."
         )
     return [value and PrototypeSource(**value) for value in values]
 
@@ -147,8 +147,8 @@ def _architecture(path: Path | str, header: dict[str, Any], tensors: dict[str, T
     for key, kind in ARCHITECTURE.items():
         if (key in config and not isinstance(config[key], kind)) or isinstance(config.get(key), bool):
             raise ProtoPFaithError(
-                f"The header of {path} describes no known network: its {key} is {shown(config[key])}; use another "
-                "copy of it."
+                f"The header of {path} describes no known network: its {key} is {shown(config[key])}; use "
+                "another copy of it."
             )
     wrong = sorted(set(config) - set(ARCHITECTURE)) or sorted({"classes", "prototype_channels"} - set(config))
     if wrong:
@@ -192,7 +192,8 @@ def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: d
     owners = tensors["prototype_classes"]
     if not torch.equal(owners.long(), model.prototype_classes):
         raise ProtoPFaithError(
-            f"{path} gives its prototypes to classes that it does not have; use another copy of the checkpoint."
+            f"{path} gives its prototypes to classes that it does not have; use another copy of the "
+            "checkpoint."
         )
     model.load_state_dict(tensors)
     model.sources = read_sources(header["sources"], len(model.prototypes), str(path))
@@ -220,8 +221,8 @@ def _checked(path: Path | str, header: Any) -> dict[str, Any]:
         )
     if not isinstance(header["format"], int) or not 1 <= header["format"] <= FORMAT:
         raise ProtoPFaithError(
-            f"{path} has format {shown(header['format'])}, but this version of protopfaith reads up to {FORMAT}: "
-            "install a newer protopfaith."
+            f"{path} has format {shown(header['format'])}, but this version of protopfaith reads up to "
+            f"{FORMAT}: install a newer protopfaith."
         )
     parts = {"architecture": dict, "sources": list, "metadata": dict}
     if not all(isinstance(header.get(key), kind) for key, kind in parts.items()):

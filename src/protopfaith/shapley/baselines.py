@@ -106,7 +106,8 @@ def make_baseline(
         value = torch.as_tensor(spec)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ProtoPFaithError(
-            f"A baseline is a name, a color or an image, not {shown(spec)}; see protopfaith.shapley.BASELINES."
+            f"A baseline is a name, a color or an image, not {shown(spec)}; see "
+            "protopfaith.shapley.BASELINES."
         ) from error
     name = "image" if value.dim() == 3 else "color"
     return BASELINES[name](image, value=value).detach(), _describe(name, {"value": value})

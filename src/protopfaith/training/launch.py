@@ -100,8 +100,8 @@ def train(
             if not str(error).startswith("Could not write"):
                 raise
             raise ProtoPFaithError(
-                f"{str(error).split('; nothing')[0]}; free some space or check the permissions, then go on with: "
-                f"protopfaith train --resume --out {folder}"
+                f"{str(error).split('; nothing')[0]}; free some space or check the permissions, then go on "
+                f"with: protopfaith train --resume --out {folder}"
             ) from error
         if fabric.is_global_zero:
             save_curves(run)
@@ -195,8 +195,8 @@ def _check_nodes(compute: ComputeRecipe) -> None:
         return
     if not any(name in os.environ for name in CLUSTER):
         raise ProtoPFaithError(
-            f"compute.num_nodes={compute.num_nodes} needs machines that know of each other: start the same command "
-            "on each with MASTER_ADDR, MASTER_PORT and NODE_RANK set, by torchrun, or by SLURM."
+            f"compute.num_nodes={compute.num_nodes} needs machines that know of each other: start the same "
+            "command on each with MASTER_ADDR, MASTER_PORT and NODE_RANK set, by torchrun, or by SLURM."
         )
     logger.warning("Waiting for all of %d machines to start the same command ...", compute.num_nodes)
 

@@ -75,7 +75,7 @@ class Trainer:
     # --- the whole run
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continues after the last epoch of `checkpoint`; raises if it is not of this network and schedule."""
+        """Continues after the last epoch of `checkpoint`; raises if it is another network's."""
         position, path = checkpoint.position, self.run.checkpoint_path
         ended = position.stage >= len(self.stages) and not position.finished
         if (
@@ -136,7 +136,8 @@ class Trainer:
             scheduler.load_state_dict(checkpoint.scheduler)
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtoPFaithError(
-                f"The optimizer's state in {self.run.checkpoint_path} is not that of this stage; start a new run."
+                f"The optimizer's state in {self.run.checkpoint_path} is not that of this stage; start a new "
+                "run."
             ) from error
 
     def _prepare(self, stage: Stage) -> None:

@@ -24,7 +24,7 @@ AT_LEAST_ONE = {"at_least": 1}
 SEED = {"at_least": 0, "at_most": LARGEST_SEED}
 COUNT = {"at_least": 1, "at_most": 100_000}
 EPOCHS = {"at_least": 0, "at_most": 100_000}
-RATE = {"above": 0, "at_most": 1e3}
+RATE = {"above": 0, "at_most": 1e30}
 WEIGHT = {"at_least": -1e6, "at_most": 1e6}
 POSITIVE = {"above": 0}
 SHARE = {"above": 0, "at_most": 1}
@@ -130,7 +130,7 @@ class OptimizationRecipe:
     """AdamW."""
 
     batch_size: int = field(
-        default=80, metadata={"at_least": 2, "at_most": 1_000_000}
+        default=80, metadata={"at_least": 1, "at_most": 1_000_000}
     )  # of all devices together
     learning_rate: float = field(default=1e-4, metadata=RATE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only

@@ -96,8 +96,8 @@ class Run:
         preprocessing = self.preprocessing()
         if preprocessing.channels != model.in_channels:
             raise ProtoPFaithError(
-                f"The preprocessing in {self.model_path} gives {preprocessing.channels} channels, but its network "
-                f"takes {model.in_channels}; use another copy of it."
+                f"The preprocessing in {self.model_path} gives {preprocessing.channels} channels, but its "
+                f"network takes {model.in_channels}; use another copy of it."
             )
         return model
 
@@ -116,7 +116,8 @@ class Run:
         for name in ("preprocessing", "result"):
             if not isinstance(metadata.get(name), dict):
                 raise ProtoPFaithError(
-                    f"{self.model_path} has no {name} in its header, so it is none of a run; use another copy."
+                    f"{self.model_path} has no {name} in its header, so it is none of a run; use another "
+                    "copy."
                 )
         return metadata
 

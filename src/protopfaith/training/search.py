@@ -123,7 +123,8 @@ def load_grid(name_or_path: str | Path) -> Grid:
     points = math.prod(len(values) for values in grid.search.values())
     if points > MOST_POINTS:
         raise ProtoPFaithError(
-            f"The search space {name_or_path} has {points:,} points, more than {MOST_POINTS:,}; try fewer values."
+            f"The search space {name_or_path} has {points:,} points, more than {MOST_POINTS:,}; try fewer "
+            "values."
         )
     return grid
 

@@ -111,8 +111,8 @@ def load_birds(
         whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
     if (train + validation + test) * height * width > MOST_PIXELS:
         raise ProtoPFaithError(
-            f"{train + validation + test:,} birds of {height}x{width} pixels are too many to be drawn; ask for "
-            "fewer, or smaller ones."
+            f"{train + validation + test:,} birds of {height}x{width} pixels are too many to be drawn; ask "
+            "for fewer, or smaller ones."
         )
     if min(train, test) < len(CLASSES) or validation < 0:
         raise ProtoPFaithError(

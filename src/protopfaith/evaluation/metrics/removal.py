@@ -53,8 +53,8 @@ def removal_ranks(
     instance(importance, Tensor, "A map", "a tensor of height x width")
     if importance.dim() != 2 or not bool(torch.isfinite(importance).all()):
         raise ProtoPFaithError(
-            "A map with NaN or infinity, or one that is not height x width, cannot order pixels; fix the explainer "
-            "that made it."
+            "A map with NaN or infinity, or one that is not height x width, cannot order pixels; fix the "
+            "explainer that made it."
         )
     importance = importance.detach().double()
     values = importance.flatten() if regions is None else region_means(importance, regions)
@@ -101,8 +101,8 @@ def removal_curves(
     """
     if not len(images) == len(ranks) == len(outputs) == len(baselines) or not len(images):
         raise ProtoPFaithError(
-            f"Removal curves need as many images, orders, outputs and baselines, at least one, but got {len(images)}, "
-            f"{len(ranks)}, {len(outputs)} and {len(baselines)}."
+            "Removal curves need as many images, orders, outputs and baselines, at least one, but got "
+            f"{len(images)}, {len(ranks)}, {len(outputs)} and {len(baselines)}."
         )
     device = images.device
     first, then = (baselines, images) if insertion else (images, baselines)
@@ -175,7 +175,8 @@ def _check_curves(curves: Tensor) -> None:
     instance(curves, Tensor, "Curves", "a tensor")
     if curves.dim() != 2 or curves.shape[1] < 2:
         raise ProtoPFaithError(
-            f"Removal curves are images x (steps + 1), with at least one step, not of shape {tuple(curves.shape)}."
+            "Removal curves are images x (steps + 1), with at least one step, not of shape "
+            f"{tuple(curves.shape)}."
         )
 
 

@@ -74,8 +74,8 @@ def _check_weights(weights: Any, name: str, published: str) -> None:
         raise _no_download(name, published) from error
     except Exception as error:
         raise ProtoPFaithError(
-            f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds more than "
-            "tensors; delete it there, so that it is downloaded again."
+            f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds more "
+            "than tensors; delete it there, so that it is downloaded again."
         ) from error
 
 
