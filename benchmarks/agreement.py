@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{options.autocast or 'full precision'}",
         soft_wrap=True,
     )
-    others = [] if options.no_rivals else list(rivals(console.print))
+    others = [] if options.no_rivals else list(rivals(console.print, options.shapiq_python))
     steps = plan(options, game.n_players, game.n_outputs, others)
     console.print(work_table(steps, options, rate, game.n_players))
     with Rows(options.csv) as rows:
@@ -182,6 +182,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--nodes", type=int, default=NODES, help="nodes of moment_path")
     add("--ablation", action="store_true", help="also the default estimator without each of its parts")
     add("--no-rivals", action="store_true", help="leave Captum and shapiq out")
+    add("--shapiq-python", help="a Python with another version of shapiq, see shapiq_worker.py")
     add("--rival-images", type=int, default=1, help="images for their sampling estimators, which are slow")
     add("--device", default="cpu")
     add("--autocast", choices=("bfloat16", "float16"))

@@ -4,6 +4,7 @@
     python benchmarks/calibration.py --games linear,airport --budgets 512 --seeds 5
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
     python benchmarks/calibration.py --markdown
+    python benchmarks/calibration.py --methods "adaptive_owen,shapiq OddSHAP" --shapiq-python newer/bin/python
 
 For every game: the share of 95% intervals that hold the true value, over all players and over the five
 largest true values of each output; the slope of the mean unshrunk estimate on the truth, with its standard
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -26,7 +27,8 @@ from torch import Tensor
 
 from known_games import GAMES, KnownGame
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import DEFAULT_METHOD, Attribution, Game, estimate
+from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
+from rivals import Rival, rivals
 
 LARGEST = 5
 ZERO = 1e-9  # of the largest true value: less is none
@@ -59,11 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
     add("--game-seed", type=int, default=0, help="another one makes other games of the same kinds")
+    add("--shapiq-python", help="a Python with another version of shapiq, see shapiq_worker.py")
     add("--csv", type=Path)
     add("--markdown", action="store_true")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # small matrices
-    rows = []
+    rows: list[Row] = []
+    if "shapiq" in options.methods:
+        register_rivals(options.shapiq_python)
     for name in options.games.split(",") if options.games else GAMES:
         known = GAMES[name](options.game_seed)
         for method in options.methods.split(","):
@@ -77,6 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Console(width=150).print(markdown(rows) if options.markdown else table(rows))
 
 
+def register_rivals(python: str | None) -> None:
+    """Other libraries' approximators as estimators that do not know their errors."""
+
+    def estimator(rival: Rival) -> Callable[..., Attribution]:
+        def run(game: Game, *, budget: int, seed: int, **_: object) -> Attribution:
+            values = rival.run(game, budget, seed)
+            return finish(game, rival.name, values, torch.full_like(values, torch.nan), evaluations=budget)
+
+        return run
+
+    for rival in rivals(print, python):
+        if not rival.fixed:
+            ESTIMATORS.register(rival.name)(estimator(rival))
+
+
 def measured(name: str, known: KnownGame, method: str, budget: int, seeds: int) -> Row | None:
     """None where the method cannot work with so small a budget."""
     game = known.game()
@@ -84,7 +104,8 @@ def measured(name: str, known: KnownGame, method: str, budget: int, seeds: int) 
     for seed in range(seeds):
         try:
             result = estimate(game, method, budget=budget, seed=seed)
-        except ProtoPFaithError:
+        except (ProtoPFaithError, ValueError, RuntimeError) as error:
+            print(f"{name}, {method}, {budget}: {error}", flush=True)
             return None
         found.append(result)
         raw.append(unshrunk(game, result))
@@ -117,6 +138,8 @@ def unshrunk(game: Game, result: Attribution) -> Tensor:
 
 def covered(result: Attribution, truth: Tensor) -> Tensor:
     low, high = result.interval(0.95)
+    if bool(low.isnan().all()):
+        return torch.full_like(truth, torch.nan)
     slack = ZERO * truth.abs().amax(1, keepdim=True) + 1e-6 * truth.abs()  # float32 values of exact results
     return ((low - slack <= truth) & (truth <= high + slack)).double()
 

@@ -153,7 +153,7 @@ def _one(explainer: Explainer, image: Path | Tensor, settings: Settings, sources
 
 
 def _coarse(explainer: Explainer, image: Path | Tensor, settings: Settings, sources: bool) -> float:
-    """Seconds until the first, quick answer."""
+    """Seconds until the first answer: a coarse one where it is coarser than the real one."""
     seconds: list[float] = []
     start = perf_counter()
     explainer.explain(
@@ -162,7 +162,7 @@ def _coarse(explainer: Explainer, image: Path | Tensor, settings: Settings, sour
         sources=sources,
         on_coarse=lambda _: seconds.append(perf_counter() - start),
     )
-    return seconds[0]
+    return seconds[0] if seconds else perf_counter() - start
 
 
 def _plain(explainer: Explainer, image: Path | Tensor, settings: Settings, found: Explanation) -> float:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import secrets
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Listener
+from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,9 +28,12 @@ class Rival:
     fixed: int = 0  # evaluations, where there is no budget to choose
 
 
-def rivals(note: Callable[[str], None]) -> Iterator[Rival]:
-    """Those whose package is there; says which are not."""
-    for package, found in (("captum", _captum), ("shapiq", _shapiq)):
+def rivals(note: Callable[[str], None], shapiq_python: str | None = None) -> Iterator[Rival]:
+    """Those whose package is there; says which are not. Another Python may have another version of shapiq."""
+    for package, found in (
+        ("captum", _captum),
+        ("shapiq", partial(_shapiq, shapiq_python or sys.executable)),
+    ):
         try:
             yield from found()
         except ImportError:
@@ -88,26 +98,46 @@ def _captum() -> Iterator[Rival]:
     yield Rival("captum KernelShap", kernel_shap)
 
 
-def _shapiq() -> Iterator[Rival]:
-    from shapiq import approximator
+def _shapiq(python: str) -> Iterator[Rival]:
+    """All of its approximators of Shapley values, by a process of their own (see `shapiq_worker.py`)."""
+    worker = _Worker(python)
 
-    def rival(name: str, options: dict) -> Rival:
+    def rival(name: str) -> Rival:
         def run(game: Game, budget: int, seed: int) -> Tensor:
-            rows = []
-            for output in range(game.n_outputs):
-
-                def play(coalitions: np.ndarray, output: int = output) -> np.ndarray:
-                    masks = torch.as_tensor(np.atleast_2d(coalitions).astype(bool))
-                    return (game(masks)[:, output] - game.empty[output]).double().cpu().numpy()
-
-                method = getattr(approximator, name)(n=game.n_players, random_state=seed, **options)
-                result = method.approximate(budget, play)
-                rows.append(torch.tensor([float(result[(i,)]) for i in range(game.n_players)]))
-            return torch.stack(rows)
+            return torch.stack(
+                [worker.values(name, game, output, budget, seed) for output in range(game.n_outputs)]
+            )
 
         return Rival(f"shapiq {name}", run)
 
-    yield rival("KernelSHAP", {"pairing_trick": True})
-    yield rival("PermutationSamplingSV", {})
-    yield rival("SVARM", {})
-    yield rival("OwenSamplingSV", {})
+    for name in worker.names:
+        yield rival(name)
+
+
+class _Worker:
+    """A Python that has shapiq, asked for one approximation at a time; it asks back for the game's values."""
+
+    def __init__(self, python: str):
+        key = secrets.token_hex(16)
+        with Listener(authkey=key.encode()) as listener:
+            script = Path(__file__).with_name("shapiq_worker.py")
+            self.process = subprocess.Popen(
+                [python, str(script), str(listener.address)], env={**os.environ, "SHAPIQ_WORKER_KEY": key}
+            )
+            atexit.register(self.process.kill)
+            self.connection = listener.accept()
+        try:
+            self.names: list[str] = self.connection.recv()
+        except EOFError:
+            raise ImportError(f"{python} has no shapiq") from None
+
+    def values(self, name: str, game: Game, output: int, budget: int, seed: int) -> Tensor:
+        self.connection.send((name, game.n_players, budget, seed))
+        while True:
+            kind, answer = self.connection.recv()
+            if kind == "values":
+                return torch.as_tensor(answer)
+            if kind == "error":
+                raise ValueError(answer)
+            values = (game(torch.as_tensor(answer))[:, output] - game.empty[output]).double()
+            self.connection.send(values.cpu().numpy())

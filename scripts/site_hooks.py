@@ -170,7 +170,7 @@ def command_line() -> str:
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, click.Command]]:
     children = getattr(command, "commands", None)
-    if not children:
+    if not children or (command.invoke_without_command and path != PACKAGE):
         yield path, command
     for name, child in (children or {}).items():
         if not child.hidden:

@@ -1,4 +1,4 @@
-"""Prototype networks whose explanations are true.
+"""Prototype networks, and explanations of them that can be checked.
 
 The names below are all that most programs need. They are loaded when they are first used, so that
 `import protopfaith` takes no time:

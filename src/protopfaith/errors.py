@@ -2,7 +2,7 @@
 
 
 class ProtoPFaithError(Exception):
-    """Something the user can mend.
+    """Something that the user can fix.
 
     The message is one sentence: what was wrong, what was expected, what to do. The command line prints it
     without a traceback; in Python it is an ordinary exception.

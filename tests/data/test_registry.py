@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from protopfaith.data import DATASETS, load_data, options_of
@@ -11,15 +13,21 @@ from protopfaith.errors import ProtoPFaithError
 def test_every_data_set_describes_itself_and_takes_the_common_arguments(name) -> None:
     loader = DATASETS[name]
     assert (loader.__doc__ or "").splitlines()[0]
-    assert set(COMMON) <= set(loader.__kwdefaults__ or {}) | set(loader.__annotations__)
+    assert set(COMMON) <= set(inspect.signature(loader).parameters)
     assert not set(options_of(name)) & set(COMMON)
 
 
-@pytest.mark.parametrize("name", sorted(set(DATASETS) - {"birds"}))
-def test_every_data_set_on_disk_says_what_is_missing(name, tmp_path) -> None:
-    for root in (None, tmp_path / "nothing", tmp_path):
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_every_data_set_refuses_a_root_without_its_images(name, tmp_path) -> None:
+    for root in (tmp_path / "nothing", tmp_path):
         with pytest.raises(ProtoPFaithError):
             load_data(name, root=root)
+
+
+@pytest.mark.parametrize("name", ["cub", "dogs", "folder", "rsna"])
+def test_a_data_set_on_disk_asks_for_its_root(name) -> None:
+    with pytest.raises(ProtoPFaithError):
+        load_data(name)
 
 
 def test_options_are_checked_by_name() -> None:

@@ -37,7 +37,14 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_there_is_a_page_for_each_kind_of_extension() -> None:
-    assert {page.stem for page in PAGES} >= {"estimator", "moment-rule", "encoder", "data-set", "explainer"}
+    assert {page.stem for page in PAGES} >= {
+        "estimator",
+        "moment-rule",
+        "encoder",
+        "data-set",
+        "explainer",
+        "report",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -13,10 +13,10 @@ from protopfaith.explanation import Explainer, Settings, explain_files
 from protopfaith.explanation.cost import (
     Cost,
     Overall,
+    cost_sentence,
     expected_cost,
     has_coarse,
     source_games,
-    told_cost,
 )
 from protopfaith.progress import Bar
 
@@ -63,8 +63,8 @@ def test_source_images_that_are_known_cost_nothing(explainer: Explainer) -> None
 
 
 def test_the_cost_is_told_where_it_takes_long(explainer: Explainer) -> None:
-    assert told_cost(explainer.model, BLANK, Cost(0, 1, 0, 0), 1) is None
-    sentence = told_cost(explainer.model, BLANK, Cost(512, 4_000_000, 0, 0), 3)
+    assert cost_sentence(explainer.model, BLANK, Cost(0, 1, 0, 0), 1) is None
+    sentence = cost_sentence(explainer.model, BLANK, Cost(512, 4_000_000, 0, 0), 3)
     assert sentence is not None
     assert sentence.startswith("3 images with about 4,000,512 evaluations of the network each: about ")
     assert "on this CPU; --quick takes about " in sentence

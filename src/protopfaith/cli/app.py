@@ -55,7 +55,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Prototype networks whose explanations are true: train, explain, and measure how faithful.",
+    help="Prototype networks and explanations that can be checked: train, explain, measure.",
 )
 
 REGISTRIES = {

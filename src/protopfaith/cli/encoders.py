@@ -17,7 +17,7 @@ def encoders() -> None:
     say("Ours (model.encoder=NAME):")
     table = Table.grid(padding=(0, 2))
     for name, build in ENCODERS.items():
-        summary = (build.__doc__ or "as torchvision has it.").split(". ")[0]
+        summary = (build.__doc__ or "").split(". ")[0]
         table.add_row(Text(f"  {name}"), Text(" ".join(summary.split())))
     console.print(table, highlight=False)
     say("\nTorchvision's, by their names there (model.weights=imagenet for published weights):")

@@ -38,6 +38,7 @@ def evaluate(
 
 
 def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:
+    """Classifies a split of the run and writes the results into its folder."""
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import classify_set, write_classification
     from protopfaith.training.reference import keep_reference, temperature_of
@@ -52,6 +53,7 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
 
 
 def print_prototypes(run: Run) -> None:
+    """Says how many prototypes are distinct, and how far apart they are."""
     from protopfaith.network import distinct_prototypes, prototype_spread
 
     model = run.model()

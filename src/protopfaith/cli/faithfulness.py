@@ -35,9 +35,7 @@ def faithfulness(
     players: Window = None,
     steps: Annotated[
         int | None,
-        typer.Option(
-            min=5, max=10_000, help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100."
-        ),
+        typer.Option(max=10_000, help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100."),
     ] = None,
     budget: Annotated[
         int | None,

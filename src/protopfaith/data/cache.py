@@ -75,6 +75,7 @@ def remember(
 
 
 def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file, whole or not at all."""
     private_folder(path.parent)
     with atomic(path) as partial_path:
         partial_path.write_text(json.dumps(content, indent=1), encoding="utf-8")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
-from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, check_no_overlap, fingerprint
+from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, split_pool
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.splits import with_fold
@@ -49,19 +49,14 @@ def load_listing(
     if contradictions and not listing.official:
         raise ProtoPFaithError(contradictions[0])
     split_of = split(known)
-    sets = _pool(listing, cached, known, preprocessing).split(split_of)
-    check_no_overlap(sets)
-    check_classes(sets)
-    data = ImageData(
-        sets["train"],
-        sets["validation"],
-        sets["test"],
-        classes=listing.classes,
-        fingerprint=fingerprint((r for images in sets.values() for r in images.records), listing.classes),
-        preprocessing=preprocessing,
+    data = split_pool(
+        _pool(listing, cached, known, preprocessing),
+        split_of,
+        preprocessing,
         notes=(*listing.notes, *contradictions[:5], *_about_unreadable(cached), *_about_left_out(split_of)),
         unreadable=tuple(cached.unreadable),
     )
+    check_classes(data.sets())
     _tell(data, f"{listing.name}-{data.fingerprint[:16]}-{split_name}")
     return data
 
@@ -104,7 +99,7 @@ def _tell(data: ImageData, name: str) -> None:
 
 
 def check_classes(sets: dict[str, ImageSet]) -> None:
-    """Every class must be trained on."""
+    """Raises if a class is not trained on."""
     train = Counter(sets["train"].labels.tolist())
     classes = sets["train"].classes
     for name in ("validation", "test"):
@@ -152,7 +147,7 @@ def refuse_unreadable(cached: CachedImages, skip: bool) -> None:
     if skip or not cached.unreadable:
         return
     others = len(cached.unreadable) - 1
-    more = f" ({others} more images have the same trouble.)" if others else ""
+    more = f" ({others} more images cannot be read either.)" if others else ""
     raise ProtoPFaithError(next(iter(cached.unreadable.values())) + more)
 
 

@@ -134,7 +134,7 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         return mask if mask.any() else None
 
     def split(self, split_of: Sequence[str]) -> dict[str, ImageSet]:
-        """The images by their split, which is "train", "validation" or "test" for each."""
+        """The images by their split, which is "train", "validation" or "test" for each; "" is left out."""
         names = ("train", "validation", "test")
         return {name: self.subset([i for i, split in enumerate(split_of) if split == name]) for name in names}
 
@@ -182,6 +182,38 @@ class ImageData:
         return {name: list(images.paths) for name, images in self.sets().items()}
 
 
+def split_pool(
+    pool: ImageSet,
+    split_of: Sequence[str],
+    preprocessing: Preprocessing,
+    *,
+    notes: tuple[str, ...] = (),
+    unreadable: tuple[str, ...] = (),
+) -> ImageData:
+    """The three sets of a data set, from all of its images; raises if two splits share an image's content.
+
+    Args:
+        pool: all images
+        split_of: "train", "validation" or "test" for each image, or "" to leave it out
+        preprocessing: how they are prepared for the network
+        notes: sentences about what was decided while loading
+        unreadable: the paths of files that were skipped
+    """
+    sets = pool.split(split_of)
+    check_no_overlap(sets)
+    used = (record for images in sets.values() for record in images.records)
+    return ImageData(
+        sets["train"],
+        sets["validation"],
+        sets["test"],
+        classes=pool.classes,
+        fingerprint=fingerprint(used, pool.classes),
+        preprocessing=preprocessing,
+        notes=notes,
+        unreadable=unreadable,
+    )
+
+
 def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:
     """SHA-256 over every image's path, content and class, whatever their order."""
     lines = sorted(f"{record.path}\0{record.sha256}\0{classes[record.label]}" for record in records)
@@ -189,7 +221,7 @@ def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:
 
 
 def check_no_overlap(sets: Mapping[str, ImageSet]) -> None:
-    """No image content may be in two splits."""
+    """Raises if an image's content is in two splits."""
     seen: dict[str, tuple[str, str]] = {}
     for name, images in sets.items():
         for record in images.records:

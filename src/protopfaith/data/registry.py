@@ -36,16 +36,13 @@ def load_data(
 ) -> ImageData:
     """Loads a data set by name: `birds` (embedded), `folder`, `cub`, `dogs` or `rsna`.
 
-    `root` is where the data lies, `size` the training size (a number or (height, width)), `seed` fixes
-    the splits. `fold` 0 to 4 names the fold to validate on, `"none"` trains on everything, and None means
-    the data set's own validation set, or fold 0 where it has none.
-
     Args:
         name: one of `DATASETS`
         root: where the data lies
         size: the training size, a number or (height, width); None for the data set's own
         seed: fixes the splits
-        fold: 0 to 4 is the fold to validate on, "none" trains on everything, None is the data set's default
+        fold: 0 to 4 is the fold to validate on, "none" trains on everything, None is the
+            data set's own validation set, or fold 0 where it has none
         skip_unreadable: go on without images that cannot be read
         options: of that data set alone, see `options_of`
 

@@ -211,6 +211,7 @@ class Faithfulness:
 
 
 def health_sentence(health: PrototypeHealth) -> str:
+    """How many prototypes are distinct and alive, for people."""
     distinct = health.distinct
     return (
         f"{distinct.distinct} of {distinct.total} prototypes are distinct, {len(health.collapsed)} classes "

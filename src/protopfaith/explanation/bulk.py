@@ -16,14 +16,14 @@ from protopfaith.arguments import named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.cost import Overall, expected_cost, source_games, told_cost
+from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, source_games
 from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
-from protopfaith.explanation.settings import Settings, plain
+from protopfaith.explanation.settings import Settings, stable_text
 from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
@@ -173,7 +173,7 @@ class _Request:
             games = source_games(model, self.explainer.sources, self.settings, count)
         each = expected_cost(self.settings, blank, coarse=self.coarse, games=games)
         if bar.shown and count:
-            sentence = told_cost(model, blank, each, count)
+            sentence = cost_sentence(model, blank, each, count)
             if sentence is not None:
                 bar.say(sentence)
         return Overall(bar, count, each)
@@ -230,7 +230,7 @@ class _Request:
         rest["output"] = choose_output(self.settings.output, self.versus)
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
-        given = str(sorted((name, plain(value)) for name, value in rest.items() if value is not None))
+        given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))
         try:
             content = sha256(path)
         except OSError as error:

@@ -93,7 +93,7 @@ def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
     return ask()
 
 
-def told_cost(model: ProtoPNet, image: torch.Tensor, each: Cost, images: int) -> str | None:
+def cost_sentence(model: ProtoPNet, image: torch.Tensor, each: Cost, images: int) -> str | None:
     """A sentence about what is ahead; None where that takes a few seconds."""
     one_pass = seconds_per_pass(model, image)
     seconds = one_pass * each.total * images

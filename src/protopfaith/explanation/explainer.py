@@ -22,13 +22,20 @@ from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.decomposition import find_class
 from protopfaith.explanation.explanation import Explanation, assemble
 from protopfaith.explanation.game import Progress, check_game, play_decision
-from protopfaith.explanation.picture import ImageLike, MaskLike, Picture, needed, open_mask, open_picture
+from protopfaith.explanation.picture import (
+    ImageLike,
+    MaskLike,
+    Picture,
+    open_mask,
+    open_picture,
+    require_preprocessing,
+)
 from protopfaith.explanation.settings import Settings, coarse_players, make_players
 from protopfaith.explanation.sources import SourceImages, Sources
 from protopfaith.network import FusedProtoPNet, ProtoPNet
 from protopfaith.progress import Report
 from protopfaith.training import Run
-from protopfaith.training.reference import Reference, measured, weights_hash
+from protopfaith.training.reference import Reference, measure_and_keep, weights_hash
 from protopfaith.training.run import load_recipe_data
 
 Explainable = ProtoPNet | Run | Path | str
@@ -223,12 +230,12 @@ class Explainer:
 
     def blank(self) -> Tensor:
         """An image of zeros, C x H x W, of the size that images are brought to."""
-        return torch.zeros(needed(self.preprocessing).channels, *self.size, device=self.device)
+        return torch.zeros(require_preprocessing(self.preprocessing).channels, *self.size, device=self.device)
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width that images are brought to."""
-        return needed(self.preprocessing).size
+        return require_preprocessing(self.preprocessing).size
 
     @property
     def device(self) -> torch.device:
@@ -257,7 +264,7 @@ class Explainer:
             data = self._data
         except ProtoPFaithError:  # the images are gone: explained all the same, but not calibrated
             return None
-        return measured(self.model, data, folder) if isinstance(data, ImageData) else None
+        return measure_and_keep(self.model, data, folder) if isinstance(data, ImageData) else None
 
     @cached_property
     def _data(self) -> ImageData | ImageSet | Sequence[ImageSet] | None:

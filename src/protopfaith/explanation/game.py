@@ -207,6 +207,7 @@ def _spread_outputs(result: Attribution, places: Sequence[int], count: int) -> A
         standard_errors=spread(result.standard_errors),
         completeness_gap=spread(result.completeness_gap),
         total=spread(result.total),
+        wrong_signs=None if result.wrong_signs is None else spread(result.wrong_signs),
     )
 
 

@@ -80,7 +80,7 @@ def open_picture(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    preprocessing = needed(preprocessing)
+    preprocessing = require_preprocessing(preprocessing)
     pixels = preprocessing.uint8(image)
     normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
     return Picture(name or "image", normalized, pixels, image, path)
@@ -166,7 +166,7 @@ def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: Proto
     return Picture(name, image.detach().float().to(model.prototypes.device), pixels, to_pil(pixels))
 
 
-def needed(preprocessing: Preprocessing | None) -> Preprocessing:
+def require_preprocessing(preprocessing: Preprocessing | None) -> Preprocessing:
     """The preprocessing, or an error where there is none."""
     if preprocessing is None:
         raise ProtoPFaithError(

@@ -180,7 +180,7 @@ class Settings:
         decisive = ("precision", "budget", "baseline", "seed", "options", "autocast")
         kept = {name: getattr(self, name) for name in decisive}
         kept |= {"players": players_name(self.players), "method": self.method, "more": more}
-        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=plain).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(kept, sort_keys=True, default=stable_text).encode()).hexdigest()[:16]
 
     def changed(self) -> dict[str, Any]:
         """What differs from the defaults."""
@@ -305,10 +305,10 @@ def _check_output(settings: Settings) -> None:
 
 def players_name(spec: PlayersLike | None) -> str:
     """A text that changes with the players."""
-    return plain(spec.labels if isinstance(spec, Players) else spec)
+    return stable_text(spec.labels if isinstance(spec, Players) else spec)
 
 
-def plain(value: object) -> str:
+def stable_text(value: object) -> str:
     """A text that changes with the value: a tensor's own leaves out most of its numbers."""
     if isinstance(value, Tensor):
         return "tensor " + hashlib.sha256(value.cpu().contiguous().numpy().tobytes()).hexdigest()[:16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -175,7 +175,7 @@ class Sources:
         if new:
             played = play(distances_and_outputs(self.network, new), image, settings, progress=progress)
             self.evaluations += played.evaluations
-            results |= {p: self._write(key, p, _one_output(played, row)) for row, p in enumerate(new)}
+            results |= {p: self._write(key, p, played.of_outputs([row])) for row, p in enumerate(new)}
         activations = self._activations(image, members)
         return {
             prototype: _side(images.paths[index], pixels, results[prototype], activation)
@@ -250,15 +250,4 @@ def _side(path: str, pixels: Tensor, result: Attribution, activation: Tensor) ->
         crop_box(activation),
         result.evaluations,
         result.precision,
-    )
-
-
-def _one_output(result: Attribution, row: int) -> Attribution:
-    rows = slice(row, row + 1)
-    return replace(
-        result,
-        values=result.values[rows],
-        standard_errors=result.standard_errors[rows],
-        completeness_gap=result.completeness_gap[rows],
-        total=result.total[rows],
     )

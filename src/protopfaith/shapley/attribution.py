@@ -100,7 +100,7 @@ class Attribution:
         [[True, False, True]]
         """
         if self.wrong_signs is not None:
-            chances = self.wrong_signs
+            chances = self.wrong_signs.nan_to_num(nan=1.0)
             found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, rate) & (
                 chances <= 2 * rate
             )
@@ -229,7 +229,10 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
 
 
 def chosen(scores: Tensor, bound: Callable[[Tensor, Tensor], Tensor], rate: float) -> Tensor:
-    """The most of the smallest scores of each row whose `bound(ordered scores, rank)` is at most `rate`."""
+    """Which scores of each row are among its k smallest, for the largest k whose bound is at most `rate`.
+
+    `bound(ordered scores, rank)` gives the bound for every k = rank: the share of those k that may be wrong.
+    """
     ordered, order = scores.sort(1)
     rank = torch.arange(1, scores.shape[1] + 1, dtype=scores.dtype)
     inside = (bound(ordered, rank) <= rate).flip(1).cummax(1).values.flip(1)

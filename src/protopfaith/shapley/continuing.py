@@ -39,6 +39,7 @@ def own_copy(resume: Attribution, device: torch.device) -> Attribution:
 
 
 def check_method(resume: Attribution, method: str) -> None:
+    """Raises if the result is of another estimator, or did not keep its state."""
     whole = resume.state is not None and MARK + "ends" in resume.state
     if not whole or resume.method != method:
         raise ProtoPFaithError(

@@ -19,17 +19,10 @@ PLAIN_STOPS = ("#14213d", "#3d4b66", "#76736b", "#b8a65a", "#ffe45e")
 
 
 def diverging() -> Colormap:
-    """The color map of our maps, as matplotlib has them."""
+    """The color map of our maps, for matplotlib."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("cool_warm", STOPS)
-
-
-def sequential() -> Colormap:
-    """The color map of ProtoPNet's maps, as matplotlib has them."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("dark_light", PLAIN_STOPS)
 
 
 def overlay(values: np.ndarray, scale: float) -> np.ndarray:

@@ -31,6 +31,7 @@ def png(array: np.ndarray) -> bytes:
 
 
 def data_uri(content: bytes, kind: str = "image/png") -> str:
+    """The content of a file as the address of an image."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 

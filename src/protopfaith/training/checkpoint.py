@@ -108,10 +108,12 @@ def _read(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, An
 
 
 def pack_module(prefix: str, module: nn.Module) -> dict[str, Tensor]:
+    """A module's tensors, their names after `prefix` and a dot."""
     return {f"{prefix}.{name}": tensor for name, tensor in module.state_dict().items()}
 
 
 def unpack_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Fills a module with what `pack_module` made of it."""
     start = f"{prefix}."
     module.load_state_dict({name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)})
 
@@ -131,6 +133,7 @@ def pack_optimizer(optimizer: Optimizer) -> tuple[dict[str, Tensor], list[dict[s
 
 
 def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
+    """Fills an optimizer with what `pack_optimizer` made of it."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in checkpoint.tensors.items():
         if key.startswith("optimizer."):

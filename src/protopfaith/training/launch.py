@@ -206,6 +206,7 @@ def _gpu_available(accelerator: str) -> bool:
 
 
 def check_batch(recipe: Recipe, data: ImageData, ranks: int) -> None:
+    """Raises if a batch has fewer images than devices, or a setting lacks the pre-training that it needs."""
     if min(recipe.optimization.batch_size, len(data.train)) < ranks:
         raise ProtoPFaithError(
             f"A batch of {recipe.optimization.batch_size} out of {len(data.train)} images cannot be "

@@ -53,6 +53,7 @@ class TrainingProgress:
 
 
 def title(stage: Stage) -> str:
+    """A stage's name as people read it, with its cycle."""
     cycle = f"cycle {stage.cycle} " if stage.cycle else ""
     return f"{cycle}{TITLES[stage.name]}"
 

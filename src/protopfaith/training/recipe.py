@@ -252,6 +252,7 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
 
 
 def read_text(path: Path) -> str:
+    """The text of a file; raises if it is no text."""
     return read_plain_text(path, "a YAML file")
 
 

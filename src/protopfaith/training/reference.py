@@ -190,7 +190,7 @@ def temperature_of(run: Run, model: ProtoPNet) -> float | None:
     return None if found is None else found.temperature
 
 
-def measured(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
+def measure_and_keep(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
     """Measures a network and keeps the result in the folder of its run, if there is one."""
     logger.info("Measuring the network once on its training and validation images.")
     found = measure_reference(model, data)

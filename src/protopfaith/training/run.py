@@ -214,6 +214,7 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
 
 
 def refuse_existing(folder: Path) -> None:
+    """Raises if the folder holds something already."""
     try:
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
@@ -227,7 +228,7 @@ def refuse_existing(folder: Path) -> None:
 
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
-    """The same recipe (but for `compute` and where the data lies) and the same images."""
+    """Raises unless recipe (but for `compute` and where the data lies) and images are those of the run."""
     if is_file(run.model_path):
         run.check_model()
     if "pruned_from" in run.environment():
@@ -266,6 +267,7 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
+    """The versions of Python, the platform and the packages that results depend on."""
     found = {"python": sys.version.split()[0], "platform": platform.platform()}
     for package in PACKAGES:
         try:

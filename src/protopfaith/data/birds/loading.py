@@ -13,7 +13,7 @@ from protopfaith.arguments import whole_number
 from protopfaith.data.birds.drawing import draw_bird
 from protopfaith.data.birds.species import CLASSES, PARTS
 from protopfaith.data.cache import build_once, cache_folder
-from protopfaith.data.imageset import ImageData, ImageSet, Record, check_no_overlap, fingerprint
+from protopfaith.data.imageset import ImageData, ImageSet, Record, split_pool
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import with_fold
@@ -122,14 +122,5 @@ def load_birds(
     birds = cached_birds({"train": train, "validation": validation, "test": test}, seed=seed, size=height)
     splits = [path.split("/")[0] for path in birds.paths]
     groups = birds.paths
-    sets = birds.split(with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed))
-    check_no_overlap(sets)
-    preprocessing = Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
-    return ImageData(
-        sets["train"],
-        sets["validation"],
-        sets["test"],
-        classes=CLASSES,
-        fingerprint=fingerprint(birds.records, CLASSES),
-        preprocessing=preprocessing,
-    )
+    split_of = with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed)
+    return split_pool(birds, split_of, Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))

@@ -111,6 +111,7 @@ def default_explainers() -> list[str]:
 
 
 def network_of(model: Explainable) -> ProtoPNet:
+    """The network itself, or the one that a variant is made from."""
     return model if isinstance(model, ProtoPNet) else model.network
 
 

@@ -31,6 +31,7 @@ class _Similarity(nn.Module):
 
 
 def check_quantus() -> None:
+    """Raises if Quantus is not installed."""
     if find_spec("quantus") is None:
         raise ProtoPFaithError(
             "Quantus is not installed; run pip install quantus, or leave its metrics out (quantus=False)."

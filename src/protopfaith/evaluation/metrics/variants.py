@@ -108,6 +108,8 @@ class Halves(nn.Module):
 
 
 class Clamp(nn.Module):
+    """ReLU, written otherwise."""
+
     def forward(self, x: Tensor) -> Tensor:
         return x.clamp(min=0)
 

@@ -18,7 +18,7 @@ from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
 from protopfaith.explanation.decision import mark_duplicates
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.game import check_game
-from protopfaith.explanation.picture import needed
+from protopfaith.explanation.picture import require_preprocessing
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
@@ -179,7 +179,11 @@ def explain_prototypes(
     check_game(settings, explainer.blank())  # before the work, not after
     explainer.sources.check(every)
     found = survey(
-        explainer.model, training, needed(explainer.preprocessing), nearest=nearest, batch_size=survey_batch
+        explainer.model,
+        training,
+        require_preprocessing(explainer.preprocessing),
+        nearest=nearest,
+        batch_size=survey_batch,
     )
     sides = _source_sides(explainer, every, settings, progress)
     duplicates = mark_duplicates(explainer.model, every, settings.duplicate_tolerance)

@@ -64,6 +64,7 @@ def set_in_channels(encoder: nn.Module, in_channels: int) -> None:
 
 
 def first_convolution(encoder: nn.Module) -> tuple[str, nn.Conv2d]:
+    """The name and the module of the first convolution; raises if there is none."""
     for name, module in encoder.named_modules():
         if isinstance(module, nn.Conv2d):
             return name, module

@@ -10,16 +10,19 @@ from protopfaith.network.encoders.lookup import ENCODERS
 
 @ENCODERS.register("resnet50")
 def resnet50(in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """ResNet50 as torchvision has it."""
     return torchvision_encoder("resnet50", in_channels, published)
 
 
 @ENCODERS.register("resnext50_32x4d")
 def resnext50(in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """ResNeXt50 (32x4d) as torchvision has it."""
     return torchvision_encoder("resnext50_32x4d", in_channels, published)
 
 
 @ENCODERS.register("wide_resnet50_2")
 def wide_resnet50(in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """Wide ResNet50-2 as torchvision has it."""
     return torchvision_encoder("wide_resnet50_2", in_channels, published)
 
 

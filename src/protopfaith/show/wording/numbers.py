@@ -6,6 +6,11 @@ import math
 
 
 def percent(share: float) -> str:
+    """A share in percent, with as many digits as it takes to tell it from nothing and from everything.
+
+    >>> percent(0.25), percent(0.9999), percent(float("nan"))
+    ('25%', 'more than 99.9%', 'an unknown share')
+    """
     if not math.isfinite(share):
         return "an unknown share"
     digits = 0 if share >= 0.1 or share == 0 else 1 if share >= 0.01 else 2

@@ -10,6 +10,7 @@ ORDER = ("margin", "versus", "log_probability", "logit")
 
 
 def target_of(explanation: Explanation) -> str:
+    """The class that is explained."""
     return explanation.class_names[explanation.target]
 
 

@@ -139,8 +139,7 @@ def _precision(explanation: Explanation) -> Remark:
         missed = f"The precision asked for, {percent(explanation.precision_asked)}, was not reached"
     if not explanation.class_map.errors_known:
         return Remark(
-            "This estimator gives no standard errors: "
-            "how far its values are from the true ones is not known.",
+            "This estimator gives no standard errors: how far off its values are is not known.",
             f"{missed}." if missed else "",
         )
     if explanation.precision == 0:

@@ -50,13 +50,12 @@ def adaptive_owen(
     2. A surrogate with known Shapley values (`surrogate.py`) is fitted to the samples; only what it leaves
        over on samples that it has not seen is estimated by sampling. The first 2,048 samples are
        predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
-    3. The values are shrunk towards a smooth map (`smoothing.py`), and the gap to the total is
-       redistributed in proportion to the variance that is left.
+    3. The values are shrunk to what is likely (`posterior.py`), and the gap to the total is redistributed in
+       proportion to the variance that is left.
 
-    Steps 1 and 2 keep the estimate unbiased. Step 3 trades a little bias for much less error: its standard
-    errors hold for the players of a map on average, while the highest peaks are drawn down a little.
-    `shrinkage=False` (or `surrogate`, `allocation`) leaves it out. Games with so few players that
-    the budget covers all coalitions are solved exactly.
+    Steps 1 and 2 add no bias beyond chance. Step 3 trades a little bias for much less error; its standard
+    errors allow for that. `shrinkage=False` (or `surrogate`, `allocation`) leaves it out. Games with so few
+    players that the budget covers all coalitions are solved exactly.
     """
     return _Adaptive(game, state, allocation=allocation, surrogate=surrogate, shrinkage=shrinkage)
 

@@ -25,8 +25,7 @@ WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
 SETTINGS = ((0.0, 0.5), (1.0, 0.5), (0.0, 0.05), (1.0, 0.05), (0.0, 0.005), (1.0, 0.005))
 TRIAL = 512  # samples that settings are compared on
-MOST_FITTED = 2  # settings that are fitted to all samples
-WORTH = 0.01  # by how much a second one must lower the error
+WORTH = (0.01, 0.05)  # by how much a first and a second one must lower the error to be fitted to all samples
 
 
 @dataclass(frozen=True)
@@ -111,10 +110,10 @@ def _promising(
     errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
     chosen: list[int] = []
     best = errors[-1]
-    while len(chosen) < MOST_FITTED:
+    for worth in WORTH:
         gains = (best - torch.minimum(errors, best)).mean(1)
         most = int(gains.argmax())
-        if float(gains[most]) < WORTH:
+        if float(gains[most]) < worth:
             break
         chosen.append(most)
         best = torch.minimum(best, errors[most])
@@ -165,9 +164,12 @@ class _Data:
         size = kernel.diagonal().mean().clamp_min(1e-30)
         kernel = kernel / size
         kernel.diagonal().add_(ratio * self.noise)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel))
-        weights = inverse @ self.targets
-        return _Fit(weights / size, gain * weights / size, weights / inverse.diagonal()[:, None])
+        root = torch.linalg.cholesky(kernel)
+        eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+        inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
+        weights = inverse_root.T @ (inverse_root @ self.targets)
+        diagonal = inverse_root.square().sum(0)  # of the inverse
+        return _Fit(weights / size, gain * weights / size, weights / diagonal[:, None])
 
 
 @dataclass(frozen=True)

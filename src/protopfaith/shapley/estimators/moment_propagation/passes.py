@@ -36,6 +36,7 @@ def moment_pass(game: Game, image: PlayerImage) -> Tensor:
 
 
 def check_finite(values: Tensor) -> None:
+    """Raises if a moment is NaN or infinite."""
     if not bool(torch.isfinite(values).all()):
         raise ProtoPFaithError(
             "Moment propagation gave NaN or infinity; check that the network's weights are finite, and run "

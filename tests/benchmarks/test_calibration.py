@@ -1,0 +1,33 @@
+"""Six of the games with known values, at one budget; `benchmarks/calibration.py` takes all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from calibration import measured
+from known_games import GAMES
+
+SEEDS = 4
+SOME = ("linear", "dummies", "spikes on smooth", "airport", "product of random factors", "weighted voting")
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_error_bars_of_the_default_hold(name):
+    row = measured(name, GAMES[name](1), "adaptive_owen", 512, SEEDS)
+    assert row.coverage >= 0.9
+    assert row.largest >= 0.7
+    assert abs(row.slope - 1) <= max(0.02, 3.5 * row.slope_error)
+    assert row.wrong <= 0.1
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_known_values_sum_to_what_the_players_share(name):
+    known = GAMES[name](3)
+    total = known.game().total
+    assert known.truth.shape[1] == len(known.players)
+    assert (known.truth.sum(1) - total).abs().max() <= 1e-5 * total.abs().max() + 1e-6
