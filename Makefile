@@ -5,7 +5,7 @@ BIN := .venv/bin
 PACKAGE := .venv/.package
 DEV := .venv/.dev
 
-.PHONY: demo test lint types docs drawing pictures install clean
+.PHONY: demo test faults lint types docs drawing pictures install clean
 
 demo: $(PACKAGE)
 	$(BIN)/protopfaith demo
@@ -13,6 +13,10 @@ demo: $(PACKAGE)
 test: lint types
 	# One thread for each of two processes: small tensors gain nothing from more.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# Kills every command at random moments and compares bits; about half an hour. Not part of the tests.
+faults: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.robustness.faults
 
 lint: install
 	$(BIN)/ruff check .

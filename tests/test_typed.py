@@ -65,7 +65,7 @@ def test_round_trip(value):
         ({"size": [3, 0]}, ["'size'", "at least 1", "(3, 0)"]),
         ({"inner": {"share": 0}}, ["'inner.share'", "more than 0"]),
         ({"inner": {"share": 2}}, ["'inner.share'", "at most 1"]),
-        ({"inner": {"share": "x"}}, ["'inner.share'", "a number"]),
+        ({"inner": {"share": "x"}}, ["'inner.share'", "a finite number"]),
         ({"inner": {"mode": "fsat"}}, ["'inner.mode'", "did you mean 'fast'"]),
         ({"inner": 3}, ["'inner'", "keys and values"]),
         ({"options": 3}, ["'options'", "a mapping"]),

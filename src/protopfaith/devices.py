@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import torch
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
 
-def choose_device(name: str = "auto") -> torch.device:
-    """`auto` (a GPU where there is one), or anything that `torch.device` takes and this machine has."""
+def choose_device(name: str | torch.device = "auto") -> torch.device:
+    """A device that this machine has and can compute on.
+
+    Args:
+        name: `auto` (a GPU where there is one), or anything that `torch.device` takes
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+        if device.type == "meta" or (device.type == "cpu" and device.index):
+            raise RuntimeError("it computes nothing")
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError, ImportError) as error:
         raise ProtoPFaithError(
-            f"The device {name!r} is not available on this machine; use auto, or cpu."
+            f"The device {shown(str(name))} is not available on this machine; use auto, or cpu."
         ) from error
     return device
 
@@ -34,6 +44,6 @@ def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> tor
         able = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         return torch.bfloat16 if able else None
     known = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name not in known:
-        raise ProtoPFaithError(f"The autocast type {name!r} is not known; use auto, {', '.join(known)}.")
+    if not isinstance(name, str) or name not in known:
+        raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use auto, {', '.join(known)}.")
     return known[name]

@@ -1,15 +1,27 @@
-"""Files that are either whole or absent, and fingerprints that tell whether they changed."""
+"""Files that are either whole or absent, fingerprints that tell whether they changed, and readers that answer
+in one sentence where a file is not what it should be."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import re
 import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
+
+LARGEST_TEXT = 50_000_000
+UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
+
+_final_names: dict[Path, Path] = {}  # of what is being written now
 
 
 @contextmanager
@@ -17,28 +29,115 @@ def atomic(path: Path | str) -> Iterator[Path]:
     """Yields a temporary path beside `path` (a file, or a folder that is not there yet) and renames it
     when all went well.
 
-    Whatever happens inside, `path` holds either what it held before or the new content, whole.
+    Whatever happens inside, also a power cut, `path` holds either what it held before or the new content,
+    whole. A link is followed, so that what it points to is replaced and not the link.
     """
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    path = _followed(Path(path))
+    partial = path.with_name(_partial_name(path.name))
+    _final_names[partial] = path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
+        _flush(partial)
         partial.replace(path)
+        _flush_folder(path.parent)
     except OSError as error:
         raise ProtoPFaithError(
-            f"Could not write {path} ({error.strerror or error}); nothing was changed there: free some space "
-            "or check the permissions, then run the same command again."
+            f"Could not write {final_name(path)} ({error.strerror or error}); nothing was changed there: "
+            "free some space or check the permissions, then run the same command again."
         ) from error
     finally:
+        _final_names.pop(partial, None)
         _remove(partial)
 
 
+def final_name(path: Path) -> Path:
+    """What a path will be called when the folders around it have their names."""
+    for parent in (path, *path.parents):
+        if parent in _final_names:
+            return final_name(_final_names[parent] / path.relative_to(parent))
+    return path
+
+
+def _followed(path: Path) -> Path:
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError):  # a link to itself
+        return path
+
+
+def _partial_name(name: str) -> str:
+    """Short enough for any file system, and with the process that writes it: see `remove_leftovers`."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
+    return f".{stem}.{_host()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial"
+
+
+def _host() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def _flush(path: Path) -> None:
+    """Makes sure that the content is on the disk before its name is."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    for file in files:
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # not every file system can
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: Path | str) -> None:
+    """Removes what killed processes left half-written in a folder; those that still run keep theirs."""
+    try:
+        found = [path for path in Path(folder).iterdir() if path.name.endswith(".partial")]
+    except OSError:
+        return
+    for path in found:
+        if path.name.startswith(".") and not _in_use(path):
+            _remove(path)
+
+
+def _in_use(path: Path) -> bool:
+    parts = re.fullmatch(r".*\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.partial", path.name)
+    if parts is None:  # of an earlier version
+        return False
+    if parts[1] != _host():
+        try:
+            return time.time() - path.lstat().st_mtime < UNKNOWN_OWNER
+        except OSError:
+            return False
+    return is_running(int(parts[2]))
+
+
+def is_running(process: int) -> bool:
+    """Whether this machine runs a process of that number."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.exists():
-        path.unlink()
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.is_symlink() or path.exists():
+            path.unlink()
+    except OSError:
+        pass  # it says something went wrong already, or another process was faster
 
 
 def sha256(path: Path | str) -> str:
@@ -48,3 +147,48 @@ def sha256(path: Path | str) -> str:
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file (no folder, no pipe); a name that the system cannot hold is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """The same for a folder."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def read_plain_text(path: Path, expected: str) -> str:
+    """The UTF-8 text in a file of moderate size; `expected` ends the sentence if there is none."""
+    try:
+        if not path.is_file():
+            raise ProtoPFaithError(f"There is no file {path}; give {expected}.")
+        if path.stat().st_size > LARGEST_TEXT:
+            raise ProtoPFaithError(f"{path} has more than {LARGEST_TEXT:,} bytes; give {expected}.")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProtoPFaithError(f"{path} is not a text file; give {expected}.") from error
+    except (OSError, ValueError) as error:
+        raise ProtoPFaithError(f"{path} cannot be read ({reason(error)}); give {expected}.") from error
+
+
+def read_json(path: Path, expected: str) -> Any:
+    """What a JSON file holds; `expected` ends the sentence if it is none."""
+    text = read_plain_text(path, expected)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProtoPFaithError(f"{path} is not valid JSON; give {expected}.") from error
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says, in a few words on one line."""
+    text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
+    return str(text)[:200] or type(error).__name__

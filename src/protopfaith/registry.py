@@ -8,6 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def import_modules(package: str, path: Iterable[str]) -> None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ends a sentence about an unknown name: the nearest known one, then all of them."""
     known = sorted(known)
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
     return f"{hint}Known: {', '.join(known)}."
 
@@ -54,11 +55,16 @@ class Registry(dict[str, T]):
         return add
 
     def __missing__(self, name: str) -> T:
+        if not isinstance(name, str):
+            raise ProtoPFaithError(
+                f"A {self.kind} has a name, such as {next(iter(self), '...')!r}, not {shown(name)}."
+            )
         raise self.unknown(name, self)
 
     def unknown(self, name: str, known: Iterable[str], others: str = "") -> ProtoPFaithError:
         """What to raise for a name that is none of the `known`; `others` says where else it is not."""
         return ProtoPFaithError(
-            f"There is no {self.kind} named {name!r}{others}; {did_you_mean(name, known).removesuffix('.')}; "
+            f"There is no {self.kind} named {shown(name)}{others}; "
+            f"{did_you_mean(name, known).removesuffix('.')}; "
             "if it is your own, give --import MODULE before the command (in Python, import it)."
         )

@@ -8,6 +8,7 @@ a tuple hold for each of its numbers.
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 import types
 from collections.abc import Mapping
@@ -15,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import yaml
-
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
+from protopfaith.yamlfile import parse_yaml
 
 T = TypeVar("T")
 BOUNDS = {
@@ -37,8 +38,8 @@ class Unparsed:
     @property
     def parsed(self) -> Any:
         try:
-            return yaml.safe_load(self.text)
-        except yaml.YAMLError:
+            return parse_yaml(self.text, "The value")
+        except ProtoPFaithError:
             return self.text
 
 
@@ -53,14 +54,15 @@ def from_dict(kind: type[T], values: Any, where: str = "") -> T:
     """
     if not isinstance(values, Mapping):
         raise ProtoPFaithError(
-            f"The recipe's {where or 'top level'!r} must hold keys and values, not {values!r}."
+            f"The recipe's {where or 'top level'!r} must hold keys and values, not {shown(values)}."
         )
     hints, fields = _hints(kind), {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     arguments = {}
     for key, value in values.items():
         if key not in fields:
             raise ProtoPFaithError(
-                f"The recipe has no key {_join(where, str(key))!r}; {did_you_mean(str(key), fields)}"
+                f"The recipe has no key {_join(where, str(key)[:60])!r}; "
+                f"{did_you_mean(str(key)[:60], fields)}"
             )
         arguments[key] = convert(hints[key], value, _join(where, key))
         _check_bounds(arguments[key], fields[key].metadata, _join(where, key))
@@ -98,25 +100,31 @@ def _convert_unparsed(kind: Any, value: Unparsed, where: str) -> Any:
 
 
 def _convert_literal(kind: Any, value: Any, where: str) -> Any:
-    if value in get_args(kind):
+    if isinstance(value, (str, int)) and value in get_args(kind):
         return value
-    hint = did_you_mean(str(value), [str(choice) for choice in get_args(kind)])
-    raise ProtoPFaithError(f"The recipe's {where!r} cannot be {value!r}; {hint}")
+    hint = did_you_mean(shown(value), [str(choice) for choice in get_args(kind)])
+    raise ProtoPFaithError(f"The recipe's {where!r} cannot be {shown(value)}; {hint}")
 
 
 def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise _ill_typed(kind, value, where)
     return {str(k): v.parsed if isinstance(v, Unparsed) else v for k, v in value.items()}
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any or type(value) is kind or (kind is Path and isinstance(value, Path)):
+    if (
+        kind is Any
+        or (type(value) is kind and kind is not float)
+        or (kind is Path and isinstance(value, Path))
+    ):
         return value
     if kind is float and not isinstance(value, bool):
         try:  # YAML reads 1e-4 as text (it wants 1.0e-4): people write the former
-            return float(value)
-        except (TypeError, ValueError):
+            number = float(value)
+            if math.isfinite(number):
+                return number
+        except (TypeError, ValueError, OverflowError):
             pass
     raise _ill_typed(kind, value, where)
 
@@ -160,12 +168,14 @@ def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
     numbers = value if isinstance(value, tuple) else (value,)
     for name, (holds, words) in BOUNDS.items():
         if name in bounds and not all(holds(number, bounds[name]) for number in numbers):
-            raise ProtoPFaithError(f"The recipe's {where!r} must be {words} {bounds[name]}, not {value!r}.")
+            raise ProtoPFaithError(
+                f"The recipe's {where!r} must be {words} {bounds[name]}, not {shown(value)}."
+            )
 
 
 def _ill_typed(kind: Any, value: Any, where: str) -> ProtoPFaithError:
     return ProtoPFaithError(
-        f"The recipe's {where!r} must be {describe(kind)}, not {value!r}{_instead(kind, value)}."
+        f"The recipe's {where!r} must be {describe(kind)}, not {shown(value)}{_instead(kind, value)}."
     )
 
 
@@ -184,7 +194,7 @@ def _instead(kind: Any, value: Any) -> str:
 _WORDS = {
     bool: "true or false",
     int: "a whole number",
-    float: "a number",
+    float: "a finite number",
     str: "text",
     type(None): "null",
     dict: "a mapping",

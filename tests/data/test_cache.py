@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from protopfaith.data import Preprocessing, load_data, prepare
-from protopfaith.data.cache import build_once, cached_images, content_hashes
+from protopfaith.data.cache import build_once, cache_folder, cached_images, content_hashes
 from protopfaith.data.folder import list_folder
 from protopfaith.data.images import read_image
 from protopfaith.errors import ProtoPFaithError
@@ -59,6 +59,11 @@ def test_images_decoded_by_another_version_are_not_used(root: Path, monkeypatch:
     assert cached_images(listing, hashes, preprocessing).pixels.any()
 
 
+def names(folder: Path) -> list[str]:
+    """What is in a folder that was built."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_an_interrupted_build_leaves_nothing_and_starts_again(root: Path, cache: Path) -> None:
     class Interrupted(BaseException):
         pass
@@ -68,10 +73,9 @@ def test_an_interrupted_build_leaves_nothing_and_starts_again(root: Path, cache:
 
     folder = cache / "images" / "something"
     with pytest.raises(Interrupted):
-        build_once(folder, stop)
+        build_once(folder, stop, names)
     assert list((cache / "images").iterdir()) == []
-    build_once(folder, lambda place: (place / "file").touch())
-    assert (folder / "file").is_file()
+    assert build_once(folder, lambda place: (place / "file").touch(), names) == ["file"]
 
 
 def test_two_processes_may_build_at_once(cache: Path) -> None:
@@ -79,10 +83,10 @@ def test_two_processes_may_build_at_once(cache: Path) -> None:
     folder = cache / "images" / "something"
 
     def slow(place: Path) -> None:
-        build_once(folder, lambda other: (other / "first").touch())
+        build_once(folder, lambda other: (other / "first").touch(), names)
         (place / "second").touch()
 
-    build_once(folder, slow)
+    build_once(folder, slow, names)
     assert [path.name for path in folder.iterdir()] == ["first"]
     assert [path.name for path in folder.parent.iterdir()] == ["something"]
 
@@ -101,7 +105,7 @@ def test_a_file_that_may_not_be_opened_is_named(root: Path, monkeypatch: pytest.
 
     opened = Path.open
     monkeypatch.setattr(Path, "open", deny)
-    with pytest.raises(ProtoPFaithError, match=r"7\.png cannot be opened \(Permission denied\)"):
+    with pytest.raises(ProtoPFaithError, match=r"7\.png cannot be read \(Permission denied\)"):
         load_data("folder", root=root, size=16)
 
 
@@ -116,3 +120,37 @@ def test_a_full_disk_is_found_before_anything_is_decoded(
     with pytest.raises(ProtoPFaithError, match="No space left on device"):
         load_data("folder", root=root, size=16)
     assert not list((cache / "images").iterdir())
+
+
+@pytest.mark.parametrize("name", ["index.json", "pixels.npy"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"x" * 2000])
+def test_a_broken_cache_is_made_anew(name, content, save, tmp_path) -> None:
+    for number in range(20):
+        save(tmp_path / "images" / f"class{number % 2}" / f"{number}.png", number)
+    first = load_data("folder", root=tmp_path / "images", size=16)
+    pixels = first.train.uint8()
+    (folder,) = (cache_folder() / "images").iterdir()
+    (folder / name).unlink()  # not written over: a mapped file that shrinks ends the process
+    (folder / name).write_bytes(content)
+    again = load_data("folder", root=tmp_path / "images", size=16)
+    assert again.fingerprint == first.fingerprint
+    assert again.train.uint8().equal(pixels)
+
+
+def test_changed_pixels_are_noticed(save, tmp_path) -> None:
+    for number in range(20):
+        save(tmp_path / "images" / f"class{number % 2}" / f"{number}.png", number)
+    first = load_data("folder", root=tmp_path / "images", size=16).train.uint8().clone()
+    (folder,) = (cache_folder() / "images").iterdir()
+    content = bytearray((folder / "pixels.npy").read_bytes())
+    content[500:600] = bytes(100)
+    (folder / "pixels.npy").write_bytes(content)
+    assert load_data("folder", root=tmp_path / "images", size=16).train.uint8().equal(first)
+
+
+def test_nobody_else_can_look_into_the_cache(save, tmp_path) -> None:
+    for number in range(20):
+        save(tmp_path / "images" / f"class{number % 2}" / f"{number}.png", number)
+    load_data("folder", root=tmp_path / "images", size=16)
+    for folder in (cache_folder(), *(path for path in cache_folder().rglob("*") if path.is_dir())):
+        assert folder.stat().st_mode & 0o077 == 0, folder

@@ -19,7 +19,7 @@ def test_named_prototypes_go_and_f_is_fitted_anew(trained, data, tmp_path):
     assert not torch.equal(after.classifier.weight, before.classifier.weight[:, kept])
     for name, tensor in after.encoder.state_dict().items():
         assert torch.equal(tensor, before.encoder.state_dict()[name])
-    assert report.run.environment()["pruned_from"] == str(trained.folder)
+    assert report.run.environment()["pruned_from"] == trained.folder.name
     assert report.run.environment()["dropped_prototypes"] == [1, 4]
     assert set(report.run.metrics().stage) == {"classifier"}
     assert report.validation[1] == report.run.result()["validation_balanced_accuracy"]

@@ -75,7 +75,7 @@ def test_text_stays_text_whatever_it_looks_like(text):
     [
         ("optimization.lerning_rate=1", ["'optimization.lerning_rate'", "did you mean 'learning_rate'"]),
         ("modle.encoder=small", ["'modle'", "did you mean 'model'"]),
-        ("optimization.learning_rate=fast", ["'optimization.learning_rate'", "a number", "'fast'"]),
+        ("optimization.learning_rate=fast", ["'optimization.learning_rate'", "a finite number", "'fast'"]),
         ("optimization.learning_rate=0", ["more than 0"]),
         ("optimization.batch_size=0", ["at least 1"]),
         ("schedule.warmup.end=2", ["'schedule.warmup.end'", "at most 1"]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import shlex
 import shutil
 import sys
@@ -19,6 +21,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
+from protopfaith.arguments import named
 from protopfaith.errors import ProtoPFaithError
 
 # Heavy packages are imported inside the commands: --help answers at once.
@@ -69,6 +72,9 @@ def main() -> None:
     )
     for noisy in ("lightning", "lightning.fabric", "lightning_fabric", "PIL", "matplotlib"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ProtoPFaithError as error:
@@ -77,11 +83,20 @@ def main() -> None:
     except KeyboardInterrupt:
         errors.print("Interrupted.")
         sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as head does
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  (nothing fails when Python flushes it)
+        sys.exit(1)
+    except Exception as error:
+        from protopfaith.crashes import unexpected
+
+        _print_error("Error", unexpected(error))
+        sys.exit(1)
 
 
 def _print_error(kind: str, text: str) -> None:
     # Escaped: square brackets, as in paths or 'protopfaith[timm]', are text and no markup.
-    errors.print(f"[bold red]{kind}:[/] {escape(text)}", soft_wrap=True, highlight=False)
+    line = " ".join(named(part) for part in text.splitlines())
+    errors.print(f"[bold red]{kind}:[/] {escape(line)}", soft_wrap=True, highlight=False)
 
 
 def _version(wanted: bool) -> None:
@@ -95,15 +110,26 @@ def import_extensions(names: list[str]) -> None:
     if names and "" not in sys.path:
         sys.path.append("")  # the current folder, which an installed program does not look into
     for name in names:
+        missing = ProtoPFaithError(
+            f"There is no module {name!r} to import; name a Python file of this folder without its .py, "
+            "or an installed package."
+        )
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise missing
         try:
             import_module(name)
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
-                raise  # an import inside the module: its author needs to see where
-            raise ProtoPFaithError(
-                f"There is no module {name!r} to import; name a Python file of this folder without its .py, "
-                "or an installed package."
-            ) from error
+                raise ProtoPFaithError(
+                    f"The module {name!r} imports {error.name!r}, which is not installed; install it first."
+                ) from error
+            raise missing from error
+        except ProtoPFaithError:
+            raise
+        except Exception as error:  # the module is the user's: where it fails is for its author
+            from protopfaith.crashes import unexpected
+
+            raise ProtoPFaithError(f"The module {name!r} cannot be imported. {unexpected(error)}") from error
 
 
 @app.callback()

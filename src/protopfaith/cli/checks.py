@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder, reason
 from protopfaith.registry import did_you_mean
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
@@ -13,7 +15,7 @@ RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
 def check_run(folder: Path, root: Path | None = None) -> None:
     """Raises if `folder` is no run, or its images are said to be where nothing is."""
-    if not (folder / "recipe.yaml").is_file():
+    if not is_file(folder / "recipe.yaml"):
         raise ProtoPFaithError(
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
@@ -22,24 +24,73 @@ def check_run(folder: Path, root: Path | None = None) -> None:
 
 def check_root(root: Path | None) -> None:
     """Raises if the folder of the images is not there."""
-    if root is not None and not root.exists():
+    if root is not None and not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
 
 
 def check_images(paths: Iterable[Path]) -> None:
     """Raises if there is none of the images at all; where there are some, these are done first."""
-    missing = [path for path in paths if not path.exists()]
-    if missing and len(missing) == len(list(paths)):
-        raise ProtoPFaithError(f"There is no image at {', '.join(map(str, missing))}; check the path.")
+    paths = list(paths)
+    missing = [path for path in paths if not is_file(path) and not is_folder(path)]
+    if missing and len(missing) == len(paths):
+        names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
+        raise ProtoPFaithError(f"There is no image file or folder at {names}; check the path.")
 
 
 def check_recipe(recipe: str) -> None:
     """Raises if there is no such recipe, neither by name nor as a file."""
     path = Path(recipe)
-    if path.is_file():
+    if is_file(path):
         return
     if path.suffix in (".yaml", ".yml"):
         raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
     known = [one.stem for one in RECIPES.glob("*.yaml")]
     if recipe not in known:
-        raise ProtoPFaithError(f"There is no recipe named {recipe!r}; {did_you_mean(recipe, known)}")
+        raise ProtoPFaithError(f"There is no recipe named {shown(recipe)}; {did_you_mean(recipe, known)}")
+
+
+def check_output_folder(folder: Path | None, *inputs: Path) -> None:
+    """Raises if results cannot go there: no name, a file, or something that is read."""
+    if folder is None:
+        return
+    if not str(folder) or str(folder) == ".":
+        raise ProtoPFaithError("The folder for results has no name; give one with --out.")
+    if not is_folder(folder) and _exists(folder):
+        raise ProtoPFaithError(
+            f"{named(folder)} is a file and not a folder for results; give another as --out."
+        )
+    if any(_same(folder, one) for one in inputs):
+        raise ProtoPFaithError(f"{named(folder)} is what is read; give another folder as --out.")
+
+
+def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
+    """Raises if a result would overwrite what is read, a folder, or a file of another kind."""
+    if path is None:
+        return
+    if not str(path) or str(path) == "." or is_folder(path):
+        raise ProtoPFaithError(f"{str(path)!r} is no file to write to; give one such as result{suffix}.")
+    try:
+        target = path.resolve() if path.is_symlink() else path
+    except OSError as error:
+        raise ProtoPFaithError(
+            f"{named(path)[:120]} cannot be written ({reason(error)}); give another name."
+        ) from error
+    if any(_same(path, one) for one in inputs) or (_exists(path) and target.suffix.lower() != suffix):
+        raise ProtoPFaithError(
+            f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
+            "another name."
+        )
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.resolve() == other.resolve()
+    except (OSError, RuntimeError):
+        return False
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists() or path.is_symlink()
+    except (OSError, ValueError):
+        return False

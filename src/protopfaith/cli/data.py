@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, say
-from protopfaith.cli.checks import check_root
+from protopfaith.cli.checks import check_output_file, check_root
 from protopfaith.cli.options import Root
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
+    from PIL.PngImagePlugin import PngInfo
+
     from protopfaith.data import ImageSet
 
 DataName = Annotated[str, typer.Argument(metavar="NAME", help="One of: {DATASETS}.")]
@@ -25,7 +27,7 @@ app.add_typer(data_app, name="data")
 def data_prepare(
     name: DataName,
     root: Root = None,
-    size: Annotated[int | None, typer.Option(help="Training size in pixels.")] = None,
+    size: Annotated[int | None, typer.Option(min=8, max=4096, help="Training size in pixels.")] = None,
     skip_unreadable: Annotated[bool, typer.Option(help="Go on without images that cannot be read.")] = False,
 ) -> None:
     """Check a data set file by file and build its fast local cache."""
@@ -41,22 +43,51 @@ def data_show(
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("contact-sheet.png"),
     root: Root = None,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
-    size: Annotated[int | None, typer.Option(help="Training size in pixels.")] = None,
-    rows: Annotated[int, typer.Option(min=1)] = 8,
-    columns: Annotated[int, typer.Option(min=1)] = 8,
+    size: Annotated[int | None, typer.Option(min=8, max=4096, help="Training size in pixels.")] = None,
+    rows: Annotated[int, typer.Option(min=1, max=1000, help="Classes.")] = 8,
+    columns: Annotated[int, typer.Option(min=1, max=1000, help="Images of each.")] = 8,
     boxes: Annotated[bool, typer.Option(help="Draw boxes and part locations where known.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Pick images at random.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Pick images at random.")] = None,
 ) -> None:
     """Draw a contact sheet of a data set, one class per row."""
     check_root(root)
+    check_output_file(out, ".png")
+    refuse_picture(out)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic
 
     images = choose_split(load_data(name, root=root, size=size).sets(), split)
     sheet = contact_sheet(images, rows, columns, boxes=boxes, seed=seed)
     with atomic(out) as partial:
-        sheet.save(partial, format="PNG")
+        sheet.save(partial, format="PNG", pnginfo=signature())
     say(f"Written to {out}")
+
+
+SIGNATURE = ("Software", "protopfaith contact sheet")
+
+
+def signature() -> PngInfo:
+    """What our sheets carry, so that they may be overwritten and other pictures not."""
+    from PIL.PngImagePlugin import PngInfo
+
+    info = PngInfo()
+    info.add_text(*SIGNATURE)
+    return info
+
+
+def refuse_picture(path: Path) -> None:
+    """Raises if there is a picture that is no contact sheet of ours."""
+    from PIL import Image
+
+    if not path.is_file():
+        return
+    try:
+        with Image.open(path, formats=("PNG",)) as image:
+            ours = getattr(image, "text", {}).get(SIGNATURE[0]) == SIGNATURE[1]
+    except (OSError, ValueError, SyntaxError):
+        ours = False
+    if not ours:
+        raise ProtoPFaithError(f"{path} is there already and no contact sheet; give another name as --out.")
 
 
 def choose_split(sets: dict[str, ImageSet], name: str) -> ImageSet:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
-from protopfaith.cli.checks import check_images, check_run
+from protopfaith.cli.checks import check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
+    Anonymous,
     Autocast,
     Baseline,
     Budget,
@@ -68,6 +69,7 @@ def explain(
         Path | None,
         typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
     ] = None,
+    anonymous: Anonymous = False,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -79,6 +81,7 @@ def explain(
     """
     check_run(folder, root)
     check_images(images)
+    check_output_folder(out)
     if mask is not None:
         check_images([mask])
     note(f"Loading {folder} ...")
@@ -120,6 +123,7 @@ def explain(
             mask=mask,
             progress=True,
             device=choose_device(device),
+            anonymous=anonymous,
         )
     for report in batch.reports:
         say(str(report))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
-from protopfaith.cli.checks import check_run
+from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Window, parse_limits
 
 
@@ -17,7 +17,7 @@ def faithfulness(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
     prototypes: Annotated[
-        int | None, typer.Option(min=1, help="How many prototypes, drawn at random; see --all.")
+        int | None, typer.Option(min=1, max=10**9, help="How many prototypes, drawn at random; see --all.")
     ] = 8,
     every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
     explainers: Annotated[
@@ -34,28 +34,32 @@ def faithfulness(
     ] = None,
     players: Window = None,
     steps: Annotated[
-        int | None, typer.Option(help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100.")
+        int | None,
+        typer.Option(max=10_000, help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100."),
     ] = None,
     budget: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Evaluations of the network at most, per image. Default: 1,024, on a GPU 12,288."
+            min=2,
+            max=10**12,
+            help="Evaluations of the network at most, per image. Default: 1,024, on a GPU 12,288.",
         ),
     ] = None,
     truth_budget: Annotated[
         int | None,
         typer.Option(
             min=0,
+            max=10**12,
             help="Evaluations per image for the true values; 0: leave them out. Default: 4,096, on a GPU "
             "65,536.",
         ),
     ] = None,
     sizes: Annotated[
-        int | None, typer.Option(min=1, help="Coalition sizes of DASP. Default: 4, on a GPU 8.")
+        int | None, typer.Option(min=1, max=10_000, help="Coalition sizes of DASP. Default: 4, on a GPU 8.")
     ] = None,
     checked: Annotated[
         int | None,
-        typer.Option(min=1, help="Images for axioms and sanity checks. Default: 2, on a GPU 8."),
+        typer.Option(min=1, max=10**6, help="Images for axioms and sanity checks. Default: 2, on a GPU 8."),
     ] = None,
     autocast: Annotated[
         str,
@@ -74,6 +78,7 @@ def faithfulness(
     Interrupted, the same command goes on where it was.
     """
     check_run(folder, root)
+    check_output_folder(out, folder)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
@@ -84,7 +89,7 @@ def faithfulness(
             Run(folder, root),
             out,
             prototypes=None if every else prototypes,
-            explainers=explainers.split(",") if explainers else None,
+            explainers=None if explainers is None else [name.strip() for name in explainers.split(",")],
             limits=parse_limits(limit or []),
             players=players,
             steps=steps,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
@@ -16,9 +17,16 @@ Root = Annotated[Path | None, typer.Option(help="The folder that holds the image
 MovedRoot = Annotated[
     Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
 ]
-BatchSize = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
-Seed = Annotated[int, typer.Option(help="Of all random choices.")]
-Window = Annotated[int | None, typer.Option(min=1, help="Side of the square regions in pixels.")]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous",
+        help="Numbers instead of file names in results; a key file beside them says which is which.",
+    ),
+]
+BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in one forward pass.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random choices.")]
+Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of the square regions in pixels.")]
 Players = Annotated[
     str | None,
     typer.Option(
@@ -27,12 +35,13 @@ Players = Annotated[
     ),
 ]
 Precision = Annotated[
-    float | None, typer.Option(min=0, help="Stop at this relative standard error, such as 0.05.")
+    float | None, typer.Option(min=0, max=1, help="Stop at this relative standard error, such as 0.05.")
 ]
 Budget = Annotated[
     int | None,
     typer.Option(
         min=2,
+        max=10**12,
         help="Evaluations of the network at most, for the image and again for each source image that is new. "
         "Default: 1,024, on a GPU 12,288 (a source image: 512, on a GPU 12,288); with --precision as many as "
         "it takes, up to 262,144.",
@@ -65,9 +74,12 @@ Baseline = Annotated[
 def parse_indices(text: str, what: str) -> list[int]:
     """Numbers with commas between."""
     try:
-        return [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
+        if any(abs(number) > 10**9 for number in numbers):
+            raise ValueError
+        return numbers
     except ValueError:
-        raise ProtoPFaithError(f"{what} are numbers with commas between, not {text!r}.") from None
+        raise ProtoPFaithError(f"{what} are numbers with commas between, not {shown(text)}.") from None
 
 
 def parse_limits(texts: list[str]) -> dict[str, int]:
@@ -75,7 +87,7 @@ def parse_limits(texts: list[str]) -> dict[str, int]:
     limits = {}
     for text in texts:
         name, _, number = text.partition("=")
-        if not name or not number.isdecimal():
+        if not name or not number.isdecimal() or len(number) > 9:
             raise ProtoPFaithError(f"A limit is a name and a number, such as dasp=20, not {text!r}.")
         limits[name] = int(number)
     return limits

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from protopfaith.arguments import named
 from protopfaith.cli.app import app, fail_for, note
-from protopfaith.cli.checks import check_images, check_run
-from protopfaith.cli.options import BatchSize, Device, ImageFiles, RunFolder
+from protopfaith.cli.checks import check_images, check_output_file, check_run
+from protopfaith.cli.options import Anonymous, BatchSize, Device, ImageFiles, RunFolder
 
 
 @app.command()
@@ -17,13 +18,16 @@ def predict(
     folder: RunFolder,
     images: ImageFiles,
     csv: Annotated[Path | None, typer.Option(help="Write all probabilities to this file.")] = None,
+    anonymous: Anonymous = False,
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
     check_run(folder)
     check_images(images)
+    check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
     note(f"Loading {folder} ...")
+    from protopfaith.anonymous import public_names, write_key
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
@@ -33,12 +37,17 @@ def predict(
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
+    files = expand_folders(images)
+    shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     for prediction in predict_files(
-        model, run.preprocessing(), expand_folders(images), batch_size, temperature_of(run, model)
+        model, run.preprocessing(), files, batch_size, temperature_of(run, model)
     ):
         predictions.append(prediction)
+        name = named(next(shown))  # one line for each, whatever the name
         if prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{prediction.image}\t{prediction.class_name}\t{prediction.probability:.3f}")
+            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}")
     if csv is not None:
-        write_predictions(csv, predictions, model.class_names)
+        write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
+        if anonymous:
+            write_key(csv.with_name(f"{csv.stem}-key.csv"), files)
     fail_for([prediction.error for prediction in predictions if prediction.error])

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, keeping, note, same_command, say
-from protopfaith.cli.checks import check_run
+from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import (
     Autocast,
     Baseline,
@@ -35,7 +35,9 @@ def prototypes(
     estimator: Estimator = "default",
     option: EstimatorOption = None,
     baseline: Baseline = "zero",
-    nearest: Annotated[int, typer.Option(min=1, help="Training patches to show for each prototype.")] = 5,
+    nearest: Annotated[
+        int, typer.Option(min=1, max=1000, help="Training patches to show for each prototype.")
+    ] = 5,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -43,6 +45,7 @@ def prototypes(
 ) -> None:
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     check_run(folder, root)
+    check_output_folder(out, folder)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_prototypes

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import app, console, note, say
-from protopfaith.cli.checks import check_run
+from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
 
 
@@ -21,13 +21,16 @@ def prune(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."),
+        typer.Option(
+            min=0, max=1e9, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."
+        ),
     ] = None,
     root: MovedRoot = None,
     device: Device = "auto",
 ) -> None:
     """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
     check_run(folder, root)
+    check_output_folder(out, folder)
     note(f"Loading {folder} ...")
     from protopfaith.training import Run, prune_run
 

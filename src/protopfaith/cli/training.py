@@ -63,6 +63,12 @@ def train(
     protopfaith train --resume --out runs/mine compute.workers=2
     """
     check_root(root)
+    if out is not None and str(out) in ("", "."):
+        raise ProtoPFaithError("The run folder has no name; give one with --out.")
+    if weights is not None and not weights.strip():
+        raise ProtoPFaithError("The weights have no name; give imagenet, a file, or leave --weights out.")
+    if grid is not None and folds is not None:
+        raise ProtoPFaithError("A grid and folds cannot be trained at once; give --grid or --folds.")
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
     if recipe is not None:
         check_recipe(recipe)

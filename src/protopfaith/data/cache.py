@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import shutil
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,9 +27,10 @@ from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, sha256
+from protopfaith.files import atomic, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
+logger = logging.getLogger("protopfaith")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -51,20 +55,42 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "protopfaith"
 
 
-def remember(kind: str, key: str, compute: Callable[[], Any]) -> Any:
-    """`compute()` as JSON, from the cache when it was computed before for the same key."""
+def remember(
+    kind: str, key: str, compute: Callable[[], Any], valid: Callable[[Any], bool] = lambda known: True
+) -> Any:
+    """`compute()` as JSON, from the cache when it was computed before for the same key and is `valid`."""
     path = cache_folder() / kind / f"{key}.json"
-    if path.is_file():
-        return json.loads(path.read_text())
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if valid(known):
+            return known
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        pass  # not there, or broken: computed again
     result = compute()
-    write_json(path, result)
+    try:
+        write_json(path, result)
+    except ProtoPFaithError as error:  # nowhere to keep it: computed again next time
+        logger.info("The cache cannot be written: %s", error)
     return result
 
 
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file, whole or not at all."""
+    private_folder(path.parent)
     with atomic(path) as partial_path:
-        partial_path.write_text(json.dumps(content, indent=1))
+        partial_path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def private_folder(folder: Path) -> None:
+    """Makes folders of the cache that only their owner can look into: radiographs are kept there."""
+    top = cache_folder()
+    for one in (top, *reversed([p for p in (folder, *folder.parents) if top in p.parents])):
+        try:
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if one.stat().st_mode & 0o077:
+                one.chmod(0o700)
+        except OSError:  # said by whoever writes there
+            return
 
 
 def content_hashes(listing: Listing) -> dict[str, str]:
@@ -75,7 +101,14 @@ def content_hashes(listing: Listing) -> dict[str, str]:
         digests = in_threads(lambda path: _hash(listing.root / path), paths, f"Reading {listing.name}")
         return dict(zip(paths, digests, strict=True))
 
-    return dict(remember("hashes", listing.stamp(), compute))
+    wanted = {entry.path for entry in listing.entries}
+
+    def valid(known: Any) -> bool:
+        return known.keys() == wanted and all(
+            isinstance(one, str) and len(one) == 64 for one in known.values()
+        )
+
+    return dict(remember("hashes", listing.stamp(), compute, valid))
 
 
 def _hash(path: Path) -> str:
@@ -83,7 +116,7 @@ def _hash(path: Path) -> str:
         return sha256(path)
     except OSError as error:
         raise ProtoPFaithError(
-            f"The file {path} cannot be opened ({error.strerror or error}); check its permissions, or remove "
+            f"The file {path} cannot be read ({error.strerror or error}); check its permissions, or remove "
             "it."
         ) from error
 
@@ -93,25 +126,88 @@ def cached_images(listing: Listing, hashes: dict[str, str], preprocessing: Prepr
     height, width = preprocessing.size
     key = _key(listing, hashes, preprocessing)
     folder = cache_folder() / "images" / f"{listing.name}-{height}x{width}-{key[:16]}"
-    build_once(folder, partial(_decode_all, listing, preprocessing))
-    index = json.loads((folder / "index.json").read_text())
+    shape = (preprocessing.channels, *preprocessing.size)
+    return build_once(
+        folder, partial(_decode_all, listing, preprocessing), partial(_read_cached, listing, shape)
+    )
+
+
+def _read_cached(listing: Listing, shape: tuple[int, ...], folder: Path) -> CachedImages:
+    """What lies in the folder; raises anything if it is not what was written there."""
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     pixels = np.load(folder / "pixels.npy", mmap_mode="r")
-    sizes = [(rows, columns) for rows, columns in index["sizes"]]
-    return CachedImages(folder, pixels, index["paths"], sizes, index["unreadable"])
+    sizes = [(int(rows), int(columns)) for rows, columns in index["sizes"]]
+    paths, unreadable = list(index["paths"]), dict(index["unreadable"])
+    listed = {entry.path for entry in listing.entries}
+    if (
+        len(paths) != len(sizes)
+        or {*paths, *unreadable} != listed
+        or len(paths) + len(unreadable) != len(listed)
+    ):
+        raise ValueError("other images")
+    if pixels.dtype != np.uint8 or pixels.shape != (len(listed), *shape):
+        raise ValueError("other pixels")
+    check_unchanged(folder, index)
+    return CachedImages(folder, pixels, paths, sizes, unreadable)
 
 
-def build_once(folder: Path, build: Callable[[Path], None]) -> None:
-    """Makes sure that `folder` is there: `build` fills it, whole or not at all."""
-    if folder.is_dir():
+def check_unchanged(folder: Path, index: dict[str, Any]) -> None:
+    """Raises if pixels.npy is not what was written; it is read as a whole only if the file was touched."""
+    stamp = _stamp(folder / "pixels.npy")
+    if index.get("stamp") == stamp:
         return
+    if index.get("sha256") != sha256(folder / "pixels.npy"):
+        raise ValueError("the pixels have changed")
+    try:  # a copied cache: looked at once
+        write_json(folder / "index.json", {**index, "stamp": stamp})
+    except ProtoPFaithError:
+        logger.info("The cache in %s is read-only.", folder)
+
+
+def _stamp(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path], R]) -> R:
+    """What `read` finds in `folder`; where that is missing or broken, `build` fills it anew, whole or not at
+    all."""
+    try:
+        return read(folder)
+    except Exception as error:  # whatever a broken file leads to
+        if folder.exists():
+            logger.warning("The cache in %s is broken (%s) and is made anew.", folder, reason(error))
+    private_folder(folder.parent)
+    remove_leftovers(folder.parent)
     try:
         with atomic(folder) as partial_folder:
-            partial_folder.mkdir()
+            partial_folder.mkdir(mode=0o700)
             build(partial_folder)
-    except ProtoPFaithError:
-        # Another process may have built the same in the meantime.
-        if not folder.is_dir():
-            raise
+            _make_way(folder, read)
+    except (ProtoPFaithError, _BuiltMeanwhileError) as error:
+        try:
+            return read(folder)  # another process may have built the same in the meantime
+        except (OSError, ValueError, KeyError, TypeError):
+            raise error from None
+    return read(folder)
+
+
+class _BuiltMeanwhileError(Exception):
+    """Another process was faster."""
+
+
+def _make_way(folder: Path, read: Callable[[Path], Any]) -> None:
+    """Takes a broken folder out of the way at once, whoever else looks at it; a whole one stays."""
+    if not folder.exists():
+        return
+    try:
+        read(folder)
+    except Exception:  # whatever a broken file leads to
+        aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.partial")
+        folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        raise _BuiltMeanwhileError
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T], description: str) -> Iterator[R]:
@@ -122,7 +218,7 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], description: str)
 
 
 def _key(listing: Listing, hashes: dict[str, str], preprocessing: Preprocessing) -> str:
-    lines = sorted(f"{entry.path}\0{hashes[entry.path]}" for entry in listing.entries)
+    lines = sorted(f"{entry.path!a}\0{hashes[entry.path]}" for entry in listing.entries)
     told = [f"decoding {DECODING}", str(preprocessing.channels), *lines]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
@@ -146,7 +242,9 @@ def _decode_all(listing: Listing, preprocessing: Preprocessing, folder: Path) ->
         paths.append(entry.path)
         sizes.append(size)
     pixels.flush()
-    write_json(folder / "index.json", {"paths": paths, "sizes": sizes, "unreadable": unreadable})
+    pixels_path = folder / "pixels.npy"
+    told = {"sha256": sha256(pixels_path), "stamp": _stamp(pixels_path)}
+    write_json(folder / "index.json", {"paths": paths, "sizes": sizes, "unreadable": unreadable, **told})
 
 
 def _reserve(path: Path) -> None:
@@ -164,4 +262,6 @@ def _decode(
         image = listing.read(listing.root / entry.path)
     except ProtoPFaithError as error:
         return str(error)
+    except Exception as error:  # of a reader that somebody registered: one image does not spoil the others
+        return f"The image {entry.path} cannot be read ({reason(error)}); replace or remove it."
     return preprocessing.uint8(image).numpy(), (image.height, image.width)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from pathlib import Path
 
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imageset import Box, ImageData
-from protopfaith.data.listing import Entry, Listing, check_all_there, existing_folder, unlisted_note
+from protopfaith.data.listing import (
+    Entry,
+    Listing,
+    check_all_there,
+    check_once,
+    existing_folder,
+    unlisted_note,
+)
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import read_plain_text
 
 WHERE = "CUB_200_2011.tgz from the CUB-200-2011 page of Caltech's data site, data.caltech.edu"
 TABLES = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -41,6 +50,14 @@ def list_cub(root: Path) -> Listing:
             f"image_class_labels.txt uses the class {unknown[0]}, which classes.txt does not list; unpack "
             f"the archive again ({WHERE})."
         )
+    wrong = sorted(set(training.values()) - {"0", "1"})
+    if wrong:
+        raise ProtoPFaithError(
+            f"train_test_split.txt has the value {wrong[0][:40]!r}, but 0 is test and 1 is training; unpack "
+            f"the archive again ({WHERE})."
+        )
+    check_once(paths.values(), "images.txt")
+    check_once(classes.values(), "classes.txt")
     check_all_there(root, list(paths.values()), "images.txt", WHERE)
     boxes, box_notes = _boxes(root)
     points, point_notes = _points(root)
@@ -55,7 +72,7 @@ def list_cub(root: Path) -> Listing:
         for image, path in paths.items()
     ]
     notes = [*unlisted_note(root, root / "images", paths.values()), *box_notes, *point_notes]
-    return Listing("cub", root, tuple(entries), tuple(classes.values()), tuple(notes))
+    return Listing("cub", root, tuple(entries), tuple(classes.values()), tuple(notes), official=True)
 
 
 def _find(root: Path) -> Path:
@@ -76,13 +93,17 @@ def _find(root: Path) -> Path:
 def _table(root: Path, name: str) -> dict[str, str]:
     """The lines "number value" of an official table."""
     table = {}
-    for number, line in enumerate((root / name).read_text().splitlines(), start=1):
+    for number, line in enumerate(read_plain_text(root / name, WHERE).splitlines(), start=1):
         if not line.strip():
             continue
         key, _, value = line.strip().partition(" ")
         if not value:
             raise ProtoPFaithError(
                 f"Line {number} of {root / name} is cut off ({line!r}); unpack {WHERE} again."
+            )
+        if key in table:
+            raise ProtoPFaithError(
+                f"Line {number} of {root / name} has the number {key} again; unpack {WHERE} again."
             )
         table[key] = value
     if not table:
@@ -122,7 +143,7 @@ def _points(root: Path) -> tuple[dict[str, dict[str, tuple[float, float]]], list
     names = _table(root, "parts/parts.txt")
     points: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     path = root / "parts" / "part_locs.txt"
-    for line in path.read_text().splitlines():
+    for line in read_plain_text(path, WHERE).splitlines():
         image, part, rest = (*line.split(" ", 2), "", "")[:3]
         x, y, visible = _numbers(path, rest, 3)
         if visible:
@@ -133,8 +154,10 @@ def _points(root: Path) -> tuple[dict[str, dict[str, tuple[float, float]]], list
 def _numbers(path: Path, text: str, count: int) -> list[float]:
     try:
         values = [float(value) for value in text.split()]
-        if len(values) != count:
+        if len(values) != count or not all(map(math.isfinite, values)):
             raise ValueError(f"{len(values)} numbers")
     except ValueError as error:
-        raise ProtoPFaithError(f"A line of {path} is cut off ({text!r}); unpack {WHERE} again.") from error
+        raise ProtoPFaithError(
+            f"A line of {path} is cut off or has no numbers ({text[:80]!r}); unpack {WHERE} again."
+        ) from error
     return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_pixels, limit
+
+DEFLATED = "1.2.840.10008.1.2.1.99"
 
 
 def read_dicom(path: Path) -> Image.Image:
@@ -18,7 +22,10 @@ def read_dicom(path: Path) -> Image.Image:
     0..255."""
     dataset = _read(path)
     try:
+        _check_declared(dataset, path)
         return _to_image(dataset)
+    except ProtoPFaithError:
+        raise
     # Decoders of broken pixel data raise anything; the message has to name the file.
     except Exception as error:
         message = " ".join(str(error).split()).rstrip(".")[:200]
@@ -59,13 +66,51 @@ def _read(path: Path, header_only: bool = False) -> Any:
             "Reading DICOM files needs pydicom; install it with: pip install 'protopfaith[rsna]'."
         ) from error
     try:
+        _check_inflated(path)
         return pydicom.dcmread(path, stop_before_pixels=header_only)
+    except ProtoPFaithError:
+        raise
     except Exception as error:
         message = " ".join(str(error).split()).rstrip(".")[:200]
         raise ProtoPFaithError(
             f"{path} cannot be read as a DICOM file ({message}); replace it, remove it, or ask for "
             "unreadable images to be skipped."
         ) from error
+
+
+def _check_declared(dataset: Any, path: Path) -> None:
+    """Raises if the header says more pixels than an image may have."""
+    rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
+    if rows < 1 or columns < 1:
+        raise ValueError("it has no pixels")
+    check_pixels(columns, rows, f"The DICOM file {path}")
+    frames = int(dataset.get("NumberOfFrames") or 1)
+    if frames != 1:
+        raise ValueError(f"one frame is expected, not {frames}")
+
+
+def _check_inflated(path: Path) -> None:
+    """Raises if a deflated file would grow beyond what one image can be: pydicom inflates it as a whole."""
+    from pydicom.filereader import _read_file_meta_info, read_preamble
+
+    most = 8 * limit("PROTOPFAITH_MAX_PIXELS")
+    if path.stat().st_size > most:
+        raise ProtoPFaithError(
+            f"{path} has {path.stat().st_size:,} bytes, more than {most:,}; give one image in a file, or "
+            "raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
+        )
+    with path.open("rb") as file:
+        read_preamble(file, force=False)
+        if _read_file_meta_info(file).get("TransferSyntaxUID") != DEFLATED:
+            return
+        inflater, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
+        while block := inflater.unconsumed_tail or file.read(1 << 16):
+            size += len(inflater.decompress(block, 1 << 22))
+            if size > most:
+                raise ProtoPFaithError(
+                    f"The DICOM file {path} inflates to more than {most:,} bytes; give one image in a file, "
+                    "or raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
+                )
 
 
 def _to_image(dataset: Any) -> Image.Image:
@@ -89,8 +134,12 @@ def _to_image(dataset: Any) -> Image.Image:
 def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
     if pixels.dtype == np.uint8:
         return pixels
-    low, high = float(pixels.min()), float(pixels.max())
-    return np.rint((pixels - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+    low, high = float(np.nanmin(pixels)), float(np.nanmax(pixels))
+    result = np.empty(pixels.shape, np.uint8)
+    for start in range(0, len(pixels), 256):  # in strips: as float64 the whole takes many times its size
+        strip = (pixels[start : start + 256].astype(np.float64) - low) * (255 / max(high - low, 1e-12))
+        result[start : start + 256] = np.rint(np.nan_to_num(strip))
+    return result
 
 
 def raw_values(path: Path) -> tuple[np.ndarray | None, bool]:
@@ -99,6 +148,7 @@ def raw_values(path: Path) -> tuple[np.ndarray | None, bool]:
     from pydicom.pixels import apply_modality_lut
 
     dataset = _read(path)
+    _check_declared(dataset, path)
     if dataset.get("SamplesPerPixel", 1) == 3:
         return None, False
     inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"

@@ -45,12 +45,15 @@ def load_listing(
     cached = cached_images(listing, hashes, preprocessing)
     refuse_unreadable(cached, skip_unreadable)
     known = _known(listing, cached, hashes)
+    contradictions = _contradictions(known)
+    if contradictions and not listing.official:
+        raise ProtoPFaithError(contradictions[0])
     split_of = split(known)
     data = split_pool(
         _pool(listing, cached, known, preprocessing),
         split_of,
         preprocessing,
-        notes=(*listing.notes, *_about_unreadable(cached), *_about_left_out(split_of)),
+        notes=(*listing.notes, *contradictions[:5], *_about_unreadable(cached), *_about_left_out(split_of)),
         unreadable=tuple(cached.unreadable),
     )
     check_classes(data.sets())
@@ -72,6 +75,20 @@ def _pool(
         _record(item, size, labels, preprocessing) for item, size in zip(known, cached.sizes, strict=True)
     ]
     return ImageSet(cached.pixels, records, listing.classes, root=listing.root)
+
+
+def _contradictions(known: Sequence[Known]) -> list[str]:
+    """A sentence about every picture that is in two classes."""
+    first: dict[str, Entry] = {}
+    found = []
+    for item in known:
+        other = first.setdefault(item.sha256, item.entry)
+        if other.label != item.entry.label:
+            found.append(
+                f"The same picture is in two classes: {other.path} ({other.label}) and {item.entry.path} "
+                f"({item.entry.label}); remove one of them."
+            )
+    return found
 
 
 def _tell(data: ImageData, name: str) -> None:

@@ -10,12 +10,21 @@ import numpy as np
 
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imageset import Box, ImageData
-from protopfaith.data.listing import Entry, Listing, check_all_there, existing_folder, unlisted_note
+from protopfaith.data.listing import (
+    Entry,
+    Listing,
+    check_all_there,
+    check_once,
+    existing_folder,
+    unlisted_note,
+)
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file
 
 WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page of vision.stanford.edu"
+LARGEST_ANNOTATION = 1_000_000  # bytes; the official ones have a thousand
 LISTS = {"train": "train_list.mat", "test": "test_list.mat"}
 
 
@@ -42,6 +51,7 @@ def list_dogs(root: Path) -> Listing:
         )
     listed = {split: _file_list(lists / name) for split, name in LISTS.items()}
     paths = [f"Images/{path}" for files in listed.values() for path in files]
+    check_once(paths, "train_list.mat and test_list.mat")
     check_all_there(root, paths, "train_list.mat and test_list.mat", WHERE)
     notes = unlisted_note(root, root / "Images", paths)
     if not (root / "Annotation").is_dir():
@@ -52,7 +62,14 @@ def list_dogs(root: Path) -> Listing:
         for path in files
     ]
     folders = sorted({path.partition("/")[0] for files in listed.values() for path in files})
-    return Listing("dogs", root, tuple(entries), tuple(_breed(f"{name}/") for name in folders), tuple(notes))
+    return Listing(
+        "dogs",
+        root,
+        tuple(entries),
+        tuple(_breed(f"{name}/") for name in folders),
+        tuple(notes),
+        official=True,
+    )
 
 
 def _file_list(path: Path) -> list[str]:
@@ -66,7 +83,12 @@ def _file_list(path: Path) -> list[str]:
         raise ProtoPFaithError(
             f"{path} cannot be read as a Stanford Dogs list ({type(error).__name__}); unpack {WHERE} again."
         ) from error
-    return [str(np.asarray(cell).item()) for cell in cells.ravel()]
+    try:
+        return [str(np.asarray(cell).item()) for cell in cells.ravel()]
+    except (AttributeError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"{path} holds no list of files, which Stanford Dogs has there; unpack {WHERE} again."
+        ) from error
 
 
 def _breed(path: str) -> str:
@@ -77,7 +99,7 @@ def _breed(path: str) -> str:
 def _boxes(folder: Path, path: str) -> tuple[Box, ...]:
     """The annotation is XML in a file named like the image, without suffix."""
     file = folder / Path(path).with_suffix("")
-    if not file.is_file():
+    if not is_file(file) or file.stat().st_size > LARGEST_ANNOTATION:
         return ()
     try:
         found = ElementTree.parse(file).getroot().iter("bndbox")

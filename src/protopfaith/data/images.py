@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
+from protopfaith.arguments import instance, named
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file
+from protopfaith.limits import check_pixels
 
 logger = logging.getLogger("protopfaith")
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
+
+# By content, whatever the name says. Pillow knows dozens more; some start other programs (EPS), most are not
+# read by anybody who trains networks.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
 
 # Part of the key of cached images. Raise it when a file is read as other pixels than before, here, in
 # dicom.py or in Preprocessing.uint8: images decoded the old way are then not used anymore.
 # 2: floating-point and 32-bit images are scaled from their own range (they were black).
 DECODING = 2
 
+STRIP = 256  # rows
 _saying = threading.Lock()
 _said: set[str] = set()
 
@@ -50,23 +60,37 @@ def read_image(path: Path | str) -> Image.Image:
     ...     read_image(Path(folder) / "a.png").size
     (6, 4)
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+    path = Path(instance(path, (str, Path), "An image", "the path of a file"))
+    if not is_file(path):
+        raise ProtoPFaithError(f"There is no image at {named(path)}; check the path.")
     if path.suffix.lower() == ".dcm":
         from protopfaith.data.dicom import read_dicom
 
         return read_dicom(path)
     try:
-        with Image.open(path) as image:
-            image.load()
-            return to_rgb_or_gray(ImageOps.exif_transpose(image))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's own about large images: ours is an error
+            with Image.open(path, formats=FORMATS) as image:
+                check_pixels(*image.size, f"The image {named(path)}")
+                _tell_frames(image)
+                image.load()
+                return to_rgb_or_gray(ImageOps.exif_transpose(image))
+    except ProtoPFaithError:
+        raise
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
     except Exception as error:
         raise ProtoPFaithError(
-            f"The image {path} cannot be read ({_one_line(error)}); replace or remove it (a data set can "
-            "also be loaded without: data.skip_unreadable=true)."
+            f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a "
+            "data set can also be loaded without: data.skip_unreadable=true)."
         ) from error
+
+
+def _tell_frames(image: Image.Image) -> None:
+    if getattr(image, "is_animated", False):
+        say_once(
+            "Animated images and files of several pages are read as their first picture; the rest is left "
+            "out."
+        )
 
 
 def to_rgb_or_gray(image: Image.Image) -> Image.Image:
@@ -84,7 +108,7 @@ def to_rgb_or_gray(image: Image.Image) -> Image.Image:
         say_once("Images with an alpha channel are laid on a white background.")
         return _on_white(image)
     if image.mode.startswith("I") or image.mode == "F":
-        return _from_numbers(np.asarray(image).astype(np.float64), floating=image.mode == "F")
+        return _from_numbers(np.asarray(image), floating=image.mode == "F")
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
@@ -108,10 +132,13 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     """Pillow has 16 bits in modes of 32, too: the values tell."""
-    finite = values[np.isfinite(values)]
-    if not finite.size:
+    finite = np.isfinite(values) if values.dtype.kind == "f" else True
+    if not np.any(finite):
         raise ValueError("none of its pixels is a number")
-    low, high = float(finite.min()), float(finite.max())
+    low = float(np.min(values, where=finite, initial=np.inf if values.dtype.kind == "f" else values.flat[0]))
+    high = float(
+        np.max(values, where=finite, initial=-np.inf if values.dtype.kind == "f" else values.flat[0])
+    )
     if floating or low < 0 or high > 65535:
         say_once(
             "Images with floating-point or 32-bit pixels are scaled to 8 bits from their own range, each "
@@ -120,9 +147,17 @@ def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     else:
         say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
         low, high = 0.0, 65535.0
-    scaled = np.nan_to_num((values - low) / max(high - low, np.finfo(np.float64).tiny), nan=0.0)
-    return Image.fromarray(np.round(255 * np.clip(scaled, 0, 1)).astype(np.uint8))
+    result = np.empty(values.shape, np.uint8)
+    for start in range(0, len(values), STRIP):  # in strips: as float64 the whole takes many times its size
+        strip = values[start : start + STRIP].astype(np.float64)
+        scaled = np.nan_to_num((strip - low) / max(high - low, np.finfo(np.float64).tiny), nan=0.0)
+        result[start : start + STRIP] = np.round(255 * np.clip(scaled, 0, 1))
+    return Image.fromarray(result)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+def _one_line(error: Exception, path: Path) -> str:
+    """What Pillow says, without the path, which the sentence has already."""
+    if isinstance(error, UnidentifiedImageError):
+        return "it is none of the formats " + ", ".join(FORMATS)
+    text = " ".join(str(error).replace(os.fspath(path), "the file").split()).rstrip(".")
+    return text[:200] or type(error).__name__

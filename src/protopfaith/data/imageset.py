@@ -217,7 +217,7 @@ def split_pool(
 def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:
     """SHA-256 over every image's path, content and class, whatever their order."""
     lines = sorted(f"{record.path}\0{record.sha256}\0{classes[record.label]}" for record in records)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def check_no_overlap(sets: Mapping[str, ImageSet]) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from PIL import Image
 
 from protopfaith.data.images import SUFFIXES, read_image
 from protopfaith.data.imageset import Box
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder
+
+CASE = "explanation.json"
+"""What a folder of results holds, whose figures are no images to explain."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +41,24 @@ class Listing:
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
     read: Callable[[Path], Image.Image] = read_image
+    official: bool = False
+    """Whether others made it: contradictions in it are told, not refused."""
 
     def stamp(self) -> str:
         """Changes when a file is added, removed or written to; cheap, since no file is opened."""
-        digest = hashlib.sha256(f"{self.root.resolve()}\n".encode())
+        digest = hashlib.sha256(f"{self.root.resolve()}\n".encode("utf-8", "surrogateescape"))
         for entry in self.entries:
             status = (self.root / entry.path).stat()
-            digest.update(f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+            digest.update(
+                f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
+            )
         return digest.hexdigest()
 
 
 def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
     """All image files below `folder`, sorted; hidden files are not looked at."""
     wanted = frozenset(suffixes)
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in wanted and path.is_file())
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in wanted and is_file(path))
     return sorted(
         (path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)),
         key=lambda path: path.as_posix(),
@@ -58,11 +67,13 @@ def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
 
 def expand_folders(paths: Iterable[Path]) -> list[Path]:
     """Files stay; a folder becomes the image files in it, DICOM files among them."""
-    return [file for path in paths for file in (_images_in(path) if path.is_dir() else [path])]
+    return [file for path in paths for file in (_images_in(path) if is_folder(path) else [path])]
 
 
 def _images_in(folder: Path) -> list[Path]:
-    found = image_files(folder, SUFFIXES | {".dcm"})
+    everything = image_files(folder, SUFFIXES | {".dcm"})
+    ours = {parent for path in everything for parent in path.parents if (parent / CASE).is_file()}
+    found = [path for path in everything if not ours.intersection(path.parents)]
     if not found:
         raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
     return found
@@ -75,7 +86,7 @@ def existing_folder(root: Path | None, name: str) -> Path:
             f"The data set {name!r} needs the folder where it lies; give it as --root "
             "(root= in Python, data.root in a recipe)."
         )
-    if not root.is_dir():
+    if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")
     if not any(not path.name.startswith(".") for path in root.iterdir()):
         raise ProtoPFaithError(
@@ -84,9 +95,27 @@ def existing_folder(root: Path | None, name: str) -> Path:
     return root
 
 
+def check_inside(path: str, listed_in: str) -> None:
+    """A table may only speak of files below the folder that it lies in."""
+    parts = PurePosixPath(path)
+    if not path.strip() or parts.is_absolute() or ".." in parts.parts or PureWindowsPath(path).drive:
+        raise ProtoPFaithError(
+            f"{listed_in} names the file {path[:200]!r}, which does not lie below its folder; correct it."
+        )
+
+
+def check_once(names: Iterable[str], listed_in: str) -> None:
+    """A table may speak of every file once."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ProtoPFaithError(f"{listed_in} lists {_some(twice)} more than once; keep one line of each.")
+
+
 def check_all_there(root: Path, paths: Sequence[str], listed_in: str, where: str) -> None:
     """Every listed image must be a file; names the first ones that are not."""
-    missing = [path for path in paths if not (root / path).is_file()]
+    for path in paths:
+        check_inside(path, listed_in)
+    missing = [path for path in paths if not is_file(root / path)]
     if missing:
         raise ProtoPFaithError(
             f"{len(missing)} of {len(paths)} images that {listed_in} lists are not in {root} "

@@ -11,8 +11,10 @@ import numpy as np
 import torch
 from PIL import Image
 
+from protopfaith.arguments import finite_number, instance, shown, whole_number
 from protopfaith.data.images import to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_pixels, limit
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -36,22 +38,33 @@ class Preprocessing:
     window: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        size = (self.size, self.size) if isinstance(self.size, int) else tuple(self.size)
-        object.__setattr__(self, "size", tuple(int(side) for side in size))
-        object.__setattr__(self, "mean", tuple(float(value) for value in self.mean))
-        object.__setattr__(self, "std", tuple(float(value) for value in self.std))
+        object.__setattr__(self, "size", checked_size(self.size))
+        for name in ("mean", "std"):
+            values = instance(getattr(self, name), (tuple, list), f"The {name}", "a list of numbers")
+            above = 0.0 if name == "std" else None
+            checked = tuple(finite_number(value, f"Every {name}", above=above) for value in values)
+            object.__setattr__(self, name, checked)
         if self.channels not in (1, 3):
-            raise ProtoPFaithError(f"Images have 1 or 3 channels, not {self.channels}; choose one of them.")
+            raise ProtoPFaithError(
+                f"Images have 1 or 3 channels, not {shown(self.channels)}; choose one of them."
+            )
         if not len(self.mean) == len(self.std) == self.channels:
             raise ProtoPFaithError(
                 f"Preprocessing for {self.channels} channels needs as many means and standard deviations, "
                 f"not {len(self.mean)} and {len(self.std)}."
             )
 
+        if self.bits is not None or self.window is not None:
+            from protopfaith.data.scaling import Scaling
+
+            Scaling(self.bits, self.window)  # raises if they make no sense
+
     def uint8(self, image: Image.Image | torch.Tensor) -> torch.Tensor:
         """The image at training size: uint8, C x H x W."""
         if isinstance(image, torch.Tensor):
             return self._uint8_from_tensor(image)
+        instance(image, Image.Image, "An image", "a Pillow image or a uint8 tensor")
+        check_pixels(*image.size, "The image")
         image = with_channels(to_rgb_or_gray(image), self.channels)
         height, width = self.size
         if image.size != (width, height):
@@ -85,10 +98,15 @@ class Preprocessing:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
-        height, width = values["size"]
-        made = cls((height, width), values["channels"], tuple(values["mean"]), tuple(values["std"]))
+        expected = "a mapping with size, channels, mean and std"
+        instance(values, Mapping, "Preprocessing", expected)
+        missing = [name for name in ("size", "channels", "mean", "std") if name not in values]
+        if missing:
+            raise ProtoPFaithError(f"The preprocessing lacks {missing[0]!r}; give {expected}.")
+        made = cls(values["size"], values["channels"], values["mean"], values["std"])
         window = values.get("window")  # runs of earlier versions have none
-        return replace(made, bits=values.get("bits"), window=None if window is None else tuple(window))
+        window = tuple(window) if isinstance(window, list) else window
+        return replace(made, bits=values.get("bits"), window=window)
 
     def _statistics(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         return _column(self.mean, device), _column(self.std, device)
@@ -100,12 +118,31 @@ class Preprocessing:
             raise ProtoPFaithError(
                 f"Preprocessing expects uint8 pixels, not {pixels.dtype}; convert the tensor first."
             )
+        if pixels.dim() < 3 or pixels.shape[-3] not in (1, 3) or not pixels.numel():
+            raise ProtoPFaithError(
+                f"Preprocessing expects pixels as 1 or 3 channels x height x width, not a tensor of shape "
+                f"{tuple(pixels.shape)}."
+            )
         if pixels.shape[-3] != self.channels:
             to_gray = self.channels == 1
             pixels = transforms.rgb_to_grayscale(pixels) if to_gray else pixels.expand(3, -1, -1)
         if tuple(pixels.shape[-2:]) != self.size:
             pixels = transforms.resize(pixels, list(self.size), antialias=True)
         return pixels
+
+
+def checked_size(size: Any) -> tuple[int, int]:
+    """(height, width) from one number or two, neither too small nor too large to be meant.
+
+    >>> checked_size(96), checked_size([48, 64])
+    ((96, 96), (48, 64))
+    """
+    sides = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+    if len(sides) != 2:
+        raise ProtoPFaithError(f"A size is one number or (height, width), not {shown(size)}.")
+    most = limit("PROTOPFAITH_MAX_SIDE")
+    height, width = (whole_number(side, "A side of the images", least=1, most=most) for side in sides)
+    return height, width
 
 
 def _column(values: Sequence[float], device: torch.device) -> torch.Tensor:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from protopfaith.arguments import instance, seed_number
 from protopfaith.data.imageset import ImageData
+from protopfaith.data.preprocessing import checked_size
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry, did_you_mean
 
@@ -47,14 +49,15 @@ def load_data(
     >>> load_data("birds", size=16, train=8, validation=8, test=8).train
     ImageSet(8 images of 8 classes, 3x16x16)
     """
-    loader = DATASETS[name]
+    loader = DATASETS[instance(name, str, "A data set", "a name")]
     known = options_of(name)
+    seed = seed_number(seed)
     for option in options:
         if option not in known:
             raise ProtoPFaithError(
                 f"The data set {name!r} has no option {option!r}; {did_you_mean(option, known)}"
             )
-    place = None if root is None else Path(root).expanduser()
+    place = None if root is None else Path(instance(root, (str, Path), "A root", "a folder")).expanduser()
     return loader(root=place, size=size, seed=seed, fold=fold, skip_unreadable=skip_unreadable, **options)
 
 
@@ -74,8 +77,7 @@ def options_of(name: str) -> dict[str, Any]:
 
 def as_size(size: Size, default: int) -> tuple[int, int]:
     """(height, width) from what the caller gave."""
-    size = default if size is None else size
-    height, width = (size, size) if isinstance(size, int) else size
+    height, width = checked_size(default if size is None else size)
     if height < 8 or width < 8:
         raise ProtoPFaithError(f"Images of {height}x{width} pixels are too small; ask for 8x8 or more.")
-    return int(height), int(width)
+    return height, width

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from protopfaith.data.listing import (
     Entry,
     Listing,
     check_all_there,
+    check_once,
     existing_folder,
     image_files,
     unlisted_note,
@@ -23,6 +28,7 @@ from protopfaith.data.listing import (
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import read_plain_text
 
 WHERE = (
     "rsna-pneumonia-detection-challenge.zip from the Kaggle competition RSNA Pneumonia Detection Challenge"
@@ -92,9 +98,7 @@ def _with_split_note(listing: Listing, patients: Mapping[str, Patient]) -> Listi
     if any(person.get("age") is not None or person.get("sex") for person in patients.values()):
         return listing
     note = "No patient data came with these images: splits are stratified by class only."
-    return Listing(
-        listing.name, listing.root, listing.entries, listing.classes, (*listing.notes, note), listing.read
-    )
+    return replace(listing, notes=(*listing.notes, note))
 
 
 def _label(text: str, where: Path) -> str:
@@ -121,7 +125,7 @@ def _list_official(root: Path) -> Listing:
     boxes = _official_boxes(root)
     entries = [Entry(paths[name], label, None, boxes.get(name, ())) for name, label in sorted(wanted.items())]
     notes = unlisted_note(root, root / IMAGES, paths.values(), {".dcm"})
-    return Listing("rsna", root, tuple(entries), CLASSES, tuple(notes))
+    return Listing("rsna", root, tuple(entries), CLASSES, tuple(notes), official=True)
 
 
 def _official_labels(root: Path) -> dict[str, str]:
@@ -142,9 +146,18 @@ def _official_boxes(root: Path) -> dict[str, tuple[Box, ...]]:
     for name, *numbers in table.loc[
         table["Target"] == "1", ["patientId", "x", "y", "width", "height"]
     ].values:
-        x, y, width, height = (float(number) for number in numbers)
+        x, y, width, height = (_number(number, root / BOXES) for number in numbers)
         found[name] = (*found.get(name, ()), (x, y, x + width, y + height))
     return found
+
+
+def _number(text: str, where: Path) -> float:
+    try:
+        if math.isfinite(number := float(text)):
+            return number
+    except ValueError:
+        pass
+    raise ProtoPFaithError(f"{where} has {text[:40]!r} where a number belongs; unpack {WHERE} again.")
 
 
 def _patients(listing: Listing) -> dict[str, Patient]:
@@ -171,6 +184,7 @@ def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
     rows = table.to_dict("records")
     rows = [row for row in rows if str(row["label"]).strip().lower().replace("_", " ") != IGNORED]
     paths = [str(row["file"]).replace("\\", "/") for row in rows]
+    check_once(paths, "labels.csv")
     check_all_there(root, paths, "labels.csv", "or correct labels.csv")
     labels = [_label(row["label"], root / "labels.csv") for row in rows]
     entries = tuple(Entry(path, label) for path, label in sorted(zip(paths, labels, strict=True)))
@@ -191,12 +205,18 @@ def _csv(path: Path, columns: tuple[str, ...]) -> Any:
     """All values as text, empty where there is none."""
     import pandas
 
+    lines = io.StringIO(read_plain_text(path, "a table with the columns " + ", ".join(columns)), newline="")
     try:
-        table = pandas.read_csv(path, dtype=str, keep_default_na=False)
-    except (ValueError, OSError) as error:
+        header, *rows = [row for row in csv.reader(lines, strict=True) if row] or [[]]
+    except csv.Error as error:
         raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); get it again.") from error
-    missing = [column for column in columns if column not in table.columns]
-    if missing or not len(table):
+    missing = [column for column in columns if column not in header]
+    if missing or not rows:
         what = f"no column {missing[0]!r}" if missing else "no rows"
         raise ProtoPFaithError(f"{path} has {what}; expected the columns {', '.join(columns)}.")
-    return table
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise ProtoPFaithError(
+                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
+            )
+    return pandas.DataFrame(rows, columns=header)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from protopfaith.data.images import read_image
+from protopfaith.arguments import finite_number, instance, shown
+from protopfaith.data.images import FORMATS, STRIP, read_image
 from protopfaith.errors import ProtoPFaithError
 
 RANGE = "range"
@@ -39,14 +40,16 @@ class Scaling:
         bits = int(self.bits) if isinstance(self.bits, str) and self.bits.isdecimal() else self.bits
         if bits not in (None, RANGE) and not (isinstance(bits, int) and 1 <= bits <= MOST_BITS):
             raise ProtoPFaithError(
-                f"The bits of pixel values are a number from 1 to {MOST_BITS} or {RANGE!r}, not {bits!r}."
+                f"The bits of pixel values are a number from 1 to {MOST_BITS} or {RANGE!r}, not "
+                f"{shown(bits)}."
             )
         object.__setattr__(self, "bits", bits)
         if self.window is not None:
-            window = tuple(float(value) for value in self.window)
+            given = instance(self.window, (tuple, list), "A window", "its center and its width")
+            window = tuple(finite_number(value, "A number of the window") for value in given)
             if len(window) != 2 or not window[1] > 0:
                 raise ProtoPFaithError(
-                    f"A window is its center and its width, which is above zero, not {list(self.window)}."
+                    f"A window is its center and its width, which is above zero, not {shown(list(given))}."
                 )
             object.__setattr__(self, "window", window)
 
@@ -75,8 +78,14 @@ class Scaling:
     def to_8_bits(self, values: np.ndarray) -> np.ndarray:
         """Values of any kind as uint8."""
         low, high = self._ends(values)
-        scaled = np.clip((values.astype(np.float64) - low) / max(high - low, 1e-12), 0, 1)
-        return np.floor(255 * np.nan_to_num(scaled) + 0.5).astype(np.uint8)
+        result = np.empty(values.shape, np.uint8)
+        for start in range(
+            0, len(values), STRIP
+        ):  # in strips: as float64 the whole takes many times its size
+            strip = values[start : start + STRIP].astype(np.float64)
+            scaled = np.clip((strip - low) / max(high - low, 1e-12), 0, 1)
+            result[start : start + STRIP] = np.floor(255 * np.nan_to_num(scaled) + 0.5)
+        return result
 
     def _ends(self, values: np.ndarray) -> tuple[float, float]:
         """The values that are black and white."""
@@ -94,7 +103,7 @@ def _values(path: Path) -> tuple[np.ndarray | None, bool]:
         from protopfaith.data.dicom import raw_values
 
         return raw_values(path)
-    with Image.open(path) as image:
+    with Image.open(path, formats=FORMATS) as image:
         if not (image.mode.startswith("I") or image.mode == "F"):
             return None, False
         return np.asarray(image), False

@@ -5,7 +5,11 @@ from __future__ import annotations
 import torch
 from PIL import Image, ImageDraw
 
+from protopfaith.arguments import whole_number
 from protopfaith.data.imageset import ImageSet
+from protopfaith.limits import check_pixels
+
+MOST = 10_000
 
 
 def contact_sheet(
@@ -35,6 +39,9 @@ def contact_sheet(
     >>> contact_sheet(birds.train, rows=2, columns=3, tile=20).size
     (60, 72)
     """
+    for name, number in (("rows", rows), ("columns", columns), ("pixels of a tile", tile)):
+        whole_number(number, f"The number of {name}", least=1, most=MOST)
+    check_pixels(columns * tile, rows * (tile + 16), "The contact sheet")
     order = list(range(len(images)))
     if seed is not None:
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed)).tolist()

@@ -40,7 +40,7 @@ def deal(
 
 
 def _shuffled(name: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed}\0{name}".encode()).hexdigest()
+    return hashlib.sha256(f"{seed}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def parse_fold(fold: int | str | None) -> int | str | None:

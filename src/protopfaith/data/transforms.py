@@ -7,12 +7,15 @@ whole pixels) and color factors are uniform and independent for each image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from protopfaith.arguments import finite_number
+from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
     from torchvision.transforms import v2  # itself imported where it is used: that takes as long as torch
@@ -36,14 +39,27 @@ class Augmentation:
     0.0
     """
 
-    rotation: float = field(default=0.0, metadata={"at_least": 0})
-    shear: float = field(default=0.0, metadata={"at_least": 0})
-    translation: float = field(default=0.0, metadata={"at_least": 0})
-    scale: tuple[float, float] = field(default=(1.0, 1.0), metadata={"above": 0})
+    rotation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 360})
+    shear: float = field(default=0.0, metadata={"at_least": 0, "at_most": 89})
+    translation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
+    scale: tuple[float, float] = field(default=(1.0, 1.0), metadata={"above": 0, "at_most": 100})
     flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     padding: Padding = "zeros"
     color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8})  # null: as they are
+    # null: as they are
+    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8, "at_most": 4096})
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            for number in value if isinstance(value, (tuple, list)) else (value,):
+                if number is not None and entry.name != "padding":
+                    finite_number(number, f"The augmentation's {entry.name}")
+        if self.scale[0] > self.scale[1]:
+            raise ProtoPFaithError(
+                "The augmentation's scale goes from the smaller to the larger factor, not "
+                f"{list(self.scale)}."
+            )
 
 
 def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import seed_number, shown
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.devices import choose_autocast
+from protopfaith.devices import choose_autocast, choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.request import check_request
 from protopfaith.evaluation.bench.runner import Bench, Step
@@ -80,6 +81,9 @@ def faithfulness(
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
     """
     run = run if isinstance(run, Run) else Run(run)
+    device, seed = choose_device(device), seed_number(seed)
+    if isinstance(explainers, str):
+        raise ProtoPFaithError(f"Explainers are a list of names, not one text; write [{shown(explainers)}].")
     names = list(dict.fromkeys(default_explainers() if explainers is None else explainers))
     settings = make_settings(
         run.preprocessing().size,

@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from protopfaith.anonymous import public_names, safe_cell
+from protopfaith.arguments import named
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
@@ -112,11 +114,22 @@ def _prediction(path: str, logits: Tensor, class_names: Sequence[str]) -> Predic
     return Prediction(path, class_names[int(probabilities.argmax())], tuple(probabilities.tolist()))
 
 
-def write_predictions(path: Path, predictions: Sequence[Prediction], class_names: Sequence[str]) -> None:
-    """A CSV file: image, class, the probability of every class, and what went wrong, if anything."""
-    with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+def write_predictions(
+    path: Path, predictions: Sequence[Prediction], class_names: Sequence[str], *, anonymous: bool = False
+) -> None:
+    """A CSV file: image, class, the probability of every class, and what went wrong, if anything.
+
+    Images go by their names, without the folders that they lie in; `anonymous`: by numbers.
+    """
+    with (
+        atomic(path) as partial,
+        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
         writer = csv.writer(file)
-        writer.writerow(["image", "class", *class_names, "error"])
-        for item in predictions:
+        writer.writerow(["image", "class", *map(safe_cell, class_names), "error"])
+        names = public_names([item.image for item in predictions], anonymous=anonymous)
+        for name, item in zip(names, predictions, strict=True):
             probabilities = item.probabilities or ("",) * len(class_names)
-            writer.writerow([item.image, item.class_name or "", *probabilities, item.error or ""])
+            error = (item.error or "").replace(item.image, name).replace(named(item.image), name)
+            texts = (safe_cell(name), safe_cell(item.class_name or ""))
+            writer.writerow([*texts, *probabilities, safe_cell(error)])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from protopfaith.anonymous import public_names, write_key
+from protopfaith.arguments import named
+from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, source_games
@@ -21,7 +24,7 @@ from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.settings import Settings, stable_text
-from protopfaith.files import atomic, sha256
+from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
@@ -70,6 +73,7 @@ def explain_files(
     preprocessing: Preprocessing | None = None,
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
     device: torch.device | str | None = None,
+    anonymous: bool = False,
     **keywords: Any,
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into `folder`.
@@ -94,13 +98,21 @@ def explain_files(
         preprocessing: how images are prepared for a network that comes without a run.
         images: the training images of such a network.
         device: where to compute.
+        anonymous: numbers instead of file names, also of source images; which is which stays behind in
+            `FOLDER-key.csv` beside the folder.
         keywords: fields of `Settings`, in the place of those of `settings`.
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
-    request = _Request(explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask)
+    request = _Request(
+        explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous
+    )
     request.check()
+    remove_leftovers(request.folder)
     files = [Path(path) for path in paths]
+    if anonymous:
+        write_key(request.folder.with_name(f"{request.folder.name}-key.csv"), files)
+    request.names.update(zip(files, public_names(files, anonymous=anonymous), strict=True))
     cases: dict[Path, None] = {}  # in order, each once
     failures = []
     with Bar(progress) as bar:
@@ -112,10 +124,15 @@ def explain_files(
                 logger.debug("%s: %s", path, error)  # callers tell the failures at the end
                 failures.append(Failure(path, str(error)))
                 continue
+            except Exception as error:  # one bad image does not spoil the others
+                failures.append(Failure(path, unexpected(error, request.folder)))
+                continue
             cases[case] = None
             if on_case is not None:
                 on_case(case, found)
-    return Batch(tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures))
+    return Batch(
+        tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures, request.names)
+    )
 
 
 @dataclass(frozen=True)
@@ -130,6 +147,9 @@ class _Request:
     figures: tuple[str, ...]
     coarse: bool
     mask: MaskLike | None
+    anonymous: bool = False
+    names: dict[Path, str] = field(default_factory=dict)
+    """What the files are called in results."""
 
     def check(self) -> None:
         """Raises if something is wrong for every image alike: one error, not one for each of them."""
@@ -147,7 +167,7 @@ class _Request:
     def announce(self, paths: Sequence[Path], bar: Bar) -> Overall:
         """Says what is ahead, and counts it."""
         model, blank = self.explainer.model, self.explainer.blank()
-        count = sum(path.is_file() and not self._case(path).is_dir() for path in paths)
+        count = sum(map(self._is_new, paths))
         games = 0.0
         if self.settings.sources and count:
             games = source_games(model, self.explainer.sources, self.settings, count)
@@ -170,16 +190,29 @@ class _Request:
             target=self.target,
             versus=self.versus,
             settings=self.settings,
-            true_class=self._true_class(path),
+            name=self.names.get(path, ""),
+            true_class=None if self.anonymous else self._true_class(path),
             mask=self.mask,
             on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
             progress=overall.report,
         )
-        with atomic(case) as partial:
-            write_case(explanation, partial, self.figures)
+        if self.anonymous:
+            explanation = without_source_names(explanation)
+        try:
+            with atomic(case) as partial:
+                write_case(explanation, partial, self.figures)
+        except ProtoPFaithError:
+            if not case.is_dir():  # else another process was faster with the same
+                raise
         early.unlink(missing_ok=True)
         _warn_if_imprecise(explanation, path)
         return case, explanation
+
+    def _is_new(self, path: Path) -> bool:
+        try:
+            return not self._case(path).is_dir()
+        except ProtoPFaithError:  # told when it is its turn
+            return False
 
     def _true_class(self, path: Path) -> str | None:
         """A parent folder that is named like a class says what is in the image."""
@@ -188,8 +221,8 @@ class _Request:
 
     def _case(self, path: Path) -> Path:
         """Its folder, whose name changes with the image, the weights and whatever changes the explanation."""
-        if not path.is_file():
-            raise ProtoPFaithError(f"There is no image at {path}; check the path.")
+        if not is_file(path):
+            raise ProtoPFaithError("There is no image file of that name; check the path.")
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
         rest |= {"target": self.target, "versus": self.versus}
@@ -198,9 +231,26 @@ class _Request:
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
         given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))
-        key = self.settings.key(self.explainer.weights_hash, sha256(path), given)
-        stem = re.sub(r"[^\w.-]+", "_", path.stem)[:60] or "image"
+        try:
+            content = sha256(path)
+        except OSError as error:
+            raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
+        key = self.settings.key(self.explainer.weights_hash, content, given)
+        name = self.names.get(path, path.name) if self.anonymous else path.stem
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".")[:60] or "image"
         return self.folder / f"{stem}-{key[:8]}"
+
+
+def without_source_names(explanation: Explanation) -> Explanation:
+    """The same, whose prototypes come from images without names."""
+
+    def hidden(evidence: Any) -> Any:
+        source = evidence.source
+        return (
+            evidence if source is None else replace(evidence, source=replace(source, image="training image"))
+        )
+
+    return replace(explanation, evidence=tuple(map(hidden, explanation.evidence)))
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -239,10 +289,13 @@ def _figure_name(kind: str) -> str:
     return f"figure.{kind.lstrip('.')}"
 
 
-def _write_index(folder: Path, cases: list[Path], failures: Sequence[Failure]) -> Path:
+def _write_index(
+    folder: Path, cases: list[Path], failures: Sequence[Failure], names: dict[Path, str]
+) -> Path:
     """The page of these cases, then those of earlier calls."""
     from protopfaith.show.index import write_index
 
     there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]
     listed = list(dict.fromkeys([*cases, *there]))
-    return write_index(folder / "index.html", listed, [(str(f.path), f.message) for f in failures])
+    told = [(names.get(f.path, named(f.path.name)), f.message) for f in failures]
+    return write_index(folder / "index.html", listed, told)

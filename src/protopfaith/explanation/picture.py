@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from protopfaith.arguments import named
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
@@ -72,7 +73,7 @@ def open_picture(
         image = to_pil(image)
     path = str(image) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
-        name = name or Path(image).name
+        name = name or named(Path(image).name)
         image = read_image(image) if preprocessing is None else preprocessing.read(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(

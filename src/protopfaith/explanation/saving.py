@@ -17,7 +17,7 @@ from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.files import atomic
+from protopfaith.files import atomic, read_json, reason
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
 
@@ -72,7 +72,9 @@ def load(path: Path | str) -> Explanation:
     """
     path = _json_path(Path(path))
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
+        if not isinstance(content, dict):
+            raise ValueError("it holds no keys")
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as archive:
             arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
         found = content.pop("format")
@@ -80,11 +82,16 @@ def load(path: Path | str) -> Explanation:
             raise ProtoPFaithError(
                 f"{path} has format {found}, but this version reads {FORMAT}: update protopfaith."
             )
-        return _decode(content, arrays)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        decoded = _decode(content, arrays)
+        if not isinstance(decoded, Explanation):
+            raise ValueError("it describes something else")
+        return decoded
+    except ProtoPFaithError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(
-            f"{path} is no readable explanation ({error}); give the JSON file of one, with its NPZ file "
-            "beside it."
+            f"{path} is no readable explanation ({reason(error)}); give the JSON file of one, with its NPZ "
+            "file beside it."
         ) from error
 
 

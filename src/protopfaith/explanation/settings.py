@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
 from protopfaith.devices import choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
@@ -102,8 +103,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", _parsed(self.players))
-        object.__setattr__(self, "options", dict(self.options or {}))
+        options = instance(self.options or {}, Mapping, "Options", "a mapping of names to values")
+        object.__setattr__(self, "options", dict(options))
+        object.__setattr__(self, "seed", seed_number(self.seed))
         check_plan(self.budget, self.precision)
+        for name in ("batch_size", "memory"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), f"The {name}", least=1, most=10**15)
+        if self.duplicate_tolerance is not None:
+            finite_number(self.duplicate_tolerance, "The duplicate_tolerance", least=0)
         check_plan(self.source_budget, None)
         _check_options(self.options)
         _check_output(self)
@@ -115,7 +123,7 @@ class Settings:
         """The given settings (the usual ones by default), with `keywords` in the place of theirs."""
         for name in keywords:
             if name not in NAMES:
-                raise TypeError(f"There is no setting named {name!r}; {did_you_mean(name, NAMES)}")
+                raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
         return replace(settings or Settings(), **keywords)
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
@@ -240,6 +248,7 @@ def coarse_players(image: Tensor) -> Players:
 
 
 SUPERPIXELS = "superpixels:"
+LARGEST_WINDOW = 100_000
 FEW_PLAYERS = "coarse"  # about 7 x 7 windows
 
 
@@ -252,15 +261,17 @@ def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) 
 
 def _parsed(spec: Any) -> PlayersLike | None:
     """A specification of players that has a meaning; numbers as texts, from a command line, are numbers."""
-    if spec is None or isinstance(spec, Players | Tensor | int) or spec == FEW_PLAYERS:
+    if spec is None or isinstance(spec, Players | Tensor) or (isinstance(spec, str) and spec == FEW_PLAYERS):
         return spec
     if isinstance(spec, str) and spec.isdecimal():
-        return int(spec)
+        spec = int(spec[:20])
+    if isinstance(spec, int):
+        return whole_number(spec, "The side of the windows that are players", least=1, most=LARGEST_WINDOW)
     number = str(spec).removeprefix(SUPERPIXELS)
-    if number == str(spec) or not number.isdecimal() or int(number) < 1:
+    if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
         raise ProtoPFaithError(
-            f"The players {spec!r} are not known; give the side of windows in pixels (16), superpixels:60, "
-            "or a label image of your own (in Python, H x W, int64)."
+            f"The players {shown(spec)} are not known; give the side of windows in pixels (16), "
+            "superpixels:60, or a label image of your own (in Python, H x W, int64)."
         )
     return str(spec)
 
@@ -282,7 +293,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _check_output(settings: Settings) -> None:
     output = settings.output
     if output is not None and output not in OUTPUTS:
-        raise ProtoPFaithError(f"There is no output {output!r} to explain; {did_you_mean(output, OUTPUTS)}")
+        raise ProtoPFaithError(
+            f"There is no output {shown(output)} to explain; {did_you_mean(str(output), OUTPUTS)}"
+        )
     if output == "log_probability" and not settings.traits.evaluates:
         raise ProtoPFaithError(
             f"The estimator {settings.method!r} propagates moments and has no rule for a log probability; "

@@ -17,6 +17,7 @@ from protopfaith.explanation.game import Progress, distances_and_outputs, play
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
+from protopfaith.files import is_file
 from protopfaith.network import FusedProtoPNet, PrototypeSource
 from protopfaith.shapley import Attribution
 
@@ -215,12 +216,21 @@ class Sources:
 
     def _read(self, key: str, prototype: int) -> Attribution | None:
         path = self._path(key, prototype)
-        return Attribution.load(path) if path is not None and path.is_file() else None
+        if path is None or not is_file(path):
+            return None
+        try:
+            return Attribution.load(path)
+        except ProtoPFaithError as error:  # a cache may be broken at any time: computed again
+            logger.info("%s", error)
+            return None
 
     def _write(self, key: str, prototype: int, result: Attribution) -> Attribution:
         path = self._path(key, prototype)
         if path is not None:
-            result.save(path)
+            try:
+                result.save(path)
+            except ProtoPFaithError as error:  # a run that is read-only: kept in memory alone
+                logger.info("%s", error)
         return result
 
 

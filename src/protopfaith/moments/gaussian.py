@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
+from protopfaith.arguments import finite_number, instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments.dispatch import missing_rule, run
 
@@ -30,6 +31,9 @@ def _operator(name: str) -> Callable[..., Any]:
 
     operator.__name__ = name
     return operator
+
+
+ROUNDING = 1e-5  # below zero, as a share of the largest variance: what rounding may leave
 
 
 class Mean(Tensor):
@@ -70,6 +74,21 @@ class Gaussian:
     """
 
     def __init__(self, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None):
+        instance(mean, Tensor, "The mean", "a tensor")
+        if not isinstance(variance, Tensor):
+            variance = finite_number(variance, "The variance", least=0)
+        elif not bool((variance >= -ROUNDING * variance.abs().amax()).all() if variance.numel() else True):
+            raise ProtoPFaithError("A variance is negative or not a number; give numbers of at least zero.")
+        self._set(mean, variance, factors)
+
+    @classmethod
+    def trusted(cls, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None) -> Gaussian:
+        """The same without looking at the numbers, which takes time: for rules, which compute variances."""
+        made = cls.__new__(cls)
+        made._set(mean, variance, factors)
+        return made
+
+    def _set(self, mean: Tensor, variance: Tensor | float, factors: Tensor | None) -> None:
         variance = torch.as_tensor(variance, dtype=mean.dtype, device=mean.device)
         if variance.shape != mean.shape:
             if variance.dim() > 0:
@@ -129,9 +148,11 @@ class Gaussian:
         and variance.
         """
         if self._factors is None:
-            return Gaussian(affine(self._mean), squared(self._variance))
+            return Gaussian.trusted(affine(self._mean), squared(self._variance))
         factors = vmap(linear)(self._factors)
-        return Gaussian(affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors)
+        return Gaussian.trusted(
+            affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors
+        )
 
     def scale(
         self,
@@ -145,7 +166,7 @@ class Gaussian:
         `move`: where each goes, if not to its own place.
         """
         factors = None if self._factors is None else vmap(linear)(self._factors)
-        return Gaussian(affine(self._mean), squared(self._variance), factors)
+        return Gaussian.trusted(affine(self._mean), squared(self._variance), factors)
 
     @staticmethod
     def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
@@ -155,7 +176,7 @@ class Gaussian:
         factors = None
         if like.factors is not None:
             factors = vmap(lambda *f: join(list(f)))(*(part.factors for part in parts))
-        return Gaussian(
+        return Gaussian.trusted(
             join([part.moments[0] for part in parts]), join([part.variance for part in parts]), factors
         )
 
@@ -187,7 +208,7 @@ class Gaussian:
     def _view(self, mean: Tensor, variance: Tensor, factors: Tensor | None = None) -> Gaussian:
         if mean is self._mean:
             return self
-        view = Gaussian(mean, variance, factors)
+        view = Gaussian.trusted(mean, variance, factors)
         if mean.untyped_storage()._cdata == self._mean.untyped_storage()._cdata:
             self._family = [relative for relative in self._family if relative() is not None]
             self._family.append(weakref.ref(view))
@@ -279,10 +300,10 @@ def _expanded(x: Gaussian, shape: torch.Size) -> Gaussian:
         return x
     mean, variance = (part.expand(shape) for part in x.moments)
     if x.factors is None:
-        return Gaussian(mean, variance)
+        return Gaussian.trusted(mean, variance)
     # The factors' own dimension comes first, so the new ones go behind it.
     inner = x.factors.reshape(len(x.factors), *(1,) * (len(shape) - x.dim()), *x.shape)
-    return Gaussian(mean, variance, inner.expand(-1, *shape))
+    return Gaussian.trusted(mean, variance, inner.expand(-1, *shape))
 
 
 def constant(value: Any, like: Gaussian) -> Gaussian:
@@ -296,4 +317,4 @@ def constant(value: Any, like: Gaussian) -> Gaussian:
         mean = torch.as_tensor(value, dtype=like.dtype, device=like.device)
         variance = torch.zeros_like(mean)
     factors = None if like.factors is None else mean.new_zeros(len(like.factors), *mean.shape)
-    return Gaussian(mean, variance, factors)
+    return Gaussian.trusted(mean, variance, factors)

@@ -9,13 +9,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from protopfaith.arguments import instance, shown
+from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, reason
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet, PrototypeSource
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
 HEADER = "protopfaith"
+ARCHITECTURE: dict[str, Any] = {
+    "encoder": (str, type(None)),
+    "classes": (list, int),
+    "prototypes_per_class": (int, list),
+    "prototype_channels": int,
+    "in_channels": int,
+    "activation": str,
+    "similarity": str,
+}
+"""The keys that a header may have for the constructor, and their types."""
+LARGEST_MAP = 100_000
 
 
 def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
@@ -68,7 +82,7 @@ def load(
     ('cat', 'dog')
     """
     header, tensors = _read(path)
-    config = dict(header["architecture"])
+    config = _architecture(path, header, tensors)
     name = config.pop("encoder", None)
     if encoder is None and name is None:
         raise ProtoPFaithError(
@@ -76,11 +90,38 @@ def load(
             "loading runs no code from a file: build that module and pass it as load(path, encoder=module)."
         )
     try:
+        if encoder is None:
+            _check_fits(path, name, config, tensors)
         model = ProtoPNet(name if encoder is None else encoder, **config)
-    except (TypeError, ValueError) as error:
-        raise ProtoPFaithError(f"The header of {path} describes no known network: {error}.") from error
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:
+        raise ProtoPFaithError(
+            f"The header of {path} describes no known network: {reason(error)}; use another copy of it."
+        ) from error
     _fill(model, path, header, tensors)
-    return model.to(device).eval(), header["metadata"]
+    return model.to(choose_device(device)).eval(), header["metadata"]
+
+
+def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | None]:
+    """The sources of `count` prototypes, as JSON has them; raises if they are anything else."""
+    kinds = {"image": str, "row": int, "column": int, "sha256": str}
+    right = isinstance(values, list) and len(values) == count
+    for value in values if right else ():
+        right = right and (
+            value is None
+            or (
+                isinstance(value, dict)
+                and value.keys() == kinds.keys()
+                and all(isinstance(value[key], kind) for key, kind in kinds.items())
+                and 0 <= value["row"] < LARGEST_MAP
+                and 0 <= value["column"] < LARGEST_MAP
+            )
+        )
+    if not right:
+        raise ProtoPFaithError(
+            f"The sources of the prototypes in {path} are not what they should be (image, row, column, "
+            "sha256 of each); use another copy of the checkpoint."
+        )
+    return [value and PrototypeSource(**value) for value in values]
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:
@@ -99,20 +140,68 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
     return _read(path, with_tensors=False)[0]["metadata"]
 
 
-def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    problems = differences(tensors, model.state_dict())
+def _architecture(path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """What the constructor gets: known keys alone, of the right kind, in agreement with the tensors. Never
+    weights: opening a checkpoint neither reads another file nor downloads one."""
+    config = dict(header["architecture"])
+    for key, kind in ARCHITECTURE.items():
+        if (key in config and not isinstance(config[key], kind)) or isinstance(config.get(key), bool):
+            raise ProtoPFaithError(
+                f"The header of {path} describes no known network: its {key} is {shown(config[key])}; use "
+                "another copy of it."
+            )
+    wrong = sorted(set(config) - set(ARCHITECTURE)) or sorted({"classes", "prototype_channels"} - set(config))
+    if wrong:
+        raise ProtoPFaithError(
+            f"The header of {path} describes no known network: {shown(wrong[0])} should not be there, or is "
+            "missing; use another copy of it."
+        )
+    if (
+        isinstance(config["classes"], int)
+        or "prototypes" not in tensors
+        or "classifier.weight" not in tensors
+    ):
+        raise ProtoPFaithError(
+            f"The header of {path} describes no known network: it lacks the names of its classes, or its "
+            "prototypes; use another copy of it."
+        )
+    return config
+
+
+def _check_fits(path: Path | str, name: str, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Raises if the described network would not fit the tensors, before any memory is taken for it."""
+    try:
+        with torch.device("meta"):
+            outline = ProtoPNet(name, **config)
+    except (NotImplementedError, RuntimeError):  # an encoder that needs real numbers to be built
+        return
+    _check_same(path, tensors, outline.state_dict())
+
+
+def _check_same(path: Path | str, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    problems = differences(tensors, expected)
     if problems:
         raise ProtoPFaithError(
             f"{path} is a checkpoint of another architecture than its network: {problems}; load it with the "
             "encoder that it was trained with."
         )
+
+
+def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    _check_same(path, tensors, model.state_dict())
+    owners = tensors["prototype_classes"]
+    if not torch.equal(owners.long(), model.prototype_classes):
+        raise ProtoPFaithError(
+            f"{path} gives its prototypes to classes that it does not have; use another copy of the "
+            "checkpoint."
+        )
     model.load_state_dict(tensors)
-    model.sources = [source and PrototypeSource(**source) for source in header["sources"]]
+    model.sources = read_sources(header["sources"], len(model.prototypes), str(path))
 
 
 def _read(path: Path | str, *, with_tensors: bool = True) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of a checkpoint of ours."""
-    if not Path(path).is_file():
+    if not is_file(Path(instance(path, (str, Path), "A checkpoint", "the path of a file"))):
         raise ProtoPFaithError(f"There is no checkpoint at {path}: check the path, or train a network first.")
     try:
         header, tensors = read_tensors(path, HEADER) if with_tensors else (read_header(path, HEADER), {})
@@ -130,10 +219,10 @@ def _checked(path: Path | str, header: Any) -> dict[str, Any]:
             f"{path} is a safetensors file, but no checkpoint of protopfaith: its header lacks our "
             "description; as weights of an encoder it may be passed as weights=path."
         )
-    if not isinstance(header["format"], int) or header["format"] > FORMAT:
+    if not isinstance(header["format"], int) or not 1 <= header["format"] <= FORMAT:
         raise ProtoPFaithError(
-            f"{path} has format {header['format']}, but this version of protopfaith reads up to {FORMAT}: "
-            "install a newer protopfaith."
+            f"{path} has format {shown(header['format'])}, but this version of protopfaith reads up to "
+            f"{FORMAT}: install a newer protopfaith."
         )
     parts = {"architecture": dict, "sources": list, "metadata": dict}
     if not all(isinstance(header.get(key), kind) for key, kind in parts.items()):

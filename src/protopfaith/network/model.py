@@ -11,12 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.layers import SIMILARITIES, feature_layers, own_class_weights
+
+MOST = 100_000
+"""Classes, prototypes of a class, channels of a prototype: more are not meant."""
+MOST_CHANNELS = 1_024
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,9 @@ class ProtoPNet(nn.Module):
         weights: str | Path | None = None,
     ):
         super().__init__()
+        instance(encoder, (str, nn.Module), "The encoder", "a name or a module")
+        whole_number(prototype_channels, "The number of prototype channels", least=1, most=MOST)
+        whole_number(in_channels, "The number of image channels", least=1, most=MOST_CHANNELS)
         self.class_names = _names(classes)
         counts = _counts(prototypes_per_class, self.class_names)
         self.in_channels = in_channels
@@ -124,7 +132,9 @@ class ProtoPNet(nn.Module):
         }
 
     def _check(self, x: Tensor) -> None:
-        if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels):
+        if not isinstance(x, Tensor) and not hasattr(x, "mean"):  # moments of an image are no tensor
+            raise TypeError(f"The network takes images as a tensor, not {type(x).__name__}.")
+        if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels or not x.numel()):
             raise ProtoPFaithError(
                 f"The network takes images as B x {self.in_channels} x height x width, but got "
                 f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
@@ -132,23 +142,30 @@ class ProtoPNet(nn.Module):
 
 
 def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
-    names = tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+    if isinstance(classes, int):
+        names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
+    else:
+        names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
+    if not all(isinstance(name, str) for name in names):
+        raise ProtoPFaithError(f"Class names must be texts, not {shown(list(names))}.")
     if len(set(names)) < max(len(names), 2):
         raise ProtoPFaithError(
-            f"A classifier needs at least two classes with different names, but got {list(names)!r}."
+            f"A classifier needs at least two classes with different names, but got {shown(list(names))}."
         )
     return names
 
 
 def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -> list[int]:
-    if isinstance(prototypes_per_class, int):
-        counts = [prototypes_per_class] * len(names)
-    else:
+    if isinstance(prototypes_per_class, (list, tuple)):
         counts = list(prototypes_per_class)
+    else:
+        counts = [prototypes_per_class] * len(names)
+    for count in counts:
+        whole_number(count, "The number of prototypes of a class", most=MOST)
     if len(counts) != len(names) or min(counts) < 1:
         raise ProtoPFaithError(
             f"Each of the {len(names)} classes needs at least one prototype, but prototypes_per_class is "
-            f"{prototypes_per_class!r}."
+            f"{shown(prototypes_per_class)}."
         )
     return counts
 

@@ -33,13 +33,15 @@ def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gau
         along = along - 2 * _product(own * shifted, p) + _product(own, p.square())
         spread = 4 * along.clamp_min(0) + 2 * variance.square().sum(1, keepdim=True)
         if z.factors is None:
-            return Gaussian(distances, spread)
+            return Gaussian.trusted(distances, spread)
         factors = z.factors.to(distances.dtype)
         slopes = 2 * (
             (shifted * factors).sum(2, keepdim=True)
             - _product(factors.flatten(0, 1), p).unflatten(0, factors.shape[:2])
         )
-        return Gaussian(distances, spread + slopes.square().sum(0) + 2 * _off_diagonal(factors), slopes)
+        return Gaussian.trusted(
+            distances, spread + slopes.square().sum(0) + 2 * _off_diagonal(factors), slopes
+        )
 
 
 @rule(minimum_over_positions)

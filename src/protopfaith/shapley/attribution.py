@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, reason
 from protopfaith.shapley.players import Players
 
 FORMAT = 1
@@ -161,14 +160,20 @@ class Attribution:
     def load(path: Path | str) -> Attribution:
         """Reads what `save` wrote; executes no code."""
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            metadata = json.loads(str(arrays.pop("metadata")))
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            return Attribution._load(path)
+        except ProtoPFaithError:
+            raise
+        except Exception as error:  # whatever a damaged archive leads to
             raise ProtoPFaithError(
-                f"{path} is not a readable attribution ({error}); expected a file written by "
+                f"{path} is not a readable attribution ({reason(error)}); expected a file written by "
                 f"Attribution.save."
             ) from error
+
+    @staticmethod
+    def _load(path: Path | str) -> Attribution:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        metadata = json.loads(str(arrays.pop("metadata")))
         if metadata.pop("format") != FORMAT:
             raise ProtoPFaithError(
                 f"{path} was written in another format than {FORMAT}; update ProtoPFaith to read it."

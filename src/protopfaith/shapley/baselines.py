@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
 
+LARGEST_BLUR = 10_000
 BASELINES: Registry[Callable[..., Tensor]] = Registry("baseline")
 
 
@@ -28,6 +30,8 @@ def zero(image: Tensor) -> Tensor:
 def color(image: Tensor, value: float | Sequence[float] | Tensor = 0.0) -> Tensor:
     """One color everywhere: a number, or a number per channel, in the image's own (normalized) units."""
     value = torch.as_tensor(value, dtype=image.dtype, device=image.device).reshape(-1)
+    if not bool(value.isfinite().all()):
+        raise ProtoPFaithError("The baseline color has numbers that are not finite; give others.")
     if len(value) not in (1, image.shape[0]):
         raise ProtoPFaithError(
             f"The baseline color has {len(value)} numbers, but the image has {image.shape[0]} channels; "
@@ -57,8 +61,10 @@ def blur(image: Tensor, sigma: float | None = None) -> Tensor:
 
     height, width = image.shape[-2:]
     sigma = 0.1 * min(height, width) if sigma is None else float(sigma)
-    if not sigma > 0:
-        raise ProtoPFaithError(f"The blur baseline needs a sigma above zero, not {sigma}.")
+    if not 0 < sigma <= LARGEST_BLUR:
+        raise ProtoPFaithError(
+            f"The blur baseline needs a sigma above zero and up to {LARGEST_BLUR:,} pixels, not {sigma}."
+        )
     # Reflection needs a radius below the side; three sigma is all of the Gaussian that float32 notices.
     sides = [2 * min(int(3 * sigma + 0.5) or 1, side - 1) + 1 for side in (width, height)]
     return gaussian_blur(image, sides, [sigma, sigma])
@@ -92,11 +98,17 @@ def make_baseline(
     ([0.5], 'color (value 0.5)')
     """
     if isinstance(spec, str):
-        name, _, argument = spec.partition(":")
-        if argument:
+        name, colon, argument = spec.partition(":")
+        if colon:
             options = {**options, **_argument(name, argument)}
         return BASELINES[name](image, **options).detach(), _describe(name, options)
-    value = torch.as_tensor(spec)
+    try:
+        value = torch.as_tensor(spec)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ProtoPFaithError(
+            f"A baseline is a name, a color or an image, not {shown(spec)}; see "
+            "protopfaith.shapley.BASELINES."
+        ) from error
     name = "image" if value.dim() == 3 else "color"
     return BASELINES[name](image, value=value).detach(), _describe(name, {"value": value})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, relative_error
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
@@ -19,6 +19,7 @@ from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
 
 DEFAULT_METHOD = "adaptive_owen"
+LARGEST_BUDGET = 10**12
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
 
@@ -96,8 +97,9 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     >>> found.evaluations, bool((found.values[0].sum() - found.total[0]).abs() < 1e-4)
     (500, True)
     """
+    instance(game, Game, "What is estimated", "a Game")
     name = DEFAULT_METHOD if method == "default" else method
-    estimator = ESTIMATORS[name]
+    estimator, seed = ESTIMATORS[name], seed_number(seed)
     options = _checked(game, name, budget, precision, outputs, options)
     if resume is not None:
         if _is_exact(resume, name):
@@ -258,11 +260,9 @@ def game_error(
 
 def check_plan(budget: int | None, precision: float | None) -> None:
     """Raises if no estimator could work with the budget or the precision."""
-    if budget is not None and not isinstance(budget, Integral):
-        raise ProtoPFaithError(f"The budget is {budget!r} evaluations; give a whole number, such as 4096.")
-    if budget is not None and budget < 1:
+    if budget is not None and whole_number(budget, "The budget", most=LARGEST_BUDGET) < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
-    if precision is not None and not precision > 0:
+    if precision is not None and not 0 < finite_number(precision, "The precision", most=1) <= 1:
         raise ProtoPFaithError(
             f"The precision is {precision}; give a relative error above zero, such as 0.1."
         )
@@ -271,9 +271,9 @@ def check_plan(budget: int | None, precision: float | None) -> None:
 def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
     if outputs is None:
         return
-    if not isinstance(outputs, Iterable):
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         raise ProtoPFaithError(
-            f"The outputs whose precision counts are {outputs!r}; give them as a list, such as [{outputs!r}]."
+            f"The outputs whose precision counts are {shown(outputs)}; give them as a list of numbers."
         )
     if not outputs or not set(outputs) <= set(range(game.n_outputs)):
         raise ProtoPFaithError(

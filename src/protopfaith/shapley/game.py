@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.baselines import make_baseline
 from protopfaith.shapley.memory import Batches, fitting
@@ -63,6 +64,8 @@ class Game:
         autocast: torch.dtype | None = None,
         check: bool = True,
     ):
+        if not callable(function):
+            raise TypeError(f"A game needs a function of a batch of images, not {type(function).__name__}.")
         image = _as_tensor(image)
         players = _as_players(players, image)
         _check_image(image, players)
@@ -126,9 +129,10 @@ class Game:
     def _evaluate(self, images: Tensor) -> Tensor:
         with torch.autocast(images.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             values = self.function(images)
+        instance(values, Tensor, "What the function of a game returns", "a tensor of numbers")
         if values.dim() == 1:
             values = values[:, None]
-        if values.dim() != 2 or len(values) != len(images):
+        if values.dim() != 2 or len(values) != len(images) or not values.shape[1]:
             raise ProtoPFaithError(
                 f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected "
                 f"one row of numbers per image."
@@ -188,6 +192,8 @@ def _as_players(players: Players | int | Tensor, image: Tensor) -> Players:
 
 
 def _check_image(image: Tensor, players: Players) -> None:
+    instance(image, Tensor, "The image of a game", "a tensor of C x height x width")
+    instance(players, Players, "The players of a game", "Players")
     if image.dim() != 3:
         raise ProtoPFaithError(
             f"A game is played on one image of C x H x W, not on a tensor of shape {tuple(image.shape)}."
@@ -202,7 +208,7 @@ def _check_image(image: Tensor, players: Players) -> None:
 
 def _check_bounds(batch_size: int | None, memory: int | None) -> None:
     for name, bound in (("batch size", batch_size), ("memory bound", memory)):
-        if bound is not None and bound < 1:
+        if bound is not None and whole_number(bound, f"The {name}") < 1:
             raise ProtoPFaithError(f"The {name} is {bound}, which holds no image; give a number above zero.")
 
 

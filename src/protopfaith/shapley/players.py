@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number, instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -43,8 +44,8 @@ class Players:
             size: pixels of a window's side, or `(height, width)`.
             channels: how many there are, where every channel of a window is to be a player of its own.
         """
-        height, width = (int(s) for s in image_size)
-        down, right = (size, size) if isinstance(size, int) else (int(s) for s in size)
+        height, width = _two(image_size, "The image size")
+        down, right = _two(size, "The size of windows")
         if min(down, right, height, width) < 1:
             raise ProtoPFaithError(
                 f"Windows of {down}x{right} pixels on an image of {height}x{width} make no players; "
@@ -69,6 +70,15 @@ class Players:
         """
         from skimage.segmentation import slic
 
+        instance(image, Tensor, "The image", "a tensor of C x height x width")
+        if image.dim() != 3 or not image.numel() or not bool(image.isfinite().all()):
+            raise ProtoPFaithError(
+                f"Superpixels need an image of C x height x width with finite pixels, not of shape "
+                f"{tuple(image.shape)}."
+            )
+        pixels_there = image.shape[-2] * image.shape[-1]
+        whole_number(n, "The number of superpixels", least=1, most=pixels_there)
+        finite_number(compactness, "The compactness of superpixels", above=0)
         pixels = image.detach().float().cpu()
         low, high = pixels.amin(), pixels.amax()
         pixels = (pixels - low) / (high - low).clamp_min(1e-12)  # compactness weighs color against distance
@@ -156,14 +166,25 @@ class Players:
         return sums / self.sizes[:, None]
 
 
+def _two(value: int | Sequence[int], what: str) -> tuple[int, int]:
+    """Height and width, from one number or two."""
+    pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value, value)
+    if len(pair) != 2:
+        raise ProtoPFaithError(f"{what} is one number or (height, width), not {shown(value)}.")
+    first, second = (whole_number(one, what, most=10**9) for one in pair)
+    return first, second
+
+
 def _apart(labels: Tensor, channels: int | None, kind: str) -> Players:
     if channels is None:
         return Players(labels, kind)
+    whole_number(channels, "The number of channels", least=1, most=10_000)
     step = int(labels.max()) + 1
     return Players(torch.stack([labels + c * step for c in range(channels)]), kind)
 
 
 def _check_labels(labels: Tensor) -> None:
+    instance(labels, Tensor, "Players", "a label image, a tensor of H x W")
     if labels.dim() not in (2, 3) or labels.numel() == 0:
         raise ProtoPFaithError(
             f"Players need a label image of H x W or C x H x W pixels, not of shape {tuple(labels.shape)}."

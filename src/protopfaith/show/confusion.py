@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from protopfaith.evaluation.metrics.classification import Classification
+from protopfaith.show.plain import without_math
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +40,7 @@ def confusion_figure(result: Classification) -> Figure:
             if count:
                 color = "white" if fractions[row, column] > 0.5 else "black"
                 axes.text(column, row, str(count), ha="center", va="center", color=color, fontsize=9)
-    return figure
+    return without_math(figure)
 
 
 def _label(axes: Any, names: tuple[str, ...]) -> None:

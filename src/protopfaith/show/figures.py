@@ -17,6 +17,7 @@ from protopfaith.files import atomic
 from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
 from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
 from protopfaith.show.outlines import Grid
+from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
@@ -132,7 +133,7 @@ def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     form = path.suffix[1:].lower()
     fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
     with atomic(path) as partial:
-        drawing.savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
+        without_math(drawing).savefig(partial, dpi=dpi, format=form, facecolor="white", **fast)
     return path
 
 
@@ -205,7 +206,8 @@ def _draw_block(
     title += (
         f"\nsame as prototype {evidence.duplicate_of}"
         if faded
-        else f"\ndistance {evidence.distance:.2f}, " + rf"$\Psi_k$ = {evidence.paper_score:+.2f}"
+        else f"\ndistance {evidence.distance:.2f}, "
+        + f"\N{GREEK CAPITAL LETTER PSI} = {evidence.paper_score:+.2f}"
     )
     sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
     first = top + 0.52

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from urllib.parse import quote
 
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.saving import load
+from protopfaith.files import reason
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import write_page
 from protopfaith.show.pictures import Picture, Pictures
 from protopfaith.show.wording.decision import is_rough
 from protopfaith.show.wording.numbers import percent
 
+logger = logging.getLogger("protopfaith")
 VERDICTS = {"right": "right", "wrong": "wrong", "": "true class not known"}
 
 
@@ -37,7 +40,14 @@ class Card:
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
     """Links to the reports of `cases` (folders beside `path`), and what failed."""
     pictures = Pictures()
-    cards = [_card(case, load(case / "explanation.json"), pictures) for case in cases]
+    cards, failures = [], list(failures)
+    for case in cases:
+        try:
+            cards.append(_card(case, load(case / "explanation.json"), pictures))
+        except Exception as error:  # one damaged case of an earlier call does not spoil the others
+            problem = f"this older case cannot be read and is left out; delete its folder ({reason(error)})"
+            failures.append((case.name, problem))
+            logger.warning("%s: %s", case.name, problem)
     counts = Counter(card.verdict for card in cards)
     return write_page(
         path,

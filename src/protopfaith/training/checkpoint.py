@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,35 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
         header, tensors = _read(path, with_tensors=True)
-        position = Position(**header["position"])
-        return cls(position, tensors, header["sources"], header["groups"], header["scheduler"])
+        return cls(_position(header, path), tensors, header["sources"], header["groups"], header["scheduler"])
 
 
 def read_position(path: Path | str) -> Position:
     """Where the run stands, without reading its tensors."""
-    return Position(**_read(path)[0]["position"])
+    return _position(_read(path)[0], path)
+
+
+def _position(header: dict[str, Any], path: Path | str) -> Position:
+    """The position in the header; raises if it is none."""
+    values = header["position"]
+    kinds: dict[str, Any] = {
+        "stage": int,
+        "epoch": int,
+        "stale_cycles": int,
+        "improved": bool,
+        "finished": bool,
+    }
+    right = isinstance(values, dict) and set(values) <= {field.name for field in fields(Position)}
+    for name, kind in kinds.items() if right else ():
+        value: Any = values.get(name, kind())
+        right = right and type(value) is kind and (kind is bool or 0 <= value < 10**9)
+    if not right or not isinstance(values.get("best"), (float, int, type(None))):
+        raise _damaged(path, "its position is none")
+    return Position(**values)
+
+
+def _damaged(path: Path | str, why: str) -> ProtoPFaithError:
+    return ProtoPFaithError(f"{path} is not the checkpoint of a training ({why}); start a new run.")
 
 
 def _read(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -72,14 +94,16 @@ def _read(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, An
         if not isinstance(header, dict) or "format" not in header:
             raise TensorFileError("its header lacks our description")
     except TensorFileError as error:
-        raise ProtoPFaithError(
-            f"{path} is not the checkpoint of a training ({error}); start a new run."
-        ) from error
+        raise _damaged(path, str(error)) from error
     if header["format"] != FORMAT:
         raise ProtoPFaithError(
             f"{path} has format {header['format']}, but this version reads format {FORMAT}; "
             "continue with the version that wrote it."
         )
+    parts = {"position": dict, "sources": list, "groups": list, "scheduler": dict}
+    for name, kind in parts.items():
+        if not isinstance(header.get(name), kind):
+            raise _damaged(path, f"its {name} is missing or of a wrong kind")
     return header, tensors
 
 

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import copy
+import logging
+import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason, remove_leftovers
+from protopfaith.locks import exclusive
 from protopfaith.network import ProtoPNet
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
-from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+
+LOCK = ".lock"
+CLUSTER = ("MASTER_ADDR", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "LSB_JOBID", "KUBERNETES_PORT")
+logger = logging.getLogger("protopfaith")
 
 
 def train(
@@ -60,11 +68,14 @@ def train(
     ...     run.is_finished()
     True
     """
-    folder = Path(folder)
+    folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
         recipe = Run(folder).recipe()
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
+    instance(recipe, Recipe, "A recipe", "what load_recipe gives")
+    if not str(folder).strip(". /"):
+        raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
     if fabric is None:
         fabric = make_fabric(recipe.compute)
         if not resume and fabric.is_global_zero:
@@ -72,21 +83,54 @@ def train(
         fabric.launch()
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
-    model = model or build_model(
-        recipe, data
-    )  # before the folder: weights that are not there leave none behind
+    # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
+    model = model or build_model(recipe, data)
+    check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
-    with torch.random.fork_rng():  # the caller's random numbers stay as they were
+    with ExitStack() as holding:
+        if fabric.is_global_zero:
+            holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
+        holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
         trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
-        trainer.fit()
-        if fabric.is_global_zero and run.model_path.is_file():
-            own = copy.deepcopy(model.encoder) if model.encoder_name is None else None
-            keep_reference(run, data, run.model(fabric.device, encoder=own))
-    if fabric.is_global_zero:
-        save_curves(run)
+        try:
+            trainer.fit()
+        except ProtoPFaithError as error:
+            if not str(error).startswith("Could not write"):
+                raise
+            raise ProtoPFaithError(
+                f"{str(error).split('; nothing')[0]}; free some space or check the permissions, then go on "
+                f"with: protopfaith train --resume --out {folder}"
+            ) from error
+        if fabric.is_global_zero:
+            save_curves(run)
     return run
+
+
+@torch.no_grad()
+def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int) -> None:
+    """Raises if the network cannot take images of the size that it will be trained on."""
+    smallest = min(recipe.optimization.batch_size, len(data.train)) // ranks
+    training = model.training
+    for size in {data.preprocessing.size, recipe.augmentation.size or data.preprocessing.size}:
+        image = torch.zeros(1, data.preprocessing.channels, *size, device=model.prototypes.device)
+        try:
+            positions = model.eval().latent(image)[0, 0].numel()
+        except ProtoPFaithError:
+            raise
+        except Exception as error:  # whatever an encoder raises where its map has no pixels left
+            raise ProtoPFaithError(
+                f"The encoder {model.encoder_name or type(model.encoder).__name__} cannot take images of "
+                f"{size[0]}x{size[1]} pixels ({reason(error)}); choose larger images or another encoder."
+            ) from error
+        finally:
+            model.train(training)
+        if positions * smallest < 2:
+            raise ProtoPFaithError(
+                "A batch of one image with a map of one position cannot be normalized; raise "
+                "optimization.batch_size or data.size."
+            )
 
 
 def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
@@ -122,6 +166,7 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
         index = 0 if device.index is None else device.index
         devices = 1 if device.type == "cpu" else str([index])
         compute = replace(compute, accelerator=device.type, devices=devices, num_nodes=1, strategy="auto")
+    _check_nodes(compute)
     if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
         raise ProtoPFaithError(
             f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "
@@ -142,6 +187,18 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
             f"Cannot train with accelerator={compute.accelerator}, devices={compute.devices}, "
             f"strategy={compute.strategy}, precision={compute.precision}: {' '.join(str(error).split())}"
         ) from error
+
+
+def _check_nodes(compute: ComputeRecipe) -> None:
+    """Says what it will wait for; raises where nothing tells the machines of each other."""
+    if compute.num_nodes == 1:
+        return
+    if not any(name in os.environ for name in CLUSTER):
+        raise ProtoPFaithError(
+            f"compute.num_nodes={compute.num_nodes} needs machines that know of each other: start the same "
+            "command on each with MASTER_ADDR, MASTER_PORT and NODE_RANK set, by torchrun, or by SLURM."
+        )
+    logger.warning("Waiting for all of %d machines to start the same command ...", compute.num_nodes)
 
 
 def _gpu_available(accelerator: str) -> bool:
@@ -172,8 +229,7 @@ def open_run(fabric: Fabric, folder: Path, recipe: Recipe, data: ImageData, resu
         try:
             if resume:
                 check_resumable(Run(folder), recipe, data)
-                for leftover in folder.glob(".*.partial"):  # of a process killed while it wrote
-                    leftover.unlink()
+                remove_leftovers(folder)  # of a process killed while it wrote
             else:
                 create_run(folder, recipe, data)
         except ProtoPFaithError as error:

@@ -15,7 +15,8 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, PrototypeSource, output_channels
+from protopfaith.network import ProtoPNet, output_channels
+from protopfaith.network.checkpoint import read_sources
 from protopfaith.training.checkpoint import Checkpoint, unpack_module, unpack_optimizer
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
@@ -52,7 +53,7 @@ class Trainer:
         projecting: bool = True,
         progress: bool = True,
     ):
-        self.fabric, self.recipe, self.data, self.model = fabric, recipe, data, model
+        self.fabric, self.run, self.recipe, self.data, self.model = fabric, run, recipe, data, model
         self.stages = make_stages(recipe.schedule) if stages is None else stages
         self.projecting = projecting
         self.images = TrainingImages(fabric, recipe, data)
@@ -74,12 +75,25 @@ class Trainer:
     # --- the whole run
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continues after the last epoch of `checkpoint`."""
-        unpack_module("model", self.model, checkpoint.tensors)
-        unpack_module("head", self.head, checkpoint.tensors)
-        self.model.sources = [
-            None if source is None else PrototypeSource(**source) for source in checkpoint.sources
-        ]
+        """Continues after the last epoch of `checkpoint`; raises if it is another network's."""
+        position, path = checkpoint.position, self.run.checkpoint_path
+        ended = position.stage >= len(self.stages) and not position.finished
+        if (
+            ended
+            or position.stage > len(self.stages)
+            or (position.stage < len(self.stages) and position.epoch >= self.stages[position.stage].epochs)
+        ):
+            raise ProtoPFaithError(
+                f"{path} stands at a stage or an epoch that this run's recipe does not have; start a new run."
+            )
+        try:
+            unpack_module("model", self.model, checkpoint.tensors)
+            unpack_module("head", self.head, checkpoint.tensors)
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise ProtoPFaithError(
+                f"The tensors in {path} are not those of this run's network; start a new run."
+            ) from error
+        self.model.sources = read_sources(checkpoint.sources, len(self.model.prototypes), str(path))
         self.saver.position = checkpoint.position
         self._checkpoint = checkpoint
 
@@ -101,8 +115,7 @@ class Trainer:
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
         scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
         if self._checkpoint is not None and first_epoch > 0:
-            unpack_optimizer(optimizer, self._checkpoint)
-            scheduler.load_state_dict(self._checkpoint.scheduler)
+            self._restore(optimizer, scheduler, self._checkpoint)
         self._checkpoint = None
         stream = self._stream(stage)
         validate = validation(stage, self.model, self.head, self.images)
@@ -116,6 +129,16 @@ class Trainer:
             metrics = self._measure(stage, epoch, sums, validation=validate(), rate=rate, started=started)
             self.progress.epoch(stage, metrics)
             self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
+
+    def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
+        try:
+            unpack_optimizer(optimizer, checkpoint)
+            scheduler.load_state_dict(checkpoint.scheduler)
+        except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProtoPFaithError(
+                f"The optimizer's state in {self.run.checkpoint_path} is not that of this stage; start a new "
+                "run."
+            ) from error
 
     def _prepare(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""

@@ -19,24 +19,28 @@ from torch.nn import functional
 
 TEMPERATURE = 2.0  # softens predictions, so that what is learned includes how classes resemble each other
 
+BOUNDS = {"at_least": -1e6, "at_most": 1e6}
+
 
 @dataclass(frozen=True)
 class CostWeights:
     """How much each cost counts; the defaults are the paper's."""
 
-    cluster: float = 0.5  # lambda_1
-    separation: float = 0.5  # lambda_2, subtracted
+    cluster: float = field(default=0.5, metadata=BOUNDS)  # lambda_1
+    separation: float = field(default=0.5, metadata=BOUNDS)  # lambda_2, subtracted
     # The authors' code divides cluster and separation by the number of prototypes P; the paper does not.
     # True follows the code: with P = 1,000 both costs then hardly count.
     per_prototype: bool = False
-    diversity: float = 0.0  # against collapse: prototypes of one class repel each other (not in the paper)
+    # Against collapse: prototypes of one class repel each other (not in the paper).
+    diversity: float = field(default=0.0, metadata=BOUNDS)
     # Against idle prototypes: the k-th prototypes of all classes must classify alone (not in the paper). A
     # prototype on the background is near every image, which costs nothing as long as others do the work.
-    individual: float = 0.0
+    individual: float = field(default=0.0, metadata=BOUNDS)
     # Against a spoiled encoder (not in the paper): V keeps its plain classifier, which goes on learning, and
     # the prototypes learn from its predictions as well as from the labels.
     companion: float = field(default=0.0, metadata={"at_least": 0})
-    l1: float = 0.0  # on F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper)
+    # On F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper).
+    l1: float = field(default=0.0, metadata=BOUNDS)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
 
 

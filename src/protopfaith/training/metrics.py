@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, reason
 from protopfaith.network import ProtoPNet
 
 
@@ -81,14 +81,22 @@ class MetricsFile:
     def __init__(self, path: Path, first_epoch: int = 0):
         self.path = path
         rows = self._complete_rows(first_epoch) if path.exists() else []
-        with atomic(path) as partial, partial.open("w", newline="") as file:
+        with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([field.name for field in fields(EpochMetrics)])
             writer.writerows(rows)
 
     def _complete_rows(self, first_epoch: int) -> list[list[str]]:
-        with self.path.open(newline="") as file:
-            rows = list(csv.reader(file))[1:]
+        try:
+            with self.path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.reader(file))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise ProtoPFaithError(
+                f"{self.path} cannot be read ({reason(error)}); move it away, then resume the run."
+            ) from error
+        if rows and rows[0] != [field.name for field in fields(EpochMetrics)][: len(rows[0])]:
+            raise ProtoPFaithError(f"{self.path} has other columns; move it away, then resume the run.")
+        rows = rows[1:]
         complete = [row for row in rows if len(row) == len(fields(EpochMetrics)) and row[0].isdigit()]
         return [row for row in complete if int(row[0]) < first_epoch]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
+from protopfaith.arguments import finite_number, instance, shown
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -60,7 +61,8 @@ def prune_run(
     `drop` holds the indices of those that go; None: all but one of equal ones, at a squared distance of at
     most `tolerance` (None: what rounding leaves of zero, as everywhere).
     """
-    folder = Path(folder)
+    folder = Path(instance(folder, (str, Path), "A run", "a folder"))
+    instance(run, Run, "A run to prune", "a Run")
     refuse_existing(folder)
     place = choose_device(device)
     data = run.data() if data is None else data
@@ -73,7 +75,7 @@ def prune_run(
     stages = [Stage("classifier", recipe.schedule.classifier.epochs, cycle=1)]
     fabric = make_fabric(recipe.compute, place)
     with atomic(folder) as unfinished, torch.random.fork_rng():
-        origin = {"pruned_from": str(run.folder), "dropped_prototypes": list(dropped)}
+        origin = {"pruned_from": run.folder.name, "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
     after = Run(folder).model(place)
@@ -89,6 +91,8 @@ def prune_run(
 
 
 def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
+    if tolerance is not None:
+        finite_number(tolerance, "The tolerance", least=0)
     if drop is None:
         dropped = distinct_prototypes(model, tolerance).duplicates
         if not dropped:
@@ -96,7 +100,11 @@ def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | No
                 "No two prototypes of a class are the same; name those to drop, as in --prototypes 2,9."
             )
         return dropped
+    if isinstance(drop, str) or not all(isinstance(index, int) for index in drop):
+        raise ProtoPFaithError(f"Prototypes to drop are a list of numbers, not {shown(drop)}.")
     last = len(model.prototypes) - 1
     if not drop or not all(0 <= index <= last for index in drop):
-        raise ProtoPFaithError(f"Prototypes to drop have indices from 0 to {last}, but got {list(drop)}.")
+        raise ProtoPFaithError(
+            f"Prototypes to drop have indices from 0 to {last}, but got {shown(list(drop))}."
+        )
     return tuple(sorted(set(drop)))

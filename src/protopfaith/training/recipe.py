@@ -10,15 +10,22 @@ from typing import Any, Literal
 
 import yaml
 
+from protopfaith.arguments import LARGEST_SEED, instance, shown
 from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, is_file, read_plain_text
 from protopfaith.registry import did_you_mean
 from protopfaith.training.losses import CostWeights
 from protopfaith.typed import Unparsed, from_dict, to_dict
+from protopfaith.yamlfile import parse_yaml
 
 AT_LEAST_ZERO = {"at_least": 0}
 AT_LEAST_ONE = {"at_least": 1}
+SEED = {"at_least": 0, "at_most": LARGEST_SEED}
+COUNT = {"at_least": 1, "at_most": 100_000}
+EPOCHS = {"at_least": 0, "at_most": 100_000}
+RATE = {"above": 0, "at_most": 1e30}
+WEIGHT = {"at_least": -1e6, "at_most": 1e6}
 POSITIVE = {"above": 0}
 SHARE = {"above": 0, "at_most": 1}
 
@@ -30,7 +37,7 @@ class DataRecipe:
     name: str = "birds"
     root: str | None = None
     size: tuple[int, int] | None = None  # height, width; null: the data set's own
-    seed: int = 0  # of the split
+    seed: int = field(default=0, metadata=SEED)  # of the split
     fold: int | str | None = None  # null: the data set's default; "none": train on everything
     skip_unreadable: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # whatever else the data set takes
@@ -45,8 +52,8 @@ class ModelRecipe:
 
     encoder: str = "small"
     weights: str | None = None  # "imagenet", or the path of a file
-    prototypes_per_class: int = field(default=5, metadata=AT_LEAST_ONE)  # K
-    prototype_channels: int = field(default=128, metadata=AT_LEAST_ONE)  # L
+    prototypes_per_class: int = field(default=5, metadata=COUNT)  # K
+    prototype_channels: int = field(default=128, metadata=COUNT)  # L
     activation: str = "relu1"
     similarity: str = "linear"
     # "random" (the paper); "patches": on real latent vectors of the class's training images, far apart;
@@ -58,8 +65,8 @@ class ModelRecipe:
 class PretrainingRecipe:
     """The plain classifier (encoder, average pooling, linear) that V is trained in before."""
 
-    epochs: int = field(default=0, metadata=AT_LEAST_ZERO)  # 0: none
-    learning_rate: float = field(default=1e-3, metadata=POSITIVE)
+    epochs: int = field(default=0, metadata=EPOCHS)  # 0: none
+    learning_rate: float = field(default=1e-3, metadata=RATE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)
     rate: Literal["constant", "one_cycle"] = "constant"
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
@@ -69,7 +76,7 @@ class PretrainingRecipe:
 class WarmupRecipe:
     """Z and Q alone, the rate rising linearly with every iteration."""
 
-    epochs: int = field(default=10, metadata=AT_LEAST_ZERO)
+    epochs: int = field(default=10, metadata=EPOCHS)
     start: float = field(default=0.1, metadata=SHARE)  # of the learning rate
     end: float = field(default=0.2, metadata=SHARE)
     # "train": V's batch norm follows the batches though V is frozen (Chen et al.); "eval": it is fixed.
@@ -80,8 +87,8 @@ class WarmupRecipe:
 class CyclicRecipe:
     """A stage with triangular learning rates between `base` (a fraction) and 1 times the learning rate."""
 
-    epochs: int = field(default=5, metadata=AT_LEAST_ONE)
-    rate_cycles: int = field(default=2, metadata=AT_LEAST_ONE)
+    epochs: int = field(default=5, metadata=COUNT)
+    rate_cycles: int = field(default=2, metadata=COUNT)
     base: float = field(default=0.2, metadata=SHARE)
 
 
@@ -89,7 +96,7 @@ class CyclicRecipe:
 class ClassifierRecipe(CyclicRecipe):
     """The stage of F. Without augmentation its inputs never change: distances are computed once a stage."""
 
-    epochs: int = field(default=10, metadata=AT_LEAST_ONE)
+    epochs: int = field(default=10, metadata=COUNT)
     augment: bool = True
 
 
@@ -97,7 +104,7 @@ class ClassifierRecipe(CyclicRecipe):
 class ScheduleRecipe:
     """Pre-training, warm-up, then `cycles` times: joint (V, Z, Q), projection, classifier (F)."""
 
-    cycles: int = field(default=6, metadata=AT_LEAST_ONE)
+    cycles: int = field(default=6, metadata=COUNT)
     # Stop after so many cycles without a better validation balanced accuracy; null: never. (The paper stops
     # early but does not say when.)
     patience: int | None = field(default=None, metadata=AT_LEAST_ONE)
@@ -122,8 +129,10 @@ class RateMultipliers:
 class OptimizationRecipe:
     """AdamW."""
 
-    batch_size: int = field(default=80, metadata=AT_LEAST_ONE)  # of all devices together
-    learning_rate: float = field(default=1e-4, metadata=POSITIVE)
+    batch_size: int = field(
+        default=80, metadata={"at_least": 1, "at_most": 1_000_000}
+    )  # of all devices together
+    learning_rate: float = field(default=1e-4, metadata=RATE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only
     multipliers: RateMultipliers = RateMultipliers()
     clip: float | None = field(default=None, metadata=POSITIVE)  # largest gradient norm; null: unbounded
@@ -142,14 +151,16 @@ class ComputeRecipe:
 
     accelerator: str = "auto"
     devices: int | str = 1
-    num_nodes: int = field(default=1, metadata=AT_LEAST_ONE)
+    num_nodes: int = field(default=1, metadata=COUNT)
     strategy: str = "auto"
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     channels_last: bool = False
     compile: bool = False  # the encoder, with torch.compile
     # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
     resident: Literal["auto", "always", "never"] = "auto"
-    workers: int = field(default=4, metadata=AT_LEAST_ZERO)  # loading processes when it is not resident
+    workers: int = field(
+        default=4, metadata={"at_least": 0, "at_most": 1_000}
+    )  # loading processes when it is not resident
     # Write last.safetensors after an epoch when this much time has passed since the last one.
     checkpoint_seconds: float = field(default=0.0, metadata=AT_LEAST_ZERO)
     validate: Literal["all", "projected"] = "all"  # in which epochs
@@ -163,7 +174,7 @@ class Recipe:
     Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
     """
 
-    seed: int = 0
+    seed: int = field(default=0, metadata=SEED)
     data: DataRecipe = DataRecipe()
     augmentation: Augmentation = field(default_factory=Augmentation)
     model: ModelRecipe = ModelRecipe()
@@ -229,6 +240,8 @@ def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Reci
 
 def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """Typed values from plain ones, with `overrides` applied first."""
+    if isinstance(overrides, str):
+        raise ProtoPFaithError(f"Overrides are a list of texts, not one; write [{shown(overrides)}].")
     for override in overrides:
         values = _override(values, override)
     return from_dict(Recipe, values)
@@ -240,48 +253,43 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
 
 def read_text(path: Path) -> str:
     """The text of a file; raises if it is no text."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ProtoPFaithError(f"{path} is not a text file; give a YAML file.") from error
+    return read_plain_text(path, "a YAML file")
 
 
 def parse_mapping(text: str, what: str) -> dict[str, Any]:
     """YAML that holds keys and values (or nothing); `what` begins the sentence about anything else."""
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ProtoPFaithError(
-            f"{what} is not valid YAML ({' '.join(str(error).split())}); fix it."
-        ) from error
+    values = parse_yaml(text, what)
     if values is not None and not isinstance(values, dict):
-        raise ProtoPFaithError(f"{what} must hold keys and values, not {str(values)[:60]!r}.")
+        raise ProtoPFaithError(f"{what} must hold keys and values, not {shown(values)}.")
     return values or {}
 
 
 def _text(name_or_path: str | Path) -> str:
-    path = Path(name_or_path)
-    if path.is_file():
+    path = Path(instance(name_or_path, (str, Path), "A recipe", "a name or the path of a YAML file"))
+    if is_file(path):
         return read_text(path)
     if path.suffix in (".yaml", ".yml"):
         raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
     name = str(name_or_path)
     if name not in recipe_names():
-        raise ProtoPFaithError(f"There is no recipe named {name!r}; {did_you_mean(name, recipe_names())}")
+        raise ProtoPFaithError(
+            f"There is no recipe named {shown(name)}; {did_you_mean(name[:80], recipe_names())}"
+        )
     return (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
 
 
 def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
+    instance(override, str, "An override", "a text like section.key=value")
     key, equals, text = override.partition("=")
-    if not equals or not key.strip():
-        raise ProtoPFaithError(f"The override {override!r} must look like section.key=value.")
+    if not equals or not all(part.strip() for part in key.split(".")):
+        raise ProtoPFaithError(f"The override {shown(override)} must look like section.key=value.")
     *sections, last = key.strip().split(".")
     values = inner = dict(values)
     for section in sections:
         entry = inner.get(section, {})
         if not isinstance(entry, dict):
             raise ProtoPFaithError(
-                f"The override {override!r} leads into {section!r}, which holds one value."
+                f"The override {shown(override)} leads into {section!r}, which holds one value."
             )
         inner[section] = dict(entry)
         inner = inner[section]

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import ProtoPNet, load, read_metadata
 from protopfaith.training.checkpoint import read_position
-from protopfaith.training.recipe import Recipe, load_recipe
+from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +49,9 @@ class Run:
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
-        self.folder = Path(folder)
+        self.folder = Path(instance(folder, (str, Path), "A run", "its folder"))
         self.root = root
-        if not self.recipe_path.is_file():
+        if not is_file(self.recipe_path):
             raise ProtoPFaithError(
                 f"{self.folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
             )
@@ -80,18 +81,66 @@ class Run:
 
     def environment(self) -> dict[str, Any]:
         """Versions, seed, data fingerprint and classes of its training."""
-        return json.loads((self.folder / "environment.json").read_text())
+        path = self.folder / "environment.json"
+        values = read_json(path, "a run that was trained to its end, or train anew")
+        if not isinstance(values, dict) or not isinstance(values.get("data_fingerprint"), str):
+            raise ProtoPFaithError(
+                f"{path} does not say which images the run was trained on; restore it, or train anew."
+            )
+        return values
 
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
         """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
-        return load(self._existing_model_path(), encoder=encoder, device=device)[0]
+        self.check_model()
+        model = load(self._existing_model_path(), encoder=encoder, device=device)[0]
+        preprocessing = self.preprocessing()
+        if preprocessing.channels != model.in_channels:
+            raise ProtoPFaithError(
+                f"The preprocessing in {self.model_path} gives {preprocessing.channels} channels, but its "
+                f"network takes {model.in_channels}; use another copy of it."
+            )
+        return model
 
     def preprocessing(self) -> Preprocessing:
-        return Preprocessing.from_dict(read_metadata(self._existing_model_path())["preprocessing"])
+        """How images are prepared for its network."""
+        try:
+            return Preprocessing.from_dict(self._metadata()["preprocessing"])
+        except ProtoPFaithError as error:
+            raise ProtoPFaithError(
+                f"The preprocessing in {self.model_path} is not usable: {error} Use another copy of it."
+            ) from error
+
+    def _metadata(self) -> dict[str, Any]:
+        """What was saved with the model; raises if something that every run has is missing."""
+        metadata = read_metadata(self._existing_model_path())
+        for name in ("preprocessing", "result"):
+            if not isinstance(metadata.get(name), dict):
+                raise ProtoPFaithError(
+                    f"{self.model_path} has no {name} in its header, so it is none of a run; use another "
+                    "copy."
+                )
+        return metadata
+
+    def check_model(self) -> None:
+        """Raises if the model is that of another run: its recipe, kept in the file, is not this one's."""
+        kept = self._metadata().get("recipe")
+        if not isinstance(kept, dict):  # of an earlier version
+            return
+        try:
+            theirs = _decisive(recipe_from_dict(kept))
+        except ProtoPFaithError:
+            theirs = {}
+        ours = _decisive(self.recipe())
+        changed = sorted(key for key in ours if ours[key] != theirs.get(key))
+        if changed:
+            raise ProtoPFaithError(
+                f"{self.model_path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} "
+                f"there, and is {shown(ours[changed[0]])} in recipe.yaml); put the run's own model there."
+            )
 
     def result(self) -> dict[str, Any]:
         """The best model's validation balanced accuracy, epoch and distinct prototypes."""
-        return read_metadata(self._existing_model_path())["result"]
+        return self._metadata()["result"]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
@@ -111,10 +160,15 @@ class Run:
         """One row for each epoch."""
         import pandas as pd
 
-        return pd.read_csv(self.metrics_path)
+        try:
+            return pd.read_csv(self.metrics_path)
+        except (OSError, ValueError) as error:
+            raise ProtoPFaithError(
+                f"{self.metrics_path} cannot be read ({reason(error)}); restore it, or train anew."
+            ) from error
 
     def _existing_model_path(self) -> Path:
-        if not self.model_path.is_file():
+        if not is_file(self.model_path):
             raise ProtoPFaithError(
                 f"{self.folder} has no model yet, the first comes with the first projection; resume the run."
             )
@@ -161,7 +215,13 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
 
 def refuse_existing(folder: Path) -> None:
     """Raises if the folder holds something already."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise ProtoPFaithError(
+            f"{folder} cannot be a run folder ({reason(error)}); choose another."
+        ) from error
+    if taken:
         raise ProtoPFaithError(
             f"{folder} is there already and is not overwritten; choose another folder, or resume its run."
         )
@@ -169,6 +229,8 @@ def refuse_existing(folder: Path) -> None:
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
     """Raises unless recipe (but for `compute` and where the data lies) and images are those of the run."""
+    if is_file(run.model_path):
+        run.check_model()
     if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe())

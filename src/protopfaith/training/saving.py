@@ -79,7 +79,7 @@ class Saver:
             metadata = {
                 "preprocessing": self.data.preprocessing.to_dict(),
                 "data_fingerprint": self.data.fingerprint,
-                "recipe": self.recipe.to_dict(),
+                "recipe": replace(self.recipe, data=replace(self.recipe.data, root=None)).to_dict(),
                 "result": {key: asdict(metrics)[key] for key in RESULT},
             }
             save(model, self.run.model_path, metadata)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protopfaith.arguments import shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
+from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 FOLDS = (0, 1, 2, 3, 4)
+MOST_POINTS = 10_000
 
 
 def train_folds(
@@ -41,6 +45,7 @@ def train_folds(
     """
     import pandas as pd
 
+    check_folds(folds)
     folder, fabric = _open(recipe, folder, resume)
     rows = []
     for fold in folds:
@@ -56,6 +61,14 @@ def train_folds(
     table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
     _write(table, folder / "folds.csv", fabric)
     return table
+
+
+def check_folds(folds: Sequence[int]) -> None:
+    """Raises before the first training if a later one could not be."""
+    for fold in folds:
+        whole_number(fold, "A fold", least=FOLDS[0], most=FOLDS[-1])
+    if not folds or len(set(folds)) < len(folds):
+        raise ProtoPFaithError(f"Every fold is trained once, but got {list(folds)}; name each once.")
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,15 @@ def load_grid(name_or_path: str | Path) -> Grid:
     grid = from_dict(Grid, values)
     for key, values in grid.search.items():
         if not isinstance(values, list) or not values:
-            raise ProtoPFaithError(f"The search's {key!r} must be a list of values to try, not {values!r}.")
+            raise ProtoPFaithError(
+                f"The search's {key!r} must be a list of values to try, not {shown(values)}."
+            )
+    points = math.prod(len(values) for values in grid.search.values())
+    if points > MOST_POINTS:
+        raise ProtoPFaithError(
+            f"The search space {name_or_path} has {points:,} points, more than {MOST_POINTS:,}; try fewer "
+            "values."
+        )
     return grid
 
 
@@ -125,6 +146,8 @@ def train_grid(
 
     grid = load_grid(name_or_path)
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
+    for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
+        ENCODERS[encoder]  # raises for an unknown one before the first training
     folder, fabric = _open(recipes[0], folder, resume)
     rows = []
     table = pd.DataFrame()

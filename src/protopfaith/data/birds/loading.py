@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import PIL
 
+from protopfaith.arguments import whole_number
 from protopfaith.data.birds.drawing import draw_bird
 from protopfaith.data.birds.species import CLASSES, PARTS
 from protopfaith.data.cache import build_once, cache_folder
@@ -19,6 +20,8 @@ from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError
 
 SPLITS = ("train", "validation", "test")
+MOST_BIRDS = 1_000_000
+MOST_PIXELS = 1_000_000_000
 
 
 def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
@@ -48,13 +51,20 @@ def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) ->
         np.save(partial_folder / "pixels.npy", birds.pixels)
         np.save(partial_folder / "part_maps.npy", np.asarray(birds.part_maps))
 
+    def read(built_folder: Path) -> tuple[np.ndarray, np.ndarray]:
+        pixels, part_maps = (
+            np.load(built_folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "part_maps")
+        )
+        if pixels.shape != (len(_ids(counts)), 3, size, size) or part_maps.shape != pixels[:, 0].shape:
+            raise ValueError("another shape")
+        return pixels, part_maps
+
     try:
-        build_once(folder, build)
+        built = build_once(folder, build, read)
     except ProtoPFaithError:
         # Nowhere to keep them (read-only home, full disk): birds can always be drawn again.
         return drawn[0] if drawn else draw_birds(counts, seed=seed, size=size)
-    pixels, part_maps = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "part_maps"))
-    return _image_set(counts, pixels, part_maps)
+    return _image_set(counts, *built)
 
 
 def _ids(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -95,6 +105,14 @@ def load_birds(
     if height != width:
         raise ProtoPFaithError(
             f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
+        )
+    counts = (("train", train), ("validation", validation), ("test", test))
+    for name, count in counts:
+        whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
+    if (train + validation + test) * height * width > MOST_PIXELS:
+        raise ProtoPFaithError(
+            f"{train + validation + test:,} birds of {height}x{width} pixels are too many to be drawn; ask "
+            "for fewer, or smaller ones."
         )
     if min(train, test) < len(CLASSES) or validation < 0:
         raise ProtoPFaithError(

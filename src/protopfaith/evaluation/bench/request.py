@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
 from protopfaith.evaluation.explainers import EXPLAINERS
@@ -18,6 +19,7 @@ from protopfaith.evaluation.results import EARLY
 from protopfaith.shapley import Game
 
 FEWEST_STEPS = math.ceil(1 / EARLY)
+MOST = 100_000_000
 
 
 def check_request(
@@ -42,6 +44,8 @@ def _check_names(names: Sequence[str], settings: BenchSettings) -> None:
 
 
 def _check_numbers(prototypes: int | Sequence[int] | None, settings: BenchSettings) -> None:
+    if isinstance(prototypes, str):
+        raise ProtoPFaithError(f"Prototypes are a number or a list of numbers, not {shown(prototypes)}.")
     count = prototypes if prototypes is None or isinstance(prototypes, int) else len(prototypes)
     options, early = settings.options, f", since AOPC is also taken over the first {EARLY:.0%} of the steps"
     for name, number, least, why in (
@@ -52,8 +56,11 @@ def _check_numbers(prototypes: int | Sequence[int] | None, settings: BenchSettin
         ("truth_budget", settings.truth_budget, 0, ""),
         ("moment_batch", options.moment_batch, 1, ""),
     ):
-        if number is not None and number < least:
+        if number is None:
+            continue
+        if isinstance(number, int) and number < least:
             raise ProtoPFaithError(f"The {name} is {number}; give at least {least}{why}.")
+        whole_number(number, f"The {name}", least=least, most=MOST)
 
 
 def _check_estimates(names: Sequence[str], settings: BenchSettings) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.calibration import Calibration, calibration
 
@@ -114,6 +115,8 @@ def classification(
     from torchmetrics.functional.classification import multiclass_confusion_matrix
 
     names = tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+    for tensor in (logits, labels):
+        instance(tensor, Tensor, "Logits and labels", "tensors")
     logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
     _check(logits, labels, names)
     confusion = multiclass_confusion_matrix(logits.argmax(1), labels, num_classes=len(names))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number, instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Players
 from protopfaith.shapley.memory import Batches, fitting
@@ -49,9 +50,11 @@ def removal_ranks(
     >>> removal_ranks(torch.tensor([[0.0, 3.0], [1.0, 2.0]])).tolist()
     [[3, 0], [2, 1]]
     """
-    if not bool(torch.isfinite(importance).all()):
+    instance(importance, Tensor, "A map", "a tensor of height x width")
+    if importance.dim() != 2 or not bool(torch.isfinite(importance).all()):
         raise ProtoPFaithError(
-            "A map with NaN or infinity cannot order pixels; fix the explainer that made it."
+            "A map with NaN or infinity, or one that is not height x width, cannot order pixels; fix the "
+            "explainer that made it."
         )
     importance = importance.detach().double()
     values = importance.flatten() if regions is None else region_means(importance, regions)
@@ -96,10 +99,10 @@ def removal_curves(
         baselines: what stands where pixels are gone, (n, C, H, W)
         insertion: start from the baseline and put the image's pixels back, most important first
     """
-    if not len(images) == len(ranks) == len(outputs) == len(baselines):
+    if not len(images) == len(ranks) == len(outputs) == len(baselines) or not len(images):
         raise ProtoPFaithError(
-            f"Removal curves need as many images, orders, outputs and baselines, but got {len(images)}, "
-            f"{len(ranks)}, {len(outputs)} and {len(baselines)}."
+            "Removal curves need as many images, orders, outputs and baselines, at least one, but got "
+            f"{len(images)}, {len(ranks)}, {len(outputs)} and {len(baselines)}."
         )
     device = images.device
     first, then = (baselines, images) if insertion else (images, baselines)
@@ -131,6 +134,7 @@ def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:
     >>> aopc(torch.tensor([[1.0, 2.0, 4.0]])).tolist()
     [-2.0]
     """
+    _check_curves(curves)
     return (curves[:, :1] - curves[:, 1 : _last_step(curves, up_to) + 1]).mean(1)
 
 
@@ -160,8 +164,20 @@ def paper_aopc(curves: Tensor, classes: int, prototypes_per_class: float) -> flo
     >>> paper_aopc(torch.tensor([[1.0, 2.0, 4.0]]), classes=2, prototypes_per_class=1)
     -1.0
     """
+    _check_curves(curves)
+    finite_number(classes, "The number of classes", above=0)
+    finite_number(prototypes_per_class, "The number of prototypes per class", above=0)
     steps = curves.shape[1] - 1
     return float((curves[:, :1] - curves[:, 1:]).sum()) / (classes + prototypes_per_class + steps - 1)
+
+
+def _check_curves(curves: Tensor) -> None:
+    instance(curves, Tensor, "Curves", "a tensor")
+    if curves.dim() != 2 or curves.shape[1] < 2:
+        raise ProtoPFaithError(
+            "Removal curves are images x (steps + 1), with at least one step, not of shape "
+            f"{tuple(curves.shape)}."
+        )
 
 
 def _last_step(curves: Tensor, up_to: float) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance
 from protopfaith.correlation import pearson, spearman
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, check_estimate, estimate
@@ -103,6 +104,8 @@ def compare_with_truth(values: Tensor, truth: Tensor) -> TruthAgreement:
     >>> compare_with_truth(torch.tensor([[0.0, 3.0, 9.0]]), truth).relative_error.tolist()
     [1.0]
     """
+    for tensor in (values, truth):
+        instance(tensor, Tensor, "Values", "a tensor of outputs x players")
     values, truth = values.double(), truth.double()
     if values.shape != truth.shape:
         raise ProtoPFaithError(

@@ -121,20 +121,20 @@ def _activate(
 ) -> Gaussian:
     mean, variance = closed_form(moments, slopes, *x.moments, numbers=numbers)
     factors = None if x.factors is None else x.factors * gain(*x.moments)
-    return Gaussian(mean, variance, factors)
+    return Gaussian.trusted(mean, variance, factors)
 
 
 def _smooth(g: Callable[[Tensor], Tensor], asymptote: Asymptote, x: Gaussian) -> Gaussian:
     mean, variance = smooth(g, asymptote, *x.moments)
     if x.factors is None:
-        return Gaussian(mean, variance)
+        return Gaussian.trusted(mean, variance)
     wanted = torch.is_grad_enabled() and x.requires_grad
     with torch.enable_grad():  # the gain is the derivative of the mean rule
         point = x.moments[0] if wanted else x.moments[0].detach().requires_grad_()
         gains = torch.autograd.grad(
             smooth(g, asymptote, point, x.variance)[0].sum(), point, create_graph=wanted
         )
-    return Gaussian(mean, variance, x.factors * gains[0])
+    return Gaussian.trusted(mean, variance, x.factors * gains[0])
 
 
 def _positive(mean: Tensor, variance: Tensor) -> Tensor:

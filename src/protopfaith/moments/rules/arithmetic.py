@@ -70,7 +70,7 @@ def square(function: Callable, input: Gaussian) -> Gaussian:
     """y = x^2: mean = m^2 + v; variance = 2 v^2 + 4 m^2 v; gain 2 m."""
     mean, variance = input.moments
     factors = None if input.factors is None else 2 * mean * input.factors
-    return Gaussian(mean.square() + variance, 2 * variance * (variance + 2 * mean.square()), factors)
+    return Gaussian.trusted(mean.square() + variance, 2 * variance * (variance + 2 * mean.square()), factors)
 
 
 @rule("pow", "__pow__", "__ipow__")
@@ -85,9 +85,9 @@ def _sum_of(a: Gaussian, b: Gaussian) -> Gaussian:
     a, b = aligned(a, b)
     mean = a.moments[0] + b.moments[0]
     if a.factors is None or b.factors is None:
-        return Gaussian(mean, a.variance + b.variance)
+        return Gaussian.trusted(mean, a.variance + b.variance)
     factors = a.factors + b.factors
-    return Gaussian(mean, a.own_variance + b.own_variance + factors.square().sum(0), factors)
+    return Gaussian.trusted(mean, a.own_variance + b.own_variance + factors.square().sum(0), factors)
 
 
 def _product(a: Gaussian, b: Gaussian) -> Gaussian:
@@ -95,8 +95,8 @@ def _product(a: Gaussian, b: Gaussian) -> Gaussian:
     (m1, v1), (m2, v2) = a.moments, b.moments
     variance = m1.square() * v2 + m2.square() * v1 + v1 * v2
     if a.factors is None or b.factors is None:
-        return Gaussian(m1 * m2, variance)
-    return Gaussian(m1 * m2, variance, a.factors * m2 + b.factors * m1)
+        return Gaussian.trusted(m1 * m2, variance)
+    return Gaussian.trusted(m1 * m2, variance, a.factors * m2 + b.factors * m1)
 
 
 def _like(x: Tensor, fixed: Any) -> Tensor:

@@ -113,7 +113,7 @@ def larger(a: Gaussian, b: Gaussian) -> Gaussian:
     """The larger of two of one shape, variable by variable."""
     if a.factors is not None and b.factors is not None:
         return _larger_together(a, b)
-    return Gaussian(*closed_form(formulas.maximum, formulas.maximum_slopes, *a.moments, *b.moments))
+    return Gaussian.trusted(*closed_form(formulas.maximum, formulas.maximum_slopes, *a.moments, *b.moments))
 
 
 def _larger_together(a: Gaussian, b: Gaussian) -> Gaussian:
@@ -127,7 +127,7 @@ def _larger_together(a: Gaussian, b: Gaussian) -> Gaussian:
     mean = torch.maximum(m1, m2) + root(apart) * excess
     variance = v1 * wins + v2 * (1 - wins) - apart * excess * (x + excess)
     factors = f1 * wins + f2 * (1 - wins)  # type: ignore[operator]
-    return Gaussian(mean, torch.maximum(variance, factors.square().sum(0)), factors)
+    return Gaussian.trusted(mean, torch.maximum(variance, factors.square().sum(0)), factors)
 
 
 def _pool_along(

@@ -32,6 +32,8 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
     import torchvision
 
     options: dict[str, Any] = {"weights": published and _weights(name, published)}
+    if published is not None:
+        _check_weights(options["weights"], name, published)
     if name in ("googlenet", "inception_v3"):
         # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
         options |= {"aux_logits": published is not None, "init_weights": published is None}
@@ -57,6 +59,24 @@ def _weights(name: str, published: str) -> Any:
             f"Torchvision publishes no weights {published!r} for {name}; it has: {', '.join(known)}."
         )
     return known[published]
+
+
+def _check_weights(weights: Any, name: str, published: str) -> None:
+    """Reads the file (downloaded, or found in the hub's cache) as tensors alone: torchvision itself would
+    unpickle whatever lies there."""
+    import torch
+
+    try:
+        torch.hub.load_state_dict_from_url(
+            weights.url, map_location="cpu", check_hash=True, weights_only=True
+        )
+    except (OSError, RuntimeError) as error:
+        raise _no_download(name, published) from error
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds more "
+            "than tensors; delete it there, so that it is downloaded again."
+        ) from error
 
 
 def _no_download(name: str, published: str) -> ProtoPFaithError:

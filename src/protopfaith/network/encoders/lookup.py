@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import (
@@ -59,6 +60,8 @@ class EncoderRegistry(Registry[Build]):
         return super().__contains__(name) or name in ALIASES or name in torchvision_names()
 
     def __missing__(self, name: str) -> Build:
+        if not isinstance(name, str):
+            return super().__missing__(name)
         if name in ALIASES:
             return self[ALIASES[name]]
         if name.startswith("timm:"):
@@ -86,6 +89,7 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
     >>> build_encoder("small")(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 96, 4, 4])
     """
+    whole_number(in_channels, "The number of image channels", least=1, most=1024)
     if weights is None:
         return ENCODERS[name](in_channels, None)
     if _is_published(weights):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 from protopfaith.show.colors import diverging, overlay, rgb
+from protopfaith.show.plain import without_math
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,7 @@ def curves_figure(found: Faithfulness) -> Figure:
             axes.axvspan(0, 20, color="#000000", alpha=0.04, linewidth=0)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
-    return figure
+    return without_math(figure)
 
 
 def scores_figure(found: Faithfulness) -> Figure:
@@ -94,7 +95,7 @@ def scores_figure(found: Faithfulness) -> Figure:
         else:
             axes.invert_xaxis()
     panels[0].set_yticks(places, [_label(found, result) for result in found.results])
-    return figure
+    return without_math(figure)
 
 
 def examples_figure(
@@ -127,7 +128,7 @@ def examples_figure(
     )
     bar.ax.set_xticklabels(["less similar", "0", "more similar"], fontsize=8)
     bar.set_label("the scale of each map ends at its own largest value", fontsize=8)
-    return figure
+    return without_math(figure)
 
 
 def _label(found: Faithfulness, result: ExplainerResult) -> str:

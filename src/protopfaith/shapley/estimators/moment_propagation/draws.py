@@ -188,4 +188,4 @@ def _gaussian(mean: Tensor, variance: Tensor, factors: Tensor | None) -> Gaussia
     """Channels last on a GPU, where convolutions are fastest so; the layers that follow keep it."""
     if mean.is_cuda and mean.dim() == 4:
         mean, variance = (x.contiguous(memory_format=torch.channels_last) for x in (mean, variance))
-    return Gaussian(mean, variance, factors)
+    return Gaussian.trusted(mean, variance, factors)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import shown
 from protopfaith.dtypes import full_float32
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
@@ -29,14 +30,17 @@ from protopfaith.shapley.memory import Batches
 from protopfaith.shapley.registration import checked_by
 
 NODES = 32
+MOST_NODES = 10_000
 AT_ONCE = 5  # parts that are halved together at least: less fills no batch
 FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made of
 BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
 def _check_nodes(_game: Game, *, nodes: int = NODES, **_: Any) -> None:
-    if nodes < 1:
-        raise ProtoPFaithError(f"The path was asked with {nodes} nodes; give at least one.")
+    if not 1 <= nodes <= MOST_NODES:
+        raise ProtoPFaithError(
+            f"The path was asked with {shown(nodes)} nodes; give at least one and at most {MOST_NODES:,}."
+        )
 
 
 @ESTIMATORS.register(

@@ -1,0 +1,70 @@
+"""Names of files in what is given away: never whole paths, and on request no names at all."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from protopfaith.arguments import named
+from protopfaith.files import atomic
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def public_names(paths: Iterable[Path | str], *, anonymous: bool = False) -> list[str]:
+    """What files are called in results: their names, with as many parent folders as tell them apart; numbers
+    if they are to stay unknown.
+
+    Args:
+        paths: the files, in order; equal ones get equal names
+        anonymous: numbers instead
+
+    >>> public_names(["/home/me/a/x.png", "/home/me/b/x.png", "/tmp/y.png"])
+    ['a/x.png', 'b/x.png', 'y.png']
+    >>> public_names(["/home/me/a/x.png", "/tmp/y.png"], anonymous=True)
+    ['image-0001', 'image-0002']
+    """
+    found = [Path(path) for path in paths]
+    different = list(dict.fromkeys(found))
+    if anonymous:
+        numbers = {path: f"image-{number:04d}" for number, path in enumerate(different, start=1)}
+        return [numbers[path] for path in found]
+    names = dict.fromkeys(different, 1)
+    for _ in range(8):
+        by_name: dict[tuple[str, ...], list[Path]] = {}
+        for path in different:
+            by_name.setdefault(_ending(path, names[path]), []).append(path)
+        shared = [path for same in by_name.values() if len(same) > 1 for path in same]
+        if not shared:
+            break
+        for path in shared:
+            names[path] += 1
+    return [named("/".join(_ending(path, names[path]))) for path in found]
+
+
+def _ending(path: Path, count: int) -> tuple[str, ...]:
+    parts = path.parts[1:] if path.is_absolute() else path.parts
+    return tuple(parts[-count:])
+
+
+def write_key(path: Path, files: Sequence[Path | str]) -> Path:
+    """Which file has which number, for whoever may know: a CSV file that stays behind when results are given
+    away, readable by its owner alone."""
+    with atomic(path) as partial:
+        with partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+            writer = csv.writer(file)
+            writer.writerow(["name", "file"])
+            for name, original in zip(public_names(files, anonymous=True), files, strict=True):
+                writer.writerow([name, safe_cell(str(original))])
+        partial.chmod(0o600)
+    return path
+
+
+def safe_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> safe_cell("=1+1"), safe_cell("cat")
+    ("'=1+1", 'cat')
+    """
+    return f"'{text}" if text.startswith(FORMULA) else text

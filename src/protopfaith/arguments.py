@@ -1,0 +1,112 @@
+"""Checks of what a caller gives, in one sentence each: what was wrong, what is expected."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import reprlib
+from pathlib import Path
+from typing import Any
+
+from protopfaith.errors import ProtoPFaithError
+
+LARGEST_SEED = 2**32 - 1
+
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxdict, _short.maxlist, _short.maxtuple = 3, 4, 6, 6
+_short.maxstring = _short.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """A value in a message: its `repr`, short whatever it holds.
+
+    >>> shown(list(range(1000)))
+    '[0, 1, 2, 3, 4, 5, ...]'
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    try:
+        text = " ".join(_short.repr(value).split())
+    except Exception:  # a repr of somebody else's
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 110 else text[:100] + ", ..."
+
+
+def named(path: Path | str) -> str:
+    """A path in a message: on one line, and printable whatever its bytes are."""
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1]
+        for character in os.fspath(path).encode("utf-8", "backslashreplace").decode()
+    )
+
+
+def whole_number(value: Any, what: str, *, least: int | None = None, most: int | None = None) -> int:
+    """`value` as an int, which it must be already (of any library), within bounds.
+
+    >>> whole_number(3, "The budget", least=1)
+    3
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise ProtoPFaithError(f"{what} must be a whole number, not {shown(value)}.") from None
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ProtoPFaithError(f"{what} must be {_range(least, most)}, not {shown(number)}.")
+    return number
+
+
+def finite_number(
+    value: Any,
+    what: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+) -> float:
+    """`value` as a finite float within bounds.
+
+    >>> finite_number(1, "The noise", above=0)
+    1.0
+    """
+    try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ProtoPFaithError(f"{what} must be a number, not {shown(value)}.") from None
+    if not math.isfinite(number):
+        raise ProtoPFaithError(f"{what} must be a finite number, not {number}.")
+    if above is not None and not number > above:
+        raise ProtoPFaithError(f"{what} must be more than {above:g}, not {number:g}.")
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ProtoPFaithError(f"{what} must be {_range(least, most)}, not {number:g}.")
+    return number
+
+
+def seed_number(value: Any) -> int:
+    """A seed: a whole number from 0 to 2**32 - 1, which every library takes.
+
+    >>> seed_number(7)
+    7
+    """
+    return whole_number(value, "The seed", least=0, most=LARGEST_SEED)
+
+
+def instance(value: Any, kinds: type | tuple[type, ...], what: str, expected: str) -> Any:
+    """`value`, if it is an instance of one of the kinds.
+
+    >>> instance("small", str, "The encoder", "a name")
+    'small'
+    """
+    if not isinstance(value, kinds):
+        raise ProtoPFaithError(f"{what} must be {expected}, not {shown(value)}.")
+    return value
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f"from {least:,} to {most:,}"
+    return f"at least {least:,}" if least is not None else f"at most {most:,}"

@@ -1,0 +1,52 @@
+"""What nobody expected: one sentence for the person, and the traceback in a file for whoever can fix it."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import traceback
+from datetime import datetime
+from pathlib import Path
+
+from protopfaith import __version__
+from protopfaith.files import reason
+
+NAME = "protopfaith-error.log"
+LARGEST = 1_000_000  # bytes, after which a log begins anew
+
+
+def unexpected(error: BaseException, folder: Path | str = ".") -> str:
+    """Appends the traceback to a log in `folder` (or where files can be written) and says so in one sentence.
+
+    Args:
+        error: what was raised
+        folder: that of the results
+    """
+    kind = type(error).__name__
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return (
+            f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
+            "batch."
+        )
+    place = _write(error, [Path(folder), Path(), Path(tempfile.gettempdir())])
+    where = f"; details are in {place}" if place is not None else ""
+    return f"Something unexpected went wrong ({kind}: {reason(error)}){where}. Please report it as an issue."
+
+
+def _write(error: BaseException, folders: list[Path]) -> Path | None:
+    text = "".join(traceback.format_exception(error))
+    head = (
+        f"{datetime.now():%Y-%m-%d %H:%M:%S} protopfaith {__version__}, Python {platform.python_version()}\n"
+    )
+    for folder in folders:
+        path = folder / NAME
+        try:
+            if not folder.is_dir():
+                continue
+            mode = "a" if path.is_file() and path.stat().st_size < LARGEST else "w"
+            with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+                file.write(f"{head}{text}\n")
+        except OSError:
+            continue
+        return path
+    return None

@@ -1,0 +1,57 @@
+"""What every case copies from: a small trained run, its images, and another run's model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+TINY = {
+    "data": {"name": "folder", "size": [24, 24]},
+    "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
+    "optimization": {"batch_size": 12, "learning_rate": 0.01},
+    "schedule": {
+        "cycles": 1,
+        "pretraining": {"epochs": 1},
+        "warmup": {"epochs": 1},
+        "joint": {"epochs": 1},
+        "classifier": {"epochs": 2},
+    },
+    "compute": {"accelerator": "cpu", "resident": "always"},
+}
+
+
+def make_template(folder: Path) -> Path:
+    """A folder with images, a recipe and a run."""
+    from protopfaith.training import load_recipe, train
+
+    random = np.random.default_rng(0)
+    for label, name in enumerate(("blue", "green", "red")):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(12):
+            pixels = random.integers(0, 90, (30, 40, 3), dtype=np.uint8)
+            pixels[8:20, 10:25, 2 - label] = 240
+            Image.fromarray(pixels).save(folder / "images" / name / f"{number}.png")
+    Image.fromarray(pixels).save(folder / "good.png")
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+    root = f"data.root={folder / 'images'}"
+    train(load_recipe(folder / "tiny.yaml", [root]), folder / "run", progress=False)
+    other = train(load_recipe(folder / "tiny.yaml", [root, "seed=5"]), folder / "other", progress=False)
+    (other.folder / "model.safetensors").rename(folder / "other.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("template")
+    before = os.environ.get("PROTOPFAITH_CACHE")
+    os.environ["PROTOPFAITH_CACHE"] = str(folder / "cache")
+    yield make_template(folder)
+    os.environ.pop("PROTOPFAITH_CACHE")
+    if before is not None:
+        os.environ["PROTOPFAITH_CACHE"] = before

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from protopfaith.anonymous import public_names, safe_cell, write_key
+
+
+def test_no_folders_beyond_what_tells_files_apart() -> None:
+    paths = ["/home/jane/a/x.png", "/home/jane/b/x.png", "/home/jane/y.png", "/home/jane/y.png"]
+    assert public_names(paths) == ["a/x.png", "b/x.png", "y.png", "y.png"]
+    assert public_names(["x.png"]) == ["x.png"]
+
+
+def test_numbers_say_nothing() -> None:
+    assert public_names(["/a/x.png", "/b/y.png", "/a/x.png"], anonymous=True) == [
+        "image-0001",
+        "image-0002",
+        "image-0001",
+    ]
+
+
+def test_the_key_is_its_owner_s_alone(tmp_path: Path) -> None:
+    path = write_key(tmp_path / "key.csv", ["/a/x.png", "=evil.png"])
+    assert path.stat().st_mode & 0o077 == 0
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["name", "file"],
+            ["image-0001", "/a/x.png"],
+            ["image-0002", "'=evil.png"],
+        ]
+
+
+def test_no_cell_is_a_formula() -> None:
+    for text in ("=1+1", "+1", "-1", "@x", "\t=1"):
+        assert not safe_cell(text).startswith(("=", "+", "-", "@", "\t"))
+    assert safe_cell("cat") == "cat"

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from protopfaith.crashes import NAME, unexpected
+
+
+def raised(error: Exception) -> Exception:
+    try:
+        raise error
+    except Exception as found:
+        return found
+
+
+def test_one_sentence_and_the_traceback_in_a_file(tmp_path) -> None:
+    sentence = unexpected(raised(KeyError("a\nb")), tmp_path)
+    assert "\n" not in sentence
+    assert "KeyError" in sentence
+    assert str(tmp_path / NAME) in sentence
+    unexpected(raised(ValueError("second")), tmp_path)
+    log = (tmp_path / NAME).read_text()
+    assert log.count("Traceback") == 2
+    assert "test_crashes.py" in log
+
+
+def test_memory_needs_no_log(tmp_path) -> None:
+    assert "not enough memory" in unexpected(raised(MemoryError()), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_can_be_written_it_is_said_all_the_same(tmp_path) -> None:
+    assert "ValueError" in unexpected(raised(ValueError("x")), tmp_path / "missing")
