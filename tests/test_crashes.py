@@ -26,5 +26,6 @@ def test_memory_needs_no_log(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_where_nothing_can_be_written_it_is_said_all_the_same(tmp_path) -> None:
+def test_where_nothing_can_be_written_it_is_said_all_the_same(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the folder that is tried next
     assert "ValueError" in unexpected(raised(ValueError("x")), tmp_path / "missing")
