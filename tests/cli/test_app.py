@@ -108,8 +108,18 @@ def test_the_environment_may_name_the_module(extension: Path, monkeypatch: pytes
 
 def test_a_missing_import_inside_a_module_is_shown_to_its_author(tmp_path: Path) -> None:
     (tmp_path / "broken_extension.py").write_text("import no_such_package")
-    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
-        protopfaith(tmp_path, "--import", "broken_extension", "recipes")
+    done = protopfaith(tmp_path, "--import", "broken_extension", "recipes")
+    assert done.returncode == 1
+    assert "'broken_extension' imports 'no_such_package', which is not installed" in done.stderr
+
+
+def test_where_a_module_of_the_user_s_fails_is_in_a_log_for_its_author(tmp_path: Path) -> None:
+    (tmp_path / "failing_extension.py").write_text("1 / 0")
+    done = protopfaith(tmp_path, "--import", "failing_extension", "recipes")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "failing_extension.py" in (tmp_path / "protopfaith-error.log").read_text()
 
 
 @pytest.mark.parametrize(

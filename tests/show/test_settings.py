@@ -5,7 +5,7 @@ from protopfaith.explanation import Explanation
 from protopfaith.show.settings import settings_of
 
 # --quick stands for other options; a mask is drawn.
-NOT_IN_THE_RESULT = {"folder", "images", "out", "root", "device", "quick", "no_coarse", "mask"}
+NOT_IN_THE_RESULT = {"anonymous", "folder", "images", "out", "root", "device", "quick", "no_coarse", "mask"}
 
 
 def test_every_option_that_changes_the_result_is_listed(explanation: Explanation) -> None:

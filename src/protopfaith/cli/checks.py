@@ -34,7 +34,7 @@ def check_images(paths: Iterable[Path]) -> None:
     missing = [path for path in paths if not is_file(path) and not is_folder(path)]
     if missing and len(missing) == len(paths):
         names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
-        raise ProtoPFaithError(f"There is no image file or folder at {names}; check the path.")
+        raise ProtoPFaithError(f"There is no image at {names}; check the path.")
 
 
 def check_recipe(recipe: str) -> None:

@@ -107,9 +107,9 @@ class Settings:
         object.__setattr__(self, "options", dict(options))
         object.__setattr__(self, "seed", seed_number(self.seed))
         check_plan(self.budget, self.precision)
-        for name in ("batch_size", "memory"):
+        for name in ("batch_size", "memory"):  # games refuse what is too small
             if getattr(self, name) is not None:
-                whole_number(getattr(self, name), f"The {name}", least=1, most=10**15)
+                whole_number(getattr(self, name), f"The {name}", most=10**15)
         if self.duplicate_tolerance is not None:
             finite_number(self.duplicate_tolerance, "The duplicate_tolerance", least=0)
         check_plan(self.source_budget, None)
@@ -266,7 +266,7 @@ def _parsed(spec: Any) -> PlayersLike | None:
     if isinstance(spec, str) and spec.isdecimal():
         spec = int(spec[:20])
     if isinstance(spec, int):
-        return whole_number(spec, "The side of the windows that are players", least=1, most=LARGEST_WINDOW)
+        return whole_number(spec, "The side of the windows that are players", most=LARGEST_WINDOW)
     number = str(spec).removeprefix(SUPERPIXELS)
     if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
         raise ProtoPFaithError(
