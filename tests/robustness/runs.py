@@ -212,7 +212,7 @@ def after(first: Damage, second: Damage) -> Damage:
 M, L = "model.safetensors", "last.safetensors"
 READS_MODEL = ("predict", "explain")
 CASES = [
-    *damaged("no model", remove(M), *COMMANDS.keys() - {"resume"}, says=("model",)),
+    *damaged("no model", remove(M), *sorted(COMMANDS.keys() - {"resume"}), says=("model",)),
     *damaged("an empty model", replace(M, b""), *READS_MODEL, "evaluate", says=(M,)),
     *damaged("a text as model", replace(M, "hello"), *READS_MODEL, "prune", says=(M,)),
     *damaged("a pickle as model", replace(M, b"\x80\x04cposix\nsystem\n(S'true'\ntR."), *READS_MODEL),
@@ -434,7 +434,7 @@ CASES = [
 ]
 
 GOOD = [
-    *damaged("nothing wrong", lambda place: None, *COMMANDS.keys() - {"resume"}, good=True),
+    *damaged("nothing wrong", lambda place: None, *sorted(COMMANDS.keys() - {"resume"}), good=True),
     *damaged("finished already", lambda place: None, "resume", good=True),
     *damaged("in the middle", unfinished, "resume", good=True),
     *damaged("no last checkpoint", remove(L), "predict", "explain", "resume", good=True),
