@@ -32,10 +32,6 @@ def test_options_reach_the_estimator_and_sources_can_be_left_out(
     found = json.loads(case.read_text())
     assert found["evaluations"] == 2 * 2 * 4  # passes: two for each of two sizes and four players
     assert all(one["source_side"] is None for one in found["evidence"])
-    page = tmp_path / "prototypes"
-    assert protopfaith(place, "prototypes", str(run), *plan, "--out", str(page)).returncode == 0
-    listed = json.loads((page / "prototypes.json").read_text())["prototypes"]
-    assert {one["evaluations"] for one in listed} == {2 * 2 * 4}
 
 
 def test_the_way_out_that_errors_advise_exists(place: Path, run: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Catalog, Explainer, explain_prototypes
-from protopfaith.explanation.catalog.nearest import survey
 
 
 @pytest.fixture(scope="module")
@@ -39,36 +38,6 @@ def test_an_unknown_precision_is_written_as_none(
     catalog = explain_prototypes(explainer, players=24, estimator=estimator, options=options, nearest=1)
     written = [one["precision"] for one in catalog.to_dict()["prototypes"]]
     assert written == [0.0 if estimator == "exact" else None] * len(catalog.prototypes)
-
-
-def test_nearest_patches_and_uses_are_those_of_the_slow_way(explainer: Explainer) -> None:
-    model, preprocessing = explainer.model, explainer.preprocessing
-    images = explainer.images.sets[0].subset(range(20))  # type: ignore[union-attr]
-    found = survey(model, images, preprocessing, nearest=2, batch_size=7)  # type: ignore[arg-type]
-    uses = [0] * len(model.prototypes)
-    with torch.no_grad():
-        maps = model.distance_maps(preprocessing.normalize(images.uint8()))  # type: ignore[union-attr]
-    for image in range(20):
-        s = maps[image].amin((1, 2))
-        predicted = int(model.logits(s[None]).argmax())
-        candidates = [
-            p
-            for p in range(len(s))
-            if int(model.prototype_classes[p]) == predicted
-            and model.sources[p].sha256 != images.sha256(image)  # type: ignore[union-attr]
-        ]
-        if candidates:
-            score = {p: float(-model.classifier.weight.detach()[predicted, p] * s[p]) for p in candidates}
-            uses[max(score, key=score.__getitem__)] += 1
-    assert found.uses.tolist() == uses
-    for prototype, patches in enumerate(found.nearest):
-        s = maps[:, prototype].amin((1, 2))
-        order = s.argsort(stable=True)[:2].tolist()
-        assert [patch.image for patch in patches] == order
-        for patch in patches:
-            expected = maps[patch.image, prototype]
-            assert patch.distance == pytest.approx(float(expected[patch.row, patch.column]), abs=1e-5)
-            assert patch.distance == pytest.approx(float(expected.min()), abs=1e-5)
 
 
 def test_duplicates_and_unused_prototypes_are_named(explainer: Explainer) -> None:

@@ -1,7 +1,20 @@
-"""Small networks for estimators that look inside."""
+"""Small networks for estimators that look inside, and images whose players are drawn."""
 
 import torch
 from torch import nn
+
+from protopfaith.shapley import Players
+from protopfaith.shapley.estimators.moment_propagation.presence import PlayerImage
+
+PLAYERS = {
+    "windows": Players.windows((6, 5), 2),
+    "pixels": Players.windows((6, 5), 1),
+    "two halves": Players.windows((6, 5), (3, 5)),
+    "channels apart": Players.windows((6, 5), 3, channels=2),
+    "any shape": Players(torch.randint(0, 5, (6, 5), generator=torch.Generator().manual_seed(1))),
+}
+torch.manual_seed(0)
+CONVOLUTION = nn.Conv2d(2, 3, 3, stride=2, padding=1)
 
 
 def network(seed=0):
@@ -32,3 +45,10 @@ def counterexample():
         nn.init.zeros_(layer.weight)
         layer.weight.data[0, 0, 0, 0] = 1
     return net.eval()
+
+
+def player_image(players, draw):
+    """An image, its baseline, and the image with players present as `draw` has them."""
+    generator = torch.Generator().manual_seed(5)
+    image, baseline = torch.randn(2, 2, 6, 5, generator=generator)
+    return image, baseline, PlayerImage.of(image, baseline, players.labels, draw)
