@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scipy.stats import t
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -21,7 +22,8 @@ def test_error_bars_of_the_default_hold(name):
     row = measured(name, GAMES[name](1), "adaptive_owen", 512, SEEDS)
     assert row.coverage >= 0.9
     assert row.largest >= 0.7
-    assert abs(row.slope - 1) <= max(0.02, 3.5 * row.slope_error)
+    # Four seeds know their own spread badly, so the bound is Student's.
+    assert abs(row.slope - 1) <= max(0.02, t.ppf(0.999, SEEDS - 1) * row.slope_error)
     assert row.wrong <= 0.1
 
 
