@@ -1,9 +1,9 @@
 """Do error bars hold on trained networks, all over a map and for its largest regions?
 
     python benchmarks/interval_coverage.py RUN --images 20 --device cuda --autocast bfloat16
-    python benchmarks/interval_coverage.py RUN --images 20 --device cuda --autocast bfloat16 --against OTHER_CHECKOUT
-    python benchmarks/interval_coverage.py --checkpoint run/model.safetensors --data cub --root DATA --device cuda
-    python benchmarks/interval_coverage.py --demo                                   # a small network, on a CPU
+    python benchmarks/interval_coverage.py RUN --images 20 --device cuda --autocast bfloat16 --against OTHER
+    python benchmarks/interval_coverage.py --checkpoint model.safetensors --data cub --root DATA
+    python benchmarks/interval_coverage.py --demo     # a small network, on a CPU
 
 For the nearest prototypes of the predicted class on each image, at each budget: the correlation with the true
 values; the share of 95% intervals that hold the truth, for all regions and for the ten largest of a map; and

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from scipy.stats import t
 
-FOLDER = str(Path(__file__).parents[2] / "benchmarks")
-sys.path.insert(0, FOLDER)
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from calibration import measured
 from known_games import GAMES
 
-sys.path.remove(FOLDER)  # its names must not hide other packages from other tests
+sys.path.pop(0)  # its names must not hide other packages from other tests
 
 SEEDS = 4
 SOME = ("linear", "dummies", "spikes on smooth", "airport", "product of random factors", "weighted voting")
