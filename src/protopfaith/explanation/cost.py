@@ -13,6 +13,7 @@ from protopfaith.network import ProtoPNet
 from protopfaith.progress import Bar, told_time
 
 BATCH = 8  # images of the timed batch
+TRIAL = 0.5  # seconds for timing batches
 LONG = 20.0  # seconds from which on people want to know beforehand
 UNKNOWN = 4_096  # evaluations, as a first guess where only a precision says when to stop
 
@@ -81,7 +82,7 @@ def source_games(model: ProtoPNet, sources: Sources, settings: Settings, images:
 
 @torch.no_grad()
 def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
-    """From a timed batch, after one that warms up."""
+    """The fastest of some timed batches, after one that warms up: other programs can only make it slower."""
     batch = image.expand(BATCH, *image.shape)
 
     def ask() -> float:
@@ -90,7 +91,10 @@ def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
         return (time.perf_counter() - start) / BATCH
 
     ask()
-    return ask()
+    begun, best = time.perf_counter(), ask()
+    while time.perf_counter() - begun < TRIAL:
+        best = min(best, ask())
+    return best
 
 
 def cost_sentence(model: ProtoPNet, image: torch.Tensor, each: Cost, images: int) -> str | None:
