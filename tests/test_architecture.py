@@ -36,7 +36,8 @@ BELOW = {
     "explanation": {"base", "network", "data", "training", "shapley"},
     "evaluation": {"base", "network", "data", "training", "shapley", "explanation"},
     "show": {"base", "network", "data", "training", "shapley", "explanation", "evaluation"},
-    "cli": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
+    "serve": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
+    "cli": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show", "serve"},
 }
 """What the modules of each package may import at their top."""
 

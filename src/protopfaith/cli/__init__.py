@@ -14,6 +14,7 @@ from protopfaith.cli import (  # isort: skip
     explain,
     prototypes,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
@@ -30,5 +31,6 @@ __all__ = [
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

@@ -39,6 +39,7 @@ ORDER = (  # of work
     "explain",
     "prototypes",
     "faithfulness",
+    "serve",
     "prune",
 )
 
