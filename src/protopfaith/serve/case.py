@@ -21,9 +21,12 @@ from protopfaith.serve.regions import FEW, first_players, players_for
 from protopfaith.serve.whatif import WhatIf, hide
 from protopfaith.shapley import Attribution
 
-FIRST = 128  # evaluations of the first slice: the first map is to come soon
-SLICE = 0.4  # seconds that a slice is to take
-LARGEST_SLICE = 4_096
+SMALLEST, FIRST = 32, 128  # evaluations of a slice, and of the first one at most: its map is to come soon
+SLICE, LONGEST = 0.4, 1.5  # seconds that a slice is to take, and may take
+SHARE = (
+    6  # of all evaluations so far, a slice adds at least one in so many: every slice has a fixed cost, too
+)
+ASKED = 6  # passes that deciding takes, about
 CLEAR = 0.25  # relative error at which a finer map takes the place of the coarse one
 COARSE_EVALUATIONS = 512
 
@@ -151,7 +154,9 @@ class Case:
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
         if coarse is not None:
             self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
-        self._seconds += time.perf_counter() - start
+        spent = time.perf_counter() - start
+        self._seconds += spent
+        self._step = max(SMALLEST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
         with self._lock:
             self.stage = "playing"
         self.on_answer(self)
@@ -165,7 +170,7 @@ class Case:
             self._play_fine()
         spent = time.perf_counter() - start
         self._seconds += spent
-        self._step = _next_step(self._step, spent)
+        self._step = next_step(self._step, spent, self.evaluations)
         with self._lock:  # it may have been stopped meanwhile
             if self.stage == "playing" and self._is_precise():
                 self.stage = "done"
@@ -219,7 +224,16 @@ class Case:
         return self._result.precision <= self.precision or fine.evaluations >= self.bounds.evaluations
 
 
-def _next_step(step: int, seconds: float) -> int:
-    """Evaluations of the next slice, so that it takes about `SLICE`; it grows slowly, and shrinks at once."""
-    fitting = int(step * SLICE / max(seconds, 1e-3))
-    return max(16, min(fitting, 2 * step, LARGEST_SLICE))
+def next_step(step: int, seconds: float, made: int) -> int:
+    """Evaluations of the next slice.
+
+    Args:
+        step: those of the last one.
+        seconds: that it took.
+        made: in all, so far.
+
+    >>> next_step(128, 0.1, 128), next_step(128, 1.2, 1_200)
+    (256, 160)
+    """
+    wanted = max(int(step * SLICE / seconds), made // SHARE, SMALLEST)
+    return max(SMALLEST, min(wanted, int(step * LONGEST / seconds), 2 * step))

@@ -113,8 +113,11 @@ def opened(
         token = secrets.token_urlsafe(18)
     _check_token(token)
     bounds = bounds or Bounds()
-    with _listening(host, port) as listening, PrivateFolder(keep) as folder, Worker(bounds.waiting) as worker:
-        _leave_a_core()
+    with (
+        _listening(host, port) as listening,
+        PrivateFolder(keep) as folder,
+        Worker(bounds.waiting, _leave_a_core) as worker,
+    ):
         networks = _networks(runs, root, device)
         for network in networks:
             worker.when_idle(network.classify_some)
@@ -153,7 +156,8 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
 
 
 def _leave_a_core() -> None:
-    """One core stays free for pages: a network that uses all of them makes everything stutter."""
+    """One core stays free for pages: a network that uses all of them makes everything stutter. Threads count
+    theirs apart, so this is for the worker to call."""
     torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
 
 

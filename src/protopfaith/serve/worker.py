@@ -38,13 +38,17 @@ class Worker:
     """A thread that owns the networks. It takes visitors in turn: each gets one short question or one slice
     of one game, then it is the next visitor's turn.
 
+    Args:
+        waiting: short questions that one visitor may have open.
+        prepare: what the thread does first.
+
     >>> with Worker() as worker:
     ...     worker.ask("somebody", lambda: 6 * 7).result()
     42
     """
 
-    def __init__(self, waiting: int = 8) -> None:
-        self.waiting = waiting
+    def __init__(self, waiting: int = 8, prepare: Callable[[], None] | None = None) -> None:
+        self.waiting, self._prepare = waiting, prepare
         self._asked: dict[str, deque[tuple[Callable[[], Any], Future[Any]]]] = {}
         self._games: dict[str, deque[Playable]] = {}
         self._order: deque[str] = deque()  # visitors whose games go on, the next one first
@@ -97,6 +101,8 @@ class Worker:
             return len(self._order)
 
     def _work(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
         while True:
             with self._awake:
                 while not (self._ended or self._has_work()):
