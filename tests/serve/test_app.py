@@ -58,7 +58,7 @@ def test_a_stream_ends_in_the_precision_asked_for(client: httpx.Client, served: 
     assert found is not None
     assert found.result is not None
     assert found.result.precision <= 0.3
-    assert found.board.readers == 0
+    _wait(lambda: found.board.readers == 0)
 
 
 def test_uploads_are_decided_as_files_are(client: httpx.Client, served: Server, explainer: Explainer) -> None:

@@ -34,8 +34,8 @@ class Sittings:
     >>> decision = decide(explainer.model, explainer.open(torch.zeros(3, 32, 32)))
     >>> settings = Settings().on("cpu", (32, 32))
     >>> sittings = Sittings(explainer.fused, decision, settings, Players.windows((32, 32), 8))
-    >>> sittings.play(64).evaluations, sittings.play(64).evaluations
-    (64, 128)
+    >>> sittings.play(100).evaluations, sittings.play(28).evaluations
+    (100, 128)
     """
 
     def __init__(self, network: FusedProtoPNet, decision: Decision, settings: Settings, players: Players):

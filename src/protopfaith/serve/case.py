@@ -21,7 +21,8 @@ from protopfaith.serve.regions import FEW, first_players, players_for
 from protopfaith.serve.whatif import WhatIf, hide
 from protopfaith.shapley import Attribution
 
-SMALLEST, FIRST = 32, 128  # evaluations of a slice, and of the first one at most: its map is to come soon
+SMALLEST = 32  # evaluations of a slice
+LEAST, FIRST = 72, 128  # of the first one, whose map is to come soon: an estimate needs some to begin with
 SLICE, LONGEST = 0.4, 1.5  # seconds that a slice is to take, and may take
 SHARE = (
     6  # of all evaluations so far, a slice adds at least one in so many: every slice has a fixed cost, too
@@ -156,7 +157,7 @@ class Case:
             self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
         spent = time.perf_counter() - start
         self._seconds += spent
-        self._step = max(SMALLEST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
+        self._step = max(LEAST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
         with self._lock:
             self.stage = "playing"
         self.on_answer(self)
@@ -184,7 +185,8 @@ class Case:
         assert self._fine is not None
         left = self.bounds.evaluations - self._fine.evaluations
         step = 2 ** len(self._fine.players) if len(self._fine.players) <= FEW else self._step
-        found = self._fine.play(max(2, min(step, left)), self.precision)
+        least = SMALLEST if self._fine.evaluations else LEAST
+        found = self._fine.play(max(least, min(step, left)), self.precision)
         if self._coarse is None or found.precision <= CLEAR:
             self._coarse, self._result = None, found
 
