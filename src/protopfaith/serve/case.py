@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explanation import Explanation, assemble
 from protopfaith.explanation.picture import Picture
@@ -17,7 +18,7 @@ from protopfaith.serve.board import Board
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import USUAL_PRECISION, Question
-from protopfaith.serve.regions import FEW, first_players, players_for
+from protopfaith.serve.regions import FEW, first_players, players_for, spec_of
 from protopfaith.serve.whatif import WhatIf, hide
 from protopfaith.shapley import Attribution
 
@@ -70,6 +71,7 @@ class Case:
         self.images: dict[str, bytes] = {}  # what its pages show
         self.decision: Decision | None = None
         self.hidden: tuple[int, ...] = ()
+        self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
         self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
         self._coarse: Sittings | None = None
@@ -83,10 +85,10 @@ class Case:
     def settings(self) -> Settings:
         """How its games are played."""
         explainer = self.network.explainer
-        settings = Settings(
-            baseline=self.network.baseline(self.question.baseline), autocast="auto", sources=False
-        ).on(explainer.device, self.picture.input.shape[-2:])
-        return settings if self._fine is None else replace(settings, players=self._fine.players)
+        baseline = self.network.baseline(self.question.baseline)
+        settings = Settings(baseline=baseline, autocast="auto")
+        settings = settings.on(explainer.device, self.picture.input.shape[-2:])
+        return replace(settings, players=spec_of(self.question, self.picture.input))
 
     @property
     def sittings(self) -> Sittings | None:
@@ -151,7 +153,6 @@ class Case:
         )
         players = players_for(self.question, self.picture.input, self.bounds.regions)
         coarse = first_players(players, self.picture.input)
-        settings = replace(settings, players=players)
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
         if coarse is not None:
             self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
@@ -208,7 +209,12 @@ class Case:
             explainer.model,
             self.decision,
             self.result,
-            replace(settings, precision=self.precision if self._is_precise() else None, sources=sources),
+            replace(
+                settings,
+                precision=self.precision if self._is_precise() else None,
+                budget=self.result.evaluations,
+                sources=sources,
+            ),
             weights_hash=explainer.weights_hash,
             reference=explainer.reference,
             sides=sides,
@@ -218,6 +224,15 @@ class Case:
             source_evaluations=explainer.sources.evaluations - before,
         )
         return replace(found, true_class=self.label, reached=True)
+
+    def has_sources(self) -> bool:
+        """Whether the source images of the prototypes that are shown are there."""
+        assert self.decision is not None
+        try:
+            self.network.explainer.sources.check(self.decision.named)
+        except ProtoPFaithError:
+            return False
+        return True
 
     def _is_precise(self) -> bool:
         fine = self._fine
