@@ -31,6 +31,7 @@ SHARE = (
 ASKED = 6  # passes that deciding takes, about
 CLEAR = 0.25  # relative error at which a finer map takes the place of the coarse one
 COARSE_EVALUATIONS = 512
+ENOUGH = 2_048  # evaluations after which the finer map is shown, however clear it is
 
 
 class Case:
@@ -188,7 +189,7 @@ class Case:
         step = 2 ** len(self._fine.players) if len(self._fine.players) <= FEW else self._step
         least = SMALLEST if self._fine.evaluations else LEAST
         found = self._fine.play(max(least, min(step, left)), self.precision)
-        if self._coarse is None or found.precision <= CLEAR:
+        if self._coarse is None or found.precision <= CLEAR or found.evaluations >= ENOUGH:
             self._coarse, self._result = None, found
 
     def without(self, hidden: tuple[int, ...]) -> WhatIf:

@@ -92,6 +92,7 @@ class Desk:
 
     def _keep(self, case: Case) -> None:
         """Keeps a case, and forgets others where there are too many: nobody's that is looked at now."""
+        self.sweep()
         with self._lock:
             self._cases[case.id] = case
             mine = [one for one in self._cases.values() if one.visitor == case.visitor]
@@ -102,7 +103,14 @@ class Desk:
                 del self._cases[case.id]
                 raise ProtoPFaithError("The server is busy with too many cases; try again later.")
 
-    def _forget(self, cases: list[Case], count: int, new: Case) -> None:
+    def sweep(self) -> None:
+        """Forgets what nobody has looked at for long."""
+        with self._lock:
+            before = time.monotonic() - self.bounds.unseen
+            old = [one for one in self._cases.values() if one.seen < before]
+            self._forget(old, len(old))
+
+    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> None:
         unseen = sorted((one for one in cases if not one.board.readers and one is not new), key=_seen)
         for one in unseen[: max(0, count)]:
             one.stop()

@@ -75,10 +75,20 @@ class Server:
         listening: its socket.
         address: of its start page, with the token where there is one.
         desk: where its cases are kept.
+        folder: where uploads are decoded.
     """
 
-    def __init__(self, server: uvicorn.Server, listening: socket.socket, address: str, desk: Desk):
-        self.server, self.listening, self.address, self.desk = server, listening, address, desk
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        listening: socket.socket,
+        address: str,
+        *,
+        desk: Desk,
+        folder: PrivateFolder,
+    ):
+        self.server, self.listening, self.address = server, listening, address
+        self.desk, self.folder = desk, folder
 
     def run(self) -> None:
         """Until it is interrupted, or `stop` is called."""
@@ -136,7 +146,7 @@ def opened(
         _announce(say, host, address, token, is_local(host))
         if keep:
             say(f"Uploads are kept in {folder.path}, which only you can read.")
-        yield Server(uvicorn.Server(config), listening, address, desk)
+        yield Server(uvicorn.Server(config), listening, address, desk=desk, folder=folder)
 
 
 def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:
