@@ -11,6 +11,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.files import reason
 from protopfaith.serve.bounds import Bounds
-from protopfaith.serve.desk import Desk
+from protopfaith.serve.case import Case
+from protopfaith.serve.desk import Desk, write_answer
 from protopfaith.serve.networks import Network, run_name
+from protopfaith.serve.question import Question
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 
@@ -130,6 +133,7 @@ def opened(
     ):
         networks = _networks(runs, root, device)
         for network in networks:
+            worker.ask("", partial(_warm_up, network, bounds)).result()
             worker.when_idle(network.classify_some)
         actual = listening.getsockname()[1]
         desk = Desk(networks, worker, bounds)
@@ -163,6 +167,15 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
         if names.count(network.name) > 1:
             network.name = f"{network.name} ({network.number + 1})"
     return networks
+
+
+def _warm_up(network: Network, bounds: Bounds) -> None:
+    """One question to nobody: what the first one takes longer is over when visitors come."""
+    picture = network.explainer.open(network.explainer.blank())
+    case = Case(network, picture, Question(), "", bounds=bounds)
+    case.on_answer = write_answer
+    case.decide()
+    case.play()
 
 
 def _leave_a_core() -> None:
