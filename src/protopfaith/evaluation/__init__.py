@@ -2,8 +2,10 @@
 
 from protopfaith.correlation import share_inside
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
+from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
+from protopfaith.evaluation.metrics.bootstrap import Bootstrap, Interval, bootstrap
 from protopfaith.evaluation.metrics.removal import (
     aopc,
     insertion_score,
@@ -19,16 +21,21 @@ __all__ = [
     "AXIOMS",
     "EXPLAINERS",
     "AxiomCheck",
+    "Bootstrap",
     "Explained",
     "ExplainerResult",
+    "ExternalEvaluation",
     "Faithfulness",
+    "Interval",
     "Options",
     "Truth",
     "TruthAgreement",
     "aopc",
+    "bootstrap",
     "check_axioms",
     "compare_with_truth",
     "default_explainers",
+    "evaluate_external",
     "faithfulness",
     "insertion_score",
     "paper_aopc",
