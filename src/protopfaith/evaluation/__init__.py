@@ -15,6 +15,7 @@ from protopfaith.evaluation.metrics.removal import (
 )
 from protopfaith.evaluation.metrics.sanity import prototype_health, randomization, stability
 from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_with_truth, true_values
+from protopfaith.evaluation.parts import PartScores, PartsEvaluation, evaluate_parts
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Faithfulness",
     "Interval",
     "Options",
+    "PartScores",
+    "PartsEvaluation",
     "Truth",
     "TruthAgreement",
     "aopc",
@@ -36,6 +39,7 @@ __all__ = [
     "compare_with_truth",
     "default_explainers",
     "evaluate_external",
+    "evaluate_parts",
     "faithfulness",
     "insertion_score",
     "paper_aopc",
