@@ -22,7 +22,7 @@ from tests.evaluation.conftest import PREPROCESSING, SIZE
 def looking(images: ImageData) -> Iterator[None]:
     """Explainers that always find the square, or always the farthest corner from it."""
 
-    def at_square(
+    def square(
         model: ProtoPNet, image: torch.Tensor, prototypes: Sequence[int], options: object
     ) -> Explained:
         pixels = PREPROCESSING.normalize(images.train.uint8())

@@ -227,9 +227,9 @@ def evaluate_parts(
             collected[name].append(_class_hits(label, prototypes, points, looks[name], where))
     scores = tuple(_scores(name, collected[name], model.class_names, names, often) for name in explainers)
     settings = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
-    places = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
+    peaks = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
     shown = tuple(index for indices in found for index in indices)
-    return PartsEvaluation(scores, len(chosen), total, names, settings, places, shown)
+    return PartsEvaluation(scores, len(chosen), total, names, settings, peaks, shown)
 
 
 def part_names(images: ImageSet) -> tuple[str, ...]:
