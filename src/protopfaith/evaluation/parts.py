@@ -209,6 +209,8 @@ def evaluate_parts(
     options = Options(players or _windows(preprocessing.size), budget=budget, seed=seed)
     where = _Box(preprocessing.size, box)
     total, done = sum(map(len, found)), 0
+    if progress is not None:
+        progress("parts", 0, total)
     collected: dict[str, list[_ClassHits]] = {name: [] for name in explainers}
     for label, indices in zip(chosen, found, strict=True):
         prototypes = torch.where(model.prototype_classes.cpu() == label)[0].tolist()
