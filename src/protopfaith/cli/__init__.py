@@ -13,6 +13,7 @@ from protopfaith.cli import (  # isort: skip
     predict,
     explain,
     prototypes,
+    parts,
     faithfulness,
     prune,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "faithfulness",
     "main",
+    "parts",
     "predict",
     "prototypes",
     "prune",

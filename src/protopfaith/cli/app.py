@@ -38,6 +38,7 @@ ORDER = (  # of work
     "predict",
     "explain",
     "prototypes",
+    "parts",
     "faithfulness",
     "prune",
 )

@@ -4,6 +4,7 @@ Importing this package registers all data sets in its files.
 """
 
 from protopfaith.data.birds import defining_parts
+from protopfaith.data.external import External, Sample, load_external
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
 from protopfaith.data.preparation import Preparation, prepare
@@ -18,15 +19,18 @@ import_modules(__name__, __path__)
 __all__ = [
     "DATASETS",
     "Augmentation",
+    "External",
     "ImageData",
     "ImageSet",
     "Preparation",
     "Preprocessing",
     "Record",
+    "Sample",
     "augment",
     "contact_sheet",
     "defining_parts",
     "load_data",
+    "load_external",
     "options_of",
     "prepare",
     "read_image",

@@ -42,8 +42,12 @@ def load_folder(
     belongs = patients(listing) if groups is None else read_groups(groups, listing)
     split_given = [belongs.get(entry.path, entry.path) for entry in listing.entries if entry.split]
     notes = parted(split_given, [entry.split or "" for entry in listing.entries if entry.split])
+    entries = tuple(replace(entry, group=belongs.get(entry.path, "")) for entry in listing.entries)
+    notes = [*listing.notes, *notes]
     return load_listing(
-        replace(listing, name=f"folder{scaling.name}", read=scaling.read, notes=(*listing.notes, *notes)),
+        replace(
+            listing, name=f"folder{scaling.name}", entries=entries, read=scaling.read, notes=tuple(notes)
+        ),
         lambda known: split_folder(known, fold, seed, belongs),
         replace(
             default_preprocessing(as_size(size, 224), channels), bits=scaling.bits, window=scaling.window

@@ -22,13 +22,16 @@ CASE = "explanation.json"
 @dataclass(frozen=True)
 class Entry:
     """One image file. `path` is relative to the root, with forward slashes; boxes and points are in pixels
-    of the file; `split` is the official one, if there is any."""
+    of the file; `split` is the official one, if there is any; images of one `group` belong together,
+    as those of one patient, and `about` holds what else is known, such as sex and age."""
 
     path: str
     label: str
     split: str | None = None
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    group: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
