@@ -82,7 +82,7 @@ def test_evaluate_and_prune_and_faithfulness(place: Path, pushed: Pushed) -> Non
         "--device",
         "cpu",
         "--explainers",
-        "adaptive_owen",
+        "ours",
         *QUICK,
     )
 
