@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith._version import __version__
 
 if TYPE_CHECKING:
+    from protopfaith.conversion import convert
     from protopfaith.evaluation import faithfulness
     from protopfaith.explanation import Explainer, explain
     from protopfaith.moments import Gaussian
@@ -32,6 +33,7 @@ __all__ = [
     "ProtoPNet",
     "Run",
     "__version__",
+    "convert",
     "estimate",
     "explain",
     "faithfulness",
@@ -46,6 +48,7 @@ _HOMES = {
     "Players": "shapley",
     "ProtoPNet": "network",
     "Run": "training",
+    "convert": "conversion",
     "estimate": "shapley",
     "explain": "explanation",
     "faithfulness": "evaluation",

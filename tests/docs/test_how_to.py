@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from protopfaith.conversion import FORMATS
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.moments import RULES
@@ -16,7 +17,7 @@ from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("*.md"))
-REGISTRIES = (DATASETS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS)
+REGISTRIES = (DATASETS, FORMATS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS)
 BLOCK = re.compile(r'^```python(?: title="(?P<file>[\w.]+)")?\n(?P<code>.*?)^```', re.DOTALL | re.MULTILINE)
 
 
@@ -44,6 +45,7 @@ def test_there_is_a_page_for_each_kind_of_extension() -> None:
         "data-set",
         "explainer",
         "report",
+        "bring-your-network",
     }
 
 

@@ -9,6 +9,7 @@ from protopfaith.cli import (  # isort: skip
     encoders,
     data,
     training,
+    convert,
     evaluate,
     predict,
     explain,
@@ -20,6 +21,7 @@ from protopfaith.cli import (  # isort: skip
 from protopfaith.cli.app import main
 
 __all__ = [
+    "convert",
     "data",
     "demo",
     "encoders",

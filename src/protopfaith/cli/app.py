@@ -34,6 +34,7 @@ ORDER = (  # of work
     "encoders",
     "data",
     "train",
+    "convert",
     "evaluate",
     "predict",
     "explain",

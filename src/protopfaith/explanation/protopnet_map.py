@@ -23,7 +23,7 @@ def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
     in [0, 1]; without such a bound (ReLU) the largest one of each map. Log similarity: log((s + 1) / (s +
     epsilon)).
     """
-    if model.similarity == "log":
+    if model.similarity != "linear":
         return similarities(model, maps)
     if model.activation in BOUNDED:
         return model.prototypes.shape[1] - maps

@@ -27,6 +27,8 @@ ARCHITECTURE: dict[str, Any] = {
     "in_channels": int,
     "activation": str,
     "similarity": str,
+    "epsilon": float,
+    "layers": list,
 }
 """The keys that a header may have for the constructor, and their types."""
 LARGEST_MAP = 100_000
