@@ -37,6 +37,7 @@ BELOW = {
     "explanation": {"base", "network", "data", "training", "shapley"},
     "evaluation": {"base", "network", "data", "training", "shapley", "explanation"},
     "show": {"base", "network", "data", "training", "shapley", "explanation", "evaluation"},
+    "serve": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
     "cli": {
         "base",
         "network",
@@ -47,6 +48,7 @@ BELOW = {
         "explanation",
         "evaluation",
         "show",
+        "serve",
     },
 }
 """What the modules of each package may import at their top."""

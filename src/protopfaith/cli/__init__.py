@@ -16,6 +16,7 @@ from protopfaith.cli import (  # isort: skip
     prototypes,
     parts,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
@@ -34,5 +35,6 @@ __all__ = [
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

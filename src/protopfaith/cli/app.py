@@ -41,6 +41,7 @@ ORDER = (  # of work
     "prototypes",
     "parts",
     "faithfulness",
+    "serve",
     "prune",
 )
 
