@@ -51,6 +51,10 @@ def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
 
     NaN where a map has no positive part. Chance is the mask's share of the pixels.
 
+    Args:
+        maps: (..., H, W)
+        mask: where the object is, bool, H x W
+
     >>> mask = torch.tensor([[True, False], [True, True]])
     >>> share_inside(torch.tensor([[3.0, 1.0], [-5.0, 0.0]]), mask).item()
     0.75

@@ -21,7 +21,18 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one image besides its pixels; coordinates are (x, y) pixels at training size."""
+    """What is known of one image besides its pixels; coordinates are (x, y) pixels at training size.
+
+    Args:
+        path: relative to the data's root, with forward slashes
+        label: index of its class
+        sha256: of the file (of the pixels, for embedded data)
+        boxes: around the object: left, top, right, bottom
+        points: where parts are, by their names
+
+    >>> Record("cats/7.png", 0, "e3b0c442", boxes=((10.0, 5.0, 60.0, 50.0),)).boxes
+    ((10.0, 5.0, 60.0, 50.0),)
+    """
 
     path: str
     label: int
@@ -42,6 +53,22 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 
     `pixels` may be mapped from a file, and several sets may share it. `part_maps[rows[i]]` (H x W, if
     any) holds 0 for the background and k for the k-th of `part_names`.
+
+    Args:
+        pixels: all images, uint8, N x C x H x W; may be mapped from a file
+        records: what is known of each image of this set
+        classes: names
+        rows: where the images are in `pixels`; by default the first ones
+        root: the folder that paths are relative to
+        part_maps: N x H x W: 0 for the background, k for the k-th part
+        part_names: of the parts
+
+    >>> pixels = np.zeros((2, 3, 8, 8), np.uint8)
+    >>> images = ImageSet(pixels, [Record("a.png", 0, "1"), Record("b.png", 1, "2")], ["cat", "dog"])
+    >>> images
+    ImageSet(2 images of 2 classes, 3x8x8)
+    >>> images.subset([1]).paths
+    ['b.png']
     """
 
     def __init__(
@@ -155,9 +182,21 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 class ImageData:
     """Training, validation and test images that share classes and preprocessing.
 
-    `validation` is empty when everything is trained on (`fold="none"`). `notes` are sentences about
-    what was decided while loading (skipped images, how splits were made), for people. `unreadable` are
-    the paths of files that were skipped.
+    Args:
+        train: images to learn from
+        validation: to choose by; empty when everything is trained on (`fold="none"`)
+        test: held out
+        classes: names
+        fingerprint: changes with every image's path, content and class
+        preprocessing: how images are prepared for the network
+        notes: sentences about what was decided while loading (skipped images, how splits were made), for
+            people
+        unreadable: paths of files that were skipped
+
+    >>> from protopfaith.data import load_data
+    >>> data = load_data("birds", size=16, train=8, validation=8, test=8)
+    >>> {name: len(images) for name, images in data.sets().items()}
+    {'train': 8, 'validation': 8, 'test': 8}
     """
 
     train: ImageSet

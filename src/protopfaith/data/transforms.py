@@ -29,11 +29,16 @@ PAD_MODES = {"border": "edge", "reflection": "symmetric"}
 class Augmentation:
     """What may happen to a training image; the default is nothing.
 
-    `rotation` and `shear` are the largest angles in degrees, `translation` is the largest shift as a
-    fraction of the image, `scale` the range of factors, `flip` the probability of a mirror image,
-    `padding` what fills the corners. Brightness, contrast and saturation change by factors between
-    1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
-    are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear.
+    Args:
+        rotation: the largest angle, in degrees
+        shear: the largest angle, in degrees
+        translation: the largest shift, as a fraction of the image
+        scale: the range of factors
+        flip: the probability of a mirror image
+        padding: what fills the corners: zeros, border or reflection
+        color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
+        size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
+            what they show, it keeps the size at which objects appear; None: as they are
 
     >>> Augmentation(rotation=15, flip=0.5).color
     0.0

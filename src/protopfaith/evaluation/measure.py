@@ -79,6 +79,14 @@ def faithfulness(
             `protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
             gradients and axioms stay in full precision
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
+        seed: of all random choices
+        device: where to compute
+
+    >>> from tempfile import mkdtemp
+    >>> quick = dict(prototypes=1, steps=5, players=16, budget=64, truth_budget=0, checked=1, progress=False)
+    >>> found = faithfulness("runs/birds", mkdtemp(), explainers=["owen", "random"], **quick)
+    >>> found.results
+    (ExplainerResult('owen', 1 prototypes), ExplainerResult('random', 1 prototypes))
     """
     run = run if isinstance(run, Run) else Run(run)
     device, seed = choose_device(device), seed_number(seed)

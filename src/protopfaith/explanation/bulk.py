@@ -34,7 +34,15 @@ AROUND = ("second_baseline", "sources", "duplicate_tolerance")
 
 @dataclass(frozen=True)
 class Failure:
-    """An image that could not be explained, and why."""
+    """An image that could not be explained, and why.
+
+    Args:
+        path: of the image
+        message: why, in one sentence
+
+    >>> Failure(Path("cat.png"), "The file is empty.").message
+    'The file is empty.'
+    """
 
     path: Path
     message: str
@@ -42,8 +50,21 @@ class Failure:
 
 @dataclass(frozen=True, repr=False)
 class Batch:
-    """The folders of finished cases (each with report.html, explanation.json, explanation.npz and
-    figures), the page that lists them, and what failed."""
+    """What came of many images: a folder for each case (with report.html, explanation.json, explanation.npz
+    and figures), a page that lists them, and what failed.
+
+    Args:
+        cases: folders of finished cases
+        failures: images that could not be explained
+        index: the page that lists all cases
+
+    >>> from tempfile import mkdtemp
+    >>> quick = Settings(players=16, budget=64, sources=False)
+    >>> files = ["bird.png", "missing.png"]
+    >>> batch = explain_files("runs/birds", files, mkdtemp(), settings=quick, figures=())
+    >>> len(batch.cases), len(batch.failures), batch.reports[0].name
+    (1, 1, 'report.html')
+    """
 
     cases: tuple[Path, ...]
     failures: tuple[Failure, ...]
@@ -101,6 +122,11 @@ def explain_files(
         anonymous: numbers instead of file names, also of source images; which is which stays behind in
             `FOLDER-key.csv` beside the folder.
         keywords: fields of `Settings`, in the place of those of `settings`.
+
+    >>> from tempfile import mkdtemp
+    >>> batch = explain_files("runs/birds", ["bird.png"], mkdtemp(), players=16, budget=64, figures=())
+    >>> sorted(path.name for path in batch.cases[0].iterdir())
+    ['explanation.json', 'explanation.npz', 'report.html']
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)

@@ -24,15 +24,30 @@ class Decomposition:
 
     For two classes the total is log P(c) - log P(d); R cancels, so $\Psi_k = (a_{ck} - a_{dk})
     \sigma_k$ for the prototypes of both.
+
+    Args:
+        target: the class that is explained
+        versus: the class that it is compared with, if any
+        prototypes: indices of the K prototypes that are told apart, those of the target first
+        scores: their shares in the total, (K,)
+        weighted: weight times similarity, without the share of log R, (K,)
+        rest: what all other prototypes add, together
+        log_normalizer: log R; zero for a difference of classes, where it cancels
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=8).eval()
+    >>> with torch.no_grad():
+    ...     found = decompose(model, model.distances(torch.zeros(1, 3, 32, 32))[0], target=0)
+    >>> found.prototypes.tolist(), found.total < 0
+    ([0, 1], True)
     """
 
     target: int
     versus: int | None
-    prototypes: Tensor  # (K,): indices of the prototypes that are told apart, those of the target first
-    scores: Tensor  # (K,): their shares in the total
-    weighted: Tensor  # (K,): weight times similarity, without the share of log R
-    rest: float  # what all other prototypes add, together
-    log_normalizer: float  # log R; zero for a difference of classes, where it cancels
+    prototypes: Tensor
+    scores: Tensor
+    weighted: Tensor
+    rest: float
+    log_normalizer: float
 
     @property
     def total(self) -> float:

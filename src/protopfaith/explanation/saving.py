@@ -69,6 +69,13 @@ def load(path: Path | str) -> Explanation:
 
     Args:
         path: what `save` was given, or its JSON file; the NPZ file lies beside it.
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.explanation import Explainer
+    >>> found = Explainer("runs/birds").explain("bird.png", players=16, budget=64, sources=False)
+    >>> path, _ = found.save(f"{mkdtemp()}/bird")
+    >>> bool((load(path).class_map.values == found.class_map.values).all())
+    True
     """
     path = _json_path(Path(path))
     try:

@@ -27,6 +27,9 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     which at least one is a `Gaussian`, and returns a Gaussian; in-place forms take care of
     themselves.
 
+    Args:
+        functions: torch functions, or names that stand for all of their forms
+
     >>> from protopfaith.moments import Gaussian
     >>> @rule("deg2rad")
     ... def deg2rad(function, x):

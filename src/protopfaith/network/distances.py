@@ -22,6 +22,10 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
 
     Dispatches `__torch_function__`, so a type other than Tensor can bring a rule of its own.
 
+    Args:
+        z: latent vectors, (B, L, h, w)
+        prototypes: (P, L)
+
     >>> squared_distances(torch.zeros(1, 3, 2, 2), torch.ones(5, 3)).shape
     torch.Size([1, 5, 2, 2])
     """

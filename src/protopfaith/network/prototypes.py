@@ -15,14 +15,22 @@ from protopfaith.network.model import ProtoPNet
 
 @dataclass(frozen=True)
 class DistinctPrototypes:
-    """Prototypes of a class that are equal form a group; each group counts once."""
+    """Prototypes of a class that are equal form a group; each group counts once.
+
+    Args:
+        groups: indices of prototypes, ordered by their first one; every prototype is in one group
+        per_class: the number of groups of each class
+        total: the number of prototypes
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> found = distinct_prototypes(ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2))
+    >>> found.per_class, found.fraction, found.duplicates
+    ((2, 2), 1.0, ())
+    """
 
     groups: tuple[tuple[int, ...], ...]
-    """Indices of prototypes, ordered by their first one; every prototype is in one group."""
     per_class: tuple[int, ...]
-    """The number of groups of each class."""
     total: int
-    """The number of prototypes."""
 
     def __repr__(self) -> str:
         return f"DistinctPrototypes({self.distinct} of {self.total})"
@@ -102,6 +110,11 @@ def duplicate_groups(
     prototypes: Tensor, classes: Tensor, tolerance: float = 0.0
 ) -> tuple[tuple[int, ...], ...]:
     """The groups of `distinct_prototypes`, from vectors (P, L) and their classes (P).
+
+    Args:
+        prototypes: vectors, (P, L)
+        classes: of the prototypes, (P,)
+        tolerance: squared distance up to which two are equal
 
     >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
     ((0, 2), (1,), (3,))

@@ -42,6 +42,21 @@ def train_folds(
     recipe has one.
 
     Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
+
+    Args:
+        recipe: how to train each of them
+        folder: of all runs
+        folds: which of 0 to 4
+        resume: go on with what was interrupted
+        progress: show a bar
+
+    >>> from tempfile import mkdtemp
+    >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> table = train_folds(load_recipe("birds", small + short), f"{mkdtemp()}/folds", [0, 1], progress=False)
+    >>> table["fold"].tolist()
+    [0, 1, 'mean', 'std']
     """
     import pandas as pd
 
@@ -141,6 +156,23 @@ def train_grid(
 
     Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
     The test set is not touched.
+
+    Args:
+        name_or_path: one of `grid_names`, or a YAML file
+        folder: of all runs
+        overrides: changes of the recipe for every run, such as "seed=1"
+        resume: go on with what was interrupted
+        progress: show a bar
+
+    >>> from tempfile import mkdtemp
+    >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "costs.yaml").write_text("recipe: birds\\nsearch:\\n  costs.cluster: [0.1, 0.8]")
+    >>> table = train_grid(folder / "costs.yaml", folder / "runs", small + short, progress=False)
+    >>> sorted(table["run"])
+    ['000', '001']
     """
     import pandas as pd
 
