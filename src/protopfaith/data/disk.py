@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
 from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, split_pool
-from protopfaith.data.listing import Entry, Listing
+from protopfaith.data.listing import Entry, Listing, check_inside
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError
@@ -58,6 +58,10 @@ def load_listing(
     >>> {name: len(images) for name, images in data.sets().items()}
     {'train': 11, 'validation': 3, 'test': 6}
     """
+    if not listing.entries:
+        raise ProtoPFaithError(f"The data set {listing.name!r} lists no images; add some.")
+    for entry in listing.entries:
+        check_inside(entry.path, f"The data set {listing.name!r}")
     hashes = content_hashes(listing)
     cached = cached_images(listing, hashes, preprocessing)
     refuse_unreadable(cached, skip_unreadable)

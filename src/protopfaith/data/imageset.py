@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from protopfaith.arguments import instance
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 
@@ -46,6 +47,16 @@ class _Mapped:
     """An array file that is mapped into memory where it is needed."""
 
     path: str
+
+
+def _check_pixels(pixels: np.ndarray, count: int) -> None:
+    """Raises if there are no pixels for so many images."""
+    instance(pixels, np.ndarray, "Pixels", "an array of N x C x H x W")
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or len(pixels) < count:
+        raise ProtoPFaithError(
+            f"Pixels are uint8, N x C x H x W, for {count} images, not {pixels.dtype} of shape "
+            f"{pixels.shape}; convert them."
+        )
 
 
 class ImageSet(Dataset[tuple[torch.Tensor, int]]):
@@ -82,6 +93,7 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         part_maps: np.ndarray | None = None,
         part_names: Sequence[str] = (),
     ):
+        _check_pixels(pixels, len(records) if rows is None else max(rows, default=-1) + 1)
         self.pixels = pixels
         self.records = tuple(records)
         self.classes = tuple(classes)
@@ -91,6 +103,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         self.part_names = tuple(part_names)
         self.paths = [record.path for record in self.records]
         self.labels = torch.tensor([record.label for record in self.records], dtype=torch.long)
+        if any(not 0 <= record.label < len(self.classes) for record in self.records):
+            raise ProtoPFaithError(
+                f"Labels of images count the {len(self.classes)} classes from 0, but one is "
+                f"{int(self.labels.max())}; name every class."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         # Loading processes get the name of a mapped file, not a copy of its content.

@@ -13,7 +13,7 @@ from PIL import Image
 from protopfaith.data.images import SUFFIXES, read_image
 from protopfaith.data.imageset import Box
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder
+from protopfaith.files import is_file, is_folder, reason
 
 CASE = "explanation.json"
 """What a folder of results holds, whose figures are no images to explain."""
@@ -71,7 +71,12 @@ class Listing:
         """Changes when a file is added, removed or written to; cheap, since no file is opened."""
         digest = hashlib.sha256(f"{self.root.resolve()}\n".encode("utf-8", "surrogateescape"))
         for entry in self.entries:
-            status = (self.root / entry.path).stat()
+            try:
+                status = (self.root / entry.path).stat()
+            except OSError as error:
+                raise ProtoPFaithError(
+                    f"The image {self.root / entry.path} cannot be read ({reason(error)}); restore it."
+                ) from error
             digest.update(
                 f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
             )

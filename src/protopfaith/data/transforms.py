@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protopfaith.arguments import finite_number
+from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 3, 8, 8])
     """
+    tensor(pixels, "Images to augment", "N x C x height x width", 4)
+    instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
     if augmentation == Augmentation(padding=augmentation.padding):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import seed_number, shown
+from protopfaith.arguments import instance, seed_number, shown
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast, choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -110,6 +110,8 @@ def faithfulness(
         autocast=choose_autocast(autocast, torch.device(device)),
     )
     check_request(names, prototypes, settings)
+    if out_folder is not None:
+        instance(out_folder, (str, Path), "Where to write", "a folder")
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
     with _Steps(progress) as telling:
         bench, sample = _open_bench(run, settings, prototypes, folder=folder, device=device, step=telling)

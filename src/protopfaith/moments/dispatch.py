@@ -41,10 +41,15 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     ...     del RULES[form]
     """
 
+    found: list[Callable] = []
+    for entry in functions:
+        if not isinstance(entry, str) and not callable(entry):
+            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {entry!r}.")
+        found += forms(entry) if isinstance(entry, str) else (entry,)
+
     def register(function: Rule) -> Rule:
-        for entry in functions:
-            for form in forms(entry) if isinstance(entry, str) else (entry,):
-                RULES[form] = function
+        for form in found:
+            RULES[form] = function
         return function
 
     return register

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.model import ProtoPNet
 
@@ -76,7 +77,9 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
     >>> distinct_prototypes(model)
     DistinctPrototypes(3 of 4)
     """
-    tolerance = equality_tolerance(model.prototypes.shape[1]) if tolerance is None else tolerance
+    instance(model, ProtoPNet, "What has prototypes", "a ProtoPNet")
+    usual = equality_tolerance(model.prototypes.shape[1])
+    tolerance = usual if tolerance is None else finite_number(tolerance, "The tolerance", least=0)
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]
@@ -119,6 +122,11 @@ def duplicate_groups(
     >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
     ((0, 2), (1,), (3,))
     """
+    tensor(prototypes, "Prototypes", "P x L", 2)
+    if len(tensor(classes, "Their classes", "one number for each prototype", 1)) != len(prototypes):
+        raise ProtoPFaithError(
+            f"{len(prototypes)} prototypes need as many classes, not {len(classes)}; give one for each."
+        )
     groups: list[tuple[int, ...]] = []
     for label in classes.unique():
         left = torch.where(classes == label)[0]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
 from protopfaith.shapley.players import Players
@@ -162,8 +163,8 @@ class Attribution:
         if self.wrong_signs is not None:
             arrays["wrong_signs"] = self.wrong_signs.numpy()
         arrays["labels"] = self.players.labels.cpu().numpy()
-        for name, tensor in (self.state or {}).items():
-            arrays[f"state.{name}"] = tensor.cpu().numpy()
+        for name, part in (self.state or {}).items():
+            arrays[f"state.{name}"] = part.cpu().numpy()
         metadata = {name: getattr(self, name) for name in _SCALARS}
         metadata |= {"format": FORMAT, "players": self.players.kind, "resumable": self.state is not None}
         arrays["metadata"] = np.array(json.dumps(metadata))
@@ -234,6 +235,8 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
     >>> relative_error(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.3, 0.4]]))
     0.10000000149011612
     """
+    for given, what in ((values, "Values"), (standard_errors, "Standard errors")):
+        tensor(given, what, "outputs x players", 1, 2)
     if outputs is not None:
         values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
     error = standard_errors.square().mean(-1).sqrt()

@@ -102,8 +102,8 @@ def prune_run(
         origin = {"pruned_from": run.folder.name, "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
         Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
-    after = Run(folder).model(place)
-    keep_reference(Run(folder), data, after)
+        after = new.model(place)
+        keep_reference(new, data, after)  # before the folder has its name: it is whole or absent
     accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
     return PruningReport(
         Run(folder),

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
@@ -60,6 +60,7 @@ def train_folds(
     """
     import pandas as pd
 
+    instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
     folder, fabric = _open(recipe, folder, resume)
     rows = []
@@ -118,7 +119,7 @@ def load_grid(name_or_path: str | Path) -> Grid:
     >>> load_grid("cub").recipe
     'cub'
     """
-    path = Path(name_or_path)
+    path = Path(instance(name_or_path, (str, Path), "A search space", "a name or a YAML file"))
     if path.is_file():
         text = read_text(path)
     elif str(name_or_path) in grid_names():
@@ -199,7 +200,7 @@ def _overrides(point: dict[str, Any]) -> list[str]:
 
 def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:
     """The folder of several runs, and processes for all of them: they can be launched only once."""
-    folder = Path(folder)
+    folder = Path(instance(folder, (str, Path), "Where to train", "a folder"))
     fabric = make_fabric(recipe.compute)
     if not resume and fabric.is_global_zero:
         refuse_existing(folder)

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
 from protopfaith.evaluation.metrics.removal import region_sums
 from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
 from protopfaith.registry import Registry
@@ -103,6 +104,7 @@ class Explained:
 
     def values(self, players: Players) -> Tensor:
         """What every player gets, (outputs, n)."""
+        tensor(self.maps, "Maps", "outputs x height x width", 3)
         return region_sums(self.maps, players)
 
     def standard_errors(self, players: Players) -> Tensor:

@@ -97,6 +97,7 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
     >>> true_values(game, budget=64).values.round(decimals=6).tolist()
     [[4.0, 4.0, 4.0, 4.0]]
     """
+    instance(game, Game, "What is played", "a Game")
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
         return Truth(torch.stack([exact, exact]), 2**game.n_players)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from protopfaith.arguments import whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
@@ -25,6 +26,7 @@ from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.progress import Report
 
+MOST_PATCHES = 1_000
 MOSTLY = 0.5  # a class rests on background when less than this share of its evidence lies on the object
 
 
@@ -223,6 +225,8 @@ def explain_prototypes(
     'prototypes.html'
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    whole_number(nearest, "The number of nearest patches", least=1, most=MOST_PATCHES)
+    whole_number(survey_batch, "The batch of the survey", least=1, most=1_000_000)
     training = _training_images(explainer)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
     every = list(range(len(explainer.model.prototypes)))
