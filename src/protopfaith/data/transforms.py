@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protopfaith.arguments import finite_number
+from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -29,11 +29,16 @@ PAD_MODES = {"border": "edge", "reflection": "symmetric"}
 class Augmentation:
     """What may happen to a training image; the default is nothing.
 
-    `rotation` and `shear` are the largest angles in degrees, `translation` is the largest shift as a
-    fraction of the image, `scale` the range of factors, `flip` the probability of a mirror image,
-    `padding` what fills the corners. Brightness, contrast and saturation change by factors between
-    1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
-    are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear.
+    Args:
+        rotation: the largest angle, in degrees
+        shear: the largest angle, in degrees
+        translation: the largest shift, as a fraction of the image
+        scale: the range of factors
+        flip: the probability of a mirror image
+        padding: what fills the corners: zeros, border or reflection
+        color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
+        size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
+            what they show, it keeps the size at which objects appear; None: as they are
 
     >>> Augmentation(rotation=15, flip=0.5).color
     0.0
@@ -107,6 +112,8 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 3, 8, 8])
     """
+    tensor(pixels, "Images to augment", "N x C x height x width", 4)
+    instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
     if augmentation == Augmentation(padding=augmentation.padding):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]

@@ -49,6 +49,8 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     >>> with TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
+    instance(model, ProtoPNet, "What is saved", "a ProtoPNet")
+    instance(path, (str, Path), "Where to save", "the path of a .safetensors file")
     header = {
         "format": FORMAT,
         "architecture": model.config,

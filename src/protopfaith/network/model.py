@@ -33,24 +33,38 @@ MOST_CHANNELS = 1_024
 
 @dataclass(frozen=True)
 class PrototypeSource:
-    """The training image and the latent position that a projected prototype is equal to."""
+    """The training image and the latent position that a projected prototype is equal to.
+
+    Args:
+        image: path relative to the data's root, or the embedded data's id
+        row: of the latent position, counted from the top
+        column: of the latent position, counted from the left
+        sha256: of the image as stored
+
+    >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
+    'cats/7.png'
+    """
 
     image: str
-    """Path relative to the data's root, or the embedded data's id."""
     row: int
     column: int
     sha256: str
-    """Of the image as stored."""
 
 
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
-    `encoder`: a name (see `protopfaith.network.build_encoder`) or a module returning a feature map.
-    `classes`: their number or names. `prototypes_per_class`: one number, or one for each class.
-    `weights`: for the encoder: None, "imagenet", or the path of a state dict. `epsilon`: of the log
-    similarity, if not its own. `layers`: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation`
-    is then its last one.
+    Args:
+        encoder: a name (see `protopfaith.network.build_encoder`) or a module that returns a feature map
+        classes: their number or names
+        prototypes_per_class: one number, or one for each class
+        prototype_channels: L, the length of a prototype
+        in_channels: of the images
+        activation: of Z, one of `ACTIVATIONS`
+        similarity: what F reads: one of `SIMILARITIES`
+        weights: for the encoder: None, "imagenet", or the path of a state dict
+        epsilon: of the log similarity, if not its own
+        layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> x = torch.zeros(4, 3, 96, 96)

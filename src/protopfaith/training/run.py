@@ -46,6 +46,12 @@ class Run:
     Args:
         folder: the folder of a training, or of a pruned run
         root: where the images lie now, if not where the recipe says
+
+    >>> run = Run("runs/birds")
+    >>> run.is_finished(), run.preprocessing().size
+    (True, (32, 32))
+    >>> len(run.model().prototypes)
+    16
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
