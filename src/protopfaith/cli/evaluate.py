@@ -33,6 +33,7 @@ def evaluate(
     result = evaluate_run(run, split, device, batch_size)
     console.print(result.table())
     say(str(result.calibration))
+    say(run.comparison())
     print_prototypes(run)
     say(f"Written to {run.folder / 'evaluation'}")
 

@@ -42,16 +42,17 @@ class DistinctPrototypes:
         return tuple(sorted(index for group in self.groups for index in group[1:]))
 
 
-def equality_tolerance(channels: int) -> float:
+def equality_tolerance(channels: int, activation: str = "relu1") -> float:
     """Squared distance up to which two vectors of L channels are the same: what rounding leaves of zero.
 
     Args:
         channels: L, the length of the vectors
+        activation: that of the network; on the unit sphere distances do not grow with L
 
-    >>> equality_tolerance(128)
-    0.000128
+    >>> equality_tolerance(128), equality_tolerance(128, "unit")
+    (0.000128, 4e-06)
     """
-    return 1e-6 * channels
+    return 4e-6 if activation == "unit" else 1e-6 * channels
 
 
 def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
@@ -68,7 +69,8 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
     >>> distinct_prototypes(model)
     DistinctPrototypes(3 of 4)
     """
-    tolerance = equality_tolerance(model.prototypes.shape[1]) if tolerance is None else tolerance
+    if tolerance is None:
+        tolerance = equality_tolerance(model.prototypes.shape[1], model.activation)
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -61,6 +61,7 @@ class Saver:
         head: nn.Module,
         optimizer: Optimizer,
         scheduler: LRScheduler,
+        extras: dict[str, Tensor] | None = None,
     ) -> None:
         """Row, best model, checkpoint: in this order, so that a checkpoint is never ahead of the files."""
         if self.log:
@@ -72,7 +73,7 @@ class Saver:
         self.position = advance(self.position, self.stages, self.recipe.schedule.patience)
         due = time.monotonic() - self.saved_at >= self.recipe.compute.checkpoint_seconds
         if self.fabric.broadcast(due or better or self.position.finished):
-            self._save_checkpoint(model, head, optimizer, scheduler)
+            self._save_checkpoint(model, head, optimizer, scheduler, extras or {})
 
     def _save_best(self, metrics: EpochMetrics, model: ProtoPNet) -> None:
         if self.fabric.is_global_zero:
@@ -80,19 +81,28 @@ class Saver:
                 "preprocessing": self.data.preprocessing.to_dict(),
                 "data_fingerprint": self.data.fingerprint,
                 "recipe": replace(self.recipe, data=replace(self.recipe.data, root=None)).to_dict(),
-                "result": {key: asdict(metrics)[key] for key in RESULT},
+                "result": {
+                    **{key: asdict(metrics)[key] for key in RESULT},
+                    "linear_probe": self.position.probe,
+                    "plain_classifier": self.position.plain,
+                },
             }
             save(model, self.run.model_path, metadata)
 
     def _save_checkpoint(
-        self, model: ProtoPNet, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
+        self,
+        model: ProtoPNet,
+        head: nn.Module,
+        optimizer: Optimizer,
+        scheduler: LRScheduler,
+        extras: dict[str, Tensor],
     ) -> None:
         self.saved_at = time.monotonic()
         if self.fabric.is_global_zero:
             tensors, groups = pack_optimizer(optimizer)
             Checkpoint(
                 self.position,
-                {**pack_module("model", model), **pack_module("head", head), **tensors},
+                {**pack_module("model", model), **pack_module("head", head), **tensors, **extras},
                 [None if source is None else asdict(source) for source in model.sources],
                 groups,
                 pack_scheduler(scheduler),
