@@ -12,10 +12,8 @@ from protopfaith.data.cache import remember
 from protopfaith.data.listing import Listing
 from protopfaith.errors import ProtoPFaithError
 
-NAMED = re.compile(
-    r"(person|patient|pat|subject|subj|sub|participant|case|child)[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)",
-    re.I,
-)
+WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
+NAMED = re.compile(rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)", re.IGNORECASE)
 """How file names of medical collections begin: a word and a number, then something else."""
 FEWEST_GROUPS = 10
 
@@ -72,8 +70,8 @@ def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
         return {}, []
     example = Path(next(path for path, group in found.items() if sizes[group] > 1)).name
     return found, [
-        f"File names such as {example} put {len(found):,} images into {len(sizes):,} groups, and images of one "
-        "group stay in one split; data.groups=none leaves names alone, --groups takes a CSV file instead."
+        f"File names such as {example} put {len(found):,} images into {len(sizes):,} groups, and images of "
+        "one group stay in one split; --groups takes a CSV file instead, data.groups=none none."
     ]
 
 

@@ -24,8 +24,8 @@ def signs_of_collapse(before: float | None, after: float | None, prototypes: Dis
     sentences = []
     if prototypes.fraction < FEW:
         sentences.append(
-            f"Only {prototypes.distinct} of {prototypes.total} prototypes are distinct: those of a class have "
-            "collapsed onto each other."
+            f"Only {prototypes.distinct} of {prototypes.total} prototypes are distinct: those of a class "
+            "have collapsed onto each other."
         )
     if before is not None and after is not None and before - after > FALL:
         sentences.append(

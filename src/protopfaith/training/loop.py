@@ -160,11 +160,9 @@ class Trainer:
             metrics = self._measure(stage, epoch, sums, validation=validate(), rate=rate, started=started)
             self.progress.epoch(stage, metrics)
             self._remember(stage, metrics)
-            extras = {
-                "log_scale": self.log_scale.detach(),
-                **{KEPT + name: t for name, t in self.kept.items()},
-            }
-            self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler, extras)
+            self.saver.extras = {KEPT + name: tensor for name, tensor in self.kept.items()}
+            self.saver.extras["log_scale"] = self.log_scale.detach()
+            self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
 
     def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
         try:

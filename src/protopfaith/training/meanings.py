@@ -35,7 +35,7 @@ MEANINGS = {
     "model.weights": "of the encoder: imagenet, the path of a file, or null to start from nothing",
     "model.prototypes_per_class": "K",
     "model.prototype_channels": "L, the length of a prototype",
-    "model.activation": "of the latent values: relu1 (the paper), sigmoid, relu, or unit (vectors of length 1)",
+    "model.activation": "of the latent values: relu1 (the paper), sigmoid, relu; unit: vectors of length 1",
     "model.similarity": "what F reads of a distance s: linear (-s, the paper) or log (Chen et al.)",
     "model.initialization": "of prototypes: random, patches of training images, evidence (telling ones)",
     "model.logit_scale": "learn one factor for all logits while F is fixed; it goes into F's weights",

@@ -49,7 +49,7 @@ def signs_of_leakage(train: Tensor, validation: Tensor) -> list[str]:
     if share < SUSPICIOUS or share * len(validation) < FEWEST:
         return []
     return [
-        f"{share:.0%} of the validation images resemble some training image far more than each other, as copies "
-        "or images of one patient do; what they measure may be too good. Say which images belong together "
-        "with --groups."
+        f"{share:.0%} of the validation images resemble some training image far more than each other, as "
+        "copies or images of one patient do; what they measure may be too good. Say which images belong "
+        "together with --groups."
     ]

@@ -38,6 +38,8 @@ class Saver:
         self.position = Position()
         self.saved_at = -float("inf")
         self.log: EpochLog | None = None
+        self.extras: dict[str, Tensor] = {}
+        """Whatever else a checkpoint holds, by name."""
 
     def __enter__(self) -> Saver:
         if self.fabric.is_global_zero:
@@ -61,7 +63,6 @@ class Saver:
         head: nn.Module,
         optimizer: Optimizer,
         scheduler: LRScheduler,
-        extras: dict[str, Tensor] | None = None,
     ) -> None:
         """Row, best model, checkpoint: in this order, so that a checkpoint is never ahead of the files."""
         if self.log:
@@ -73,7 +74,7 @@ class Saver:
         self.position = advance(self.position, self.stages, self.recipe.schedule.patience)
         due = time.monotonic() - self.saved_at >= self.recipe.compute.checkpoint_seconds
         if self.fabric.broadcast(due or better or self.position.finished):
-            self._save_checkpoint(model, head, optimizer, scheduler, extras or {})
+            self._save_checkpoint(model, head, optimizer, scheduler)
 
     def _save_best(self, metrics: EpochMetrics, model: ProtoPNet) -> None:
         if self.fabric.is_global_zero:
@@ -90,19 +91,14 @@ class Saver:
             save(model, self.run.model_path, metadata)
 
     def _save_checkpoint(
-        self,
-        model: ProtoPNet,
-        head: nn.Module,
-        optimizer: Optimizer,
-        scheduler: LRScheduler,
-        extras: dict[str, Tensor],
+        self, model: ProtoPNet, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
     ) -> None:
         self.saved_at = time.monotonic()
         if self.fabric.is_global_zero:
             tensors, groups = pack_optimizer(optimizer)
             Checkpoint(
                 self.position,
-                {**pack_module("model", model), **pack_module("head", head), **tensors, **extras},
+                {**pack_module("model", model), **pack_module("head", head), **tensors, **self.extras},
                 [None if source is None else asdict(source) for source in model.sources],
                 groups,
                 pack_scheduler(scheduler),
