@@ -229,8 +229,11 @@ class Trainer:
                 f"Cycle {stage.cycle - 1} brought nothing better: cycle {stage.cycle} starts from the best "
                 f"model so far, at {LOST**position.stale_cycles:g} times the rate."
             )
-            state = read_state(self.run.model_path) if self.fabric.is_global_zero else None
-            restore(self.model, *self.fabric.broadcast(state), path=self.run.model_path)
+            path = self.run.model_path
+            tensors, sources = self.fabric.broadcast(
+                read_state(path) if self.fabric.is_global_zero else ({}, [])
+            )
+            restore(self.model, tensors, sources, path)
             if self.kept:
                 unpack_module("head", self.head, self.kept)
         repeated = distinct_prototypes(self.model).duplicates

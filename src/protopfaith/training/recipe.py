@@ -273,7 +273,7 @@ def _read(name_or_path: str | Path, depth: int = 0) -> dict[str, Any]:
         return values
     if depth == DEEPEST:
         raise ProtoPFaithError(
-            f"The recipe {name_or_path} is based on a recipe on a recipe, and so on; stop earlier."
+            f"The recipe {name_or_path} is the base of a base, and so on; name a base that has none."
         )
     return _merged(_read(base, depth + 1), values)
 
@@ -283,8 +283,10 @@ def _merged(base: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in values.items():
         inner = merged.get(key)
-        both = isinstance(value, dict) and isinstance(inner, dict)
-        merged[key] = _merged(inner, value) if both else value
+        if isinstance(value, dict) and isinstance(inner, dict):
+            merged[key] = _merged(inner, value)
+        else:
+            merged[key] = value
     return merged
 
 
