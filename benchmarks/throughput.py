@@ -5,13 +5,13 @@
     python benchmarks/throughput.py --device cuda --autocast bfloat16 --network resnet50 --profile
     python benchmarks/throughput.py --device cuda --autocast bfloat16 --network resnet50 --many 1000000
 
-The network is prepared as explanations prepare it: channels last on a GPU (--no-channels-last leaves that
-out), in the estimation and in the plain passes alike. First: 2,048 evaluations for 1,000 outputs at once
-against 2,048 plain forward passes of the same network in the same batches, each the median of several runs
-(on a CPU in processor time, which does not count other programs). With --many also: as many evaluations for
-112 x 112 players, in two halves, with the peak of memory and how well the halves agree, for each of --many-
-estimators (--many-only leaves the first part out); every ten seconds a line says how far it is and how that
-compares with plain passes. With --profile also: what the default does besides the network's passes, in
+The network is prepared as explanations prepare it: fused kernels for a ResNet50 (--no-fused leaves them
+out), channels last on a GPU, in the estimation and in the plain passes alike. First: 2,048 evaluations for
+1,000 outputs at once against 2,048 plain forward passes of the same network in the same batches, each the
+median of several runs (on a CPU in processor time, which does not count other programs). With --many also:
+as many evaluations for 112 x 112 players, in two halves, with the peak of memory and how well the halves
+agree, for each of --many-estimators (--many-only leaves the first part out); every ten seconds a line says
+how far it is and how that compares with plain passes. With --profile also: what the default does besides the network's passes, in
 operations and in time on the device.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 import resource
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from time import perf_counter, process_time
@@ -27,10 +27,11 @@ from time import perf_counter, process_time
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import Tensor
 
 from opening import in_turns, plain_passes, plain_rate, timed
 from protopfaith.correlation import pearson
+from protopfaith.network import FusedProtoPNet, ProtoPNet
 from protopfaith.shapley import DEFAULT_METHOD, Attribution, Game, Players, estimate
 from small import convolutional
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--evaluations", type=int, default=2048)
     add("--estimators", default=f"{DEFAULT_METHOD},owen,permutation")
     add("--repeats", type=int, default=3)
-    add("--channels-last", action=argparse.BooleanOptionalAction, default=True, help="on a GPU")
+    add("--fused", action=argparse.BooleanOptionalAction, default=True, help="as explanations have it")
     add("--profile", action="store_true", help="what takes the time besides the passes")
     add("--many", type=int, default=0, help="evaluations for 112 x 112 players")
     add("--many-estimators", default=DEFAULT_METHOD, help="such as adaptive_owen,owen")
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.manual_seed(0)
     device = torch.device(options.device)
     dtype = getattr(torch, options.autocast) if options.autocast else None
-    model = prepared(network(options.network, options.outputs), device, options)
+    model = prepared(options.network, device, options)
     image = torch.randn(3, 224, 224, device=device)
     console = Console()
     if not options.many_only:
@@ -67,26 +68,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
             console.print(profiled(game, options.evaluations), soft_wrap=True)
     if options.many:
         if options.many_network:
-            model = prepared(network(options.many_network, options.outputs), device, options)
+            model = prepared(options.many_network, device, options)
         some = Game(lambda x: model(x)[:, :5], image, Players.windows((224, 224), 2), autocast=dtype)
         console.print(very_many(some, options.many, options.many_estimators.split(",")))
 
 
-def prepared(model: nn.Module, device: torch.device, options: argparse.Namespace) -> nn.Module:
-    """As explanations have it: in evaluation mode, channels last on a GPU."""
-    model = model.to(device).eval()
-    if device.type != "cuda" or not options.channels_last:
-        return model
-    return ChannelsLast(model.to(memory_format=torch.channels_last)).eval()
+def prepared(name: str, device: torch.device, options: argparse.Namespace) -> Callable[[Tensor], Tensor]:
+    """As explanations have it: in evaluation mode, with fused kernels, channels last on a GPU.
 
-
-class ChannelsLast(nn.Module):
-    def __init__(self, model: nn.Module):
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.model(images.contiguous(memory_format=torch.channels_last))
+    Untrained: only its cost matters here, and that its output varies.
+    """
+    if name == "small":
+        return convolutional(options.outputs, width=8).to(device).eval()
+    model = ProtoPNet("resnet50", options.outputs // 5, 5).to(device).eval()
+    if device.type == "cuda":
+        model = model.to(memory_format=torch.channels_last)
+    distances = FusedProtoPNet(model).distances if options.fused else model.distances
+    return lambda images: distances(images.contiguous(memory_format=torch.channels_last))
 
 
 def profiled(game: Game, budget: int) -> str:
@@ -108,23 +106,6 @@ def profiled(game: Game, budget: int) -> str:
     launches = sum(event.count for event in events if "LaunchKernel" in event.key)
     order = "self_device_time_total" if game.device.type == "cuda" else "self_cpu_time_total"
     return f"{launches:,} kernel launches without the network\n{events.table(sort_by=order, row_limit=25)}"
-
-
-def network(name: str, outputs: int) -> nn.Module:
-    """Untrained: only its cost matters here, and that its output varies."""
-    if name == "small":
-        return convolutional(outputs, width=8)
-    from protopfaith.network import ProtoPNet
-
-    class Distances(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = ProtoPNet("resnet50", outputs // 5, 5)
-
-        def forward(self, images: Tensor) -> Tensor:
-            return self.network.distances(images)
-
-    return Distances()
 
 
 def overhead(game: Game, options: argparse.Namespace) -> Table:

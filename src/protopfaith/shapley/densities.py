@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -20,12 +22,17 @@ def membership_weights(x: Tensor) -> Tensor:
 
 def hat_functions(p: Tensor) -> Tensor:
     """Piecewise linear functions of density `(m, KNOTS)`, with knots closer to the ends: at sin^2."""
-    knots = torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=p.dtype, device=p.device)).square()
+    knots = _knots(p.dtype, p.device)
     right = torch.searchsorted(knots, p.clamp(0, 1)).clamp(1, KNOTS - 1)
     share = (p - knots[right - 1]) / (knots[right] - knots[right - 1])
     hats = torch.zeros(len(p), KNOTS, dtype=p.dtype, device=p.device)
     hats.scatter_(1, (right - 1)[:, None], (1 - share)[:, None])
     return hats.scatter_(1, right[:, None], share[:, None])
+
+
+@lru_cache(maxsize=8)
+def _knots(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=dtype, device=device)).square()
 
 
 def anchored_mean(game: Game) -> dict[str, Tensor]:
@@ -45,6 +52,6 @@ def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:
     hats = hat_functions(p)
     kept["left"] = kept["left"] + hats.T @ hats
     kept["right"] = kept["right"] + hats.T @ values
-    inverse = torch.linalg.inv(kept["left"])
+    inverse = torch.linalg.inv_ex(kept["left"]).inverse  # regular by its roughness; `inv` waits for a GPU
     leverage = ((hats @ inverse) * hats).sum(1, keepdim=True)
     return (values - hats @ (inverse @ kept["right"])) / (1 - leverage)

@@ -220,9 +220,9 @@ def finish(
     >>> finish(game, "guess", torch.ones(1, 2), torch.zeros(1, 2), evaluations=2).completeness_gap.tolist()
     [0.0]
     """
+    error = game_error(game, values.double(), standard_errors.double(), outputs)
     values, total = values.double().cpu(), game.total.cpu()
     standard_errors = standard_errors.double().cpu()
-    error = game_error(game, values, standard_errors, outputs)
     return Attribution(
         values=values,
         standard_errors=standard_errors,

@@ -80,6 +80,7 @@ class Game:
         self._baselines = self.baseline[None]
         self.memory = memory  # None: what is usual on the device
         self._batches = None if batch_size is None else Batches(batch_size)
+        self._finite = torch.ones((), dtype=torch.bool, device=self.device)
         self.grand, self.empty = self._ends(check)
 
     def __repr__(self) -> str:
@@ -112,15 +113,29 @@ class Game:
         """Images per call of the function; measured once, halved whenever memory runs out."""
         return self._measured().size
 
-    @torch.no_grad()
     def __call__(self, coalitions: Tensor) -> Tensor:
+        values = self.unchecked(coalitions)
+        self.check()
+        return values
+
+    @torch.no_grad()
+    def unchecked(self, coalitions: Tensor) -> Tensor:
+        """The values of coalitions, which a GPU may still be computing: `check` says whether all were finite.
+
+        So the next coalitions are drawn while the last ones are evaluated.
+        """
         values = self._values(coalitions.to(self.device), self._measured())
-        if not bool(torch.isfinite(values).all()):  # one synchronization per call, not per batch
+        self._finite = self._finite & torch.isfinite(values).all()
+        return values
+
+    def check(self) -> None:
+        """Raises if a value since the last check was not finite; waits for all values."""
+        finite, self._finite = bool(self._finite), self._finite.new_ones(())
+        if not finite:
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for some coalition; Shapley values need finite "
                 "numbers, so fix the function or run it in a wider dtype."
             )
-        return values
 
     def masked(self, coalitions: Tensor) -> Tensor:
         """The images `(m, C, H, W)` of coalitions `(m, n)`."""

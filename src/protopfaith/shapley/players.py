@@ -120,7 +120,12 @@ class Players:
         return f"{self.n} players ({self.kind}{apart})"
 
     def to(self, device: torch.device | str) -> Players:
-        return Players(self.labels.to(device), self.kind)
+        labels = self.labels.to(device)
+        if labels is self.labels:
+            return self
+        moved = object.__new__(Players)  # what was checked once is not checked again
+        moved.__dict__.update(labels=labels, kind=self.kind, n=self.n)
+        return moved
 
     def masks(self, coalitions: Tensor) -> Tensor:
         """Coalitions `(m, n)` as pixel masks `(m, 1 or C, H, W)`, true where a player is present."""

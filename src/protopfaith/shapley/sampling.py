@@ -137,6 +137,7 @@ class _Course:
         goal, expected = self._first_goal(), self.budget
         while True:
             self._sample(goal, expected)
+            self.game.check()
             result = self.sampler.estimate(self.game)
             excess = self._excess(result)
             if excess <= 1 or self._is_spent():

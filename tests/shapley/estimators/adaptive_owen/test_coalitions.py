@@ -4,17 +4,22 @@ import torch
 from protopfaith.shapley.estimators.adaptive_owen import coalitions
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
     allocate,
-    masks_by_threshold,
     masks_of_sizes,
+    random_keys,
     spread_sizes,
 )
 
 
-@pytest.mark.parametrize("draw", [masks_of_sizes, masks_by_threshold])
-def test_masks_have_their_sizes_and_every_player_an_equal_chance(draw):
+def integers(count, n, generator):
+    """The keys that a GPU takes for many players."""
+    return torch.randint(2**coalitions.KEY_BITS - 1, (count, n), generator=generator, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("keys", [random_keys, integers])
+def test_masks_have_their_sizes_and_every_player_an_equal_chance(keys):
     generator = torch.Generator().manual_seed(0)
     sizes = torch.arange(1, 13).repeat_interleave(4000)
-    masks = draw(sizes, 13, generator)
+    masks = masks_of_sizes(sizes, keys(len(sizes), 13, generator))
     assert masks.dtype == torch.bool
     assert torch.equal(masks.sum(1), sizes)
     for size in (1, 6, 12):
@@ -31,7 +36,8 @@ def test_equal_keys_do_not_change_the_sizes(monkeypatch):
     """Eight different keys for 50 players: ties at every threshold."""
     monkeypatch.setattr(coalitions, "KEY_BITS", 3)
     sizes = torch.arange(1, 50)
-    assert torch.equal(masks_by_threshold(sizes, 50, torch.Generator().manual_seed(1)).sum(1), sizes)
+    keys = integers(len(sizes), 50, torch.Generator().manual_seed(1))
+    assert torch.equal(masks_of_sizes(sizes, keys).sum(1), sizes)
 
 
 @pytest.mark.parametrize("start", [0, 700])

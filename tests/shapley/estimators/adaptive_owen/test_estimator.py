@@ -2,7 +2,7 @@ import torch
 
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.densities import membership_weights
-from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, random_keys
 from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, weighted_sums
 
 
@@ -11,7 +11,7 @@ def test_weighted_sums_are_those_of_the_weights():
     n, count = 40, 200
     chances = torch.rand(n - 1, generator=generator, dtype=torch.float64) + 0.1
     sizes = torch.randint(1, n, (count,), generator=generator)
-    masks = masks_of_sizes(sizes, n, generator)
+    masks = masks_of_sizes(sizes, random_keys(count, n, generator))
     residuals = torch.randn(count, 3, generator=generator, dtype=torch.float64)
     chance = chances[sizes - 1]
     weights = membership_weights(masks) / (n * chance)[:, None]

@@ -81,4 +81,4 @@ def test_a_smooth_map_under_much_noise_is_estimated_as_smooth() -> None:
         mean, _ = shrink(estimates, noise, near)
         error, plain = ((one - truth).square().mean() for one in (found.mean, mean))
         assert torch.allclose(found.mean, mean) == closer
-        assert error <= plain
+        assert error <= plain * (1 + 1e-9)

@@ -3,7 +3,7 @@ import torch
 
 from protopfaith.shapley import estimate
 from protopfaith.shapley.estimators.adaptive_owen import surrogate
-from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, spread_sizes
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, random_keys, spread_sizes
 from protopfaith.shapley.estimators.adaptive_owen.surrogate import (
     Surrogate,
     cross_fit,
@@ -18,7 +18,7 @@ from ...games import random_table, table_game
 def random_masks(count, n, seed=0):
     generator = torch.Generator().manual_seed(seed)
     uniform = torch.full((n - 1,), 1 / (n - 1), dtype=torch.float64)
-    return masks_of_sizes(spread_sizes(uniform, 0, count, 0.1 * seed), n, generator)
+    return masks_of_sizes(spread_sizes(uniform, 0, count, 0.1 * seed), random_keys(count, n, generator))
 
 
 def fit(masks, residuals, prior, correlation, settings=surrogate.SETTINGS):

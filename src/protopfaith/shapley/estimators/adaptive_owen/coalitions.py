@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -13,51 +15,66 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
-    """Chances of the sizes 1 ... n-1 that the samples' shares `variance` of all variance call for (Neyman).
+    """Chances `(..., n-1)` of the sizes 1 ... n-1 that the samples' shares `variance` `(..., m)` of all
+    variance call for (Neyman), with samples of the `sizes` `(..., m)`.
 
     Within bins of sizes, narrower towards the ends, chance goes as the root of the variance per size.
     """
-    grid = torch.sin(
-        torch.linspace(0, torch.pi / 2, BINS + 1, dtype=torch.float64, device=sizes.device)
-    ).square()
-    edges = (grid * (n - 1)).round()[1:-1]
-    bin_of = torch.bucketize(torch.arange(n - 1, device=sizes.device, dtype=torch.float64), edges, right=True)
-    width = torch.bincount(bin_of, minlength=BINS).double() / (n - 1)
-    share = torch.zeros(BINS, dtype=torch.float64, device=sizes.device)
-    share = share.index_add_(0, bin_of[sizes - 1], variance)
+    bin_of, width = _bins(n, sizes.device)
+    inside = bin_of[sizes - 1][..., None, :] == torch.arange(BINS, device=sizes.device)[:, None]
+    share = (inside * variance[..., None, :]).sum(-1)
     share = 0.9 * share + 0.1 * width  # a bin in which no sample fell by chance is not without variance
-    density = torch.where(width > 0, share / width.clamp_min(1e-300), 0).sqrt()[bin_of]
-    return (1 - UNIFORM) * density / density.sum() + UNIFORM / (n - 1)
+    density = torch.where(width > 0, share / width.clamp_min(1e-300), 0).sqrt()[..., bin_of]
+    return (1 - UNIFORM) * density / density.sum(-1, keepdim=True) + UNIFORM / (n - 1)
 
 
-def spread_sizes(chance: Tensor, start: int, count: int, shift: float) -> Tensor:
-    """Sizes of 1 ... n-1 by `chance`, of the samples from number `start` on, `(count,)`.
+@lru_cache(maxsize=8)
+def _bins(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The bin of each size 1 ... n-1, and the share of all sizes that each bin has."""
+    grid = torch.sin(torch.linspace(0, torch.pi / 2, BINS + 1, dtype=torch.float64, device=device)).square()
+    edges = (grid * (n - 1)).round()[1:-1]
+    bin_of = torch.bucketize(torch.arange(n - 1, device=device, dtype=torch.float64), edges, right=True)
+    return bin_of, torch.bincount(bin_of, minlength=BINS).double() / (n - 1)
+
+
+def spread_sizes(chance: Tensor, start: int, count: int, shift: Tensor | float) -> Tensor:
+    """Sizes of 1 ... n-1 by `chance` `(..., n-1)`, of the samples from number `start` on, `(..., count)`.
 
     They follow the multiples of the golden ratio, from a random `shift` on: wherever one begins and ends,
     they are spread as evenly as can be.
     """
     number = torch.arange(start, start + count, dtype=torch.float64, device=chance.device)
     place = (shift + number * GOLDEN) % 1.0
-    below = torch.searchsorted(chance.cumsum(0) / chance.sum(), place)
-    return 1 + below.clamp_max(len(chance) - 1)
+    until = chance.cumsum(-1)
+    below = torch.searchsorted(until / until[..., -1:], place.expand(*chance.shape[:-1], -1).contiguous())
+    return 1 + below.clamp_max(chance.shape[-1] - 1)
 
 
-def masks_of_sizes(sizes: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Masks `(m, n)` with `sizes` players each, uniform among those."""
-    if n > MOST_SORTED and sizes.device.type != "cpu":
-        return masks_by_threshold(sizes, n, generator)
-    keys = torch.rand(len(sizes), n, generator=generator, device=sizes.device)
+def random_keys(count: int, n: int, generator: torch.Generator) -> Tensor:
+    """What `masks_of_sizes` orders players by, `(count, n)`: numbers, or integers where a GPU has many."""
+    if _by_threshold(n, generator.device):
+        shape, most = (count, n), 2**KEY_BITS - 1
+        return torch.randint(most, shape, generator=generator, device=generator.device, dtype=torch.int32)
+    return torch.rand(count, n, generator=generator, device=generator.device)
+
+
+def masks_of_sizes(sizes: Tensor, keys: Tensor) -> Tensor:
+    """Masks `(m, n)` with `sizes` players each, those with the smallest of the random `keys` `(m, n)`."""
+    if not keys.is_floating_point():
+        return _masks_by_threshold(sizes, keys)
     order = keys.argsort(1)
-    ranked = torch.arange(n, device=sizes.device) < sizes[:, None]
-    return torch.zeros(len(sizes), n, dtype=torch.bool, device=sizes.device).scatter_(1, order, ranked)
+    ranked = torch.arange(keys.shape[1], device=sizes.device) < sizes[:, None]
+    return torch.zeros_like(ranked).scatter_(1, order, ranked)
 
 
-def masks_by_threshold(sizes: Tensor, n: int, generator: torch.Generator) -> Tensor:
+def _by_threshold(n: int, device: torch.device) -> bool:
+    return n > MOST_SORTED and device.type != "cpu"
+
+
+def _masks_by_threshold(sizes: Tensor, keys: Tensor) -> Tensor:
     """The players whose random keys lie below the threshold that as many keys as asked lie below, which is
     found bit by bit: a GPU counts much faster than it sorts (a CPU does not). Of equal keys at the threshold
     (one mask in 100,000 has any) the first ones count."""
-    shape = (len(sizes), n)
-    keys = torch.randint(2**KEY_BITS - 1, shape, generator=generator, device=sizes.device, dtype=torch.int32)
     threshold = torch.zeros(len(sizes), 1, dtype=torch.int32, device=sizes.device)
     wanted = sizes[:, None]
     for bit in reversed(range(KEY_BITS)):

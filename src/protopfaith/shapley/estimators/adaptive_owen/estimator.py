@@ -14,7 +14,12 @@ from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
-from protopfaith.shapley.estimators.adaptive_owen.coalitions import allocate, masks_of_sizes, spread_sizes
+from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
+    allocate,
+    masks_of_sizes,
+    random_keys,
+    spread_sizes,
+)
 from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
@@ -80,7 +85,7 @@ class _Adaptive:
         count = min(most, end - have)
         for size in blocks(count, game.n_players):
             masks = self._drawn(self.kept["chances"][number], len(self.kept["masks"]), size, generators)
-            for name, new in (("masks", masks), ("values", game(masks))):
+            for name, new in (("masks", masks), ("values", game.unchecked(masks))):
                 self.kept[name] = torch.cat([self.kept[name], new])
         return count
 
@@ -112,13 +117,10 @@ class _Adaptive:
     def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
         """Masks from sample number `start` on: even numbers by the first of the chances (2, n-1), odd ones by
         the second."""
-        shift = float(torch.rand((), generator=generators[SHIFT], device=generators.device))
-
-        def draw(number: int) -> Tensor:
-            both = torch.stack([spread_sizes(one, number * DRAWN, DRAWN, shift) for one in chances])
-            return masks_of_sizes(of_streams(both), chances.shape[1] + 1, generators[number])
-
-        return by_block(start, count, draw)
+        shift = torch.rand((), generator=generators[SHIFT], device=generators.device)
+        n = chances.shape[1] + 1
+        keys = by_block(start, count, lambda number: random_keys(DRAWN, n, generators[number]))
+        return masks_of_sizes(of_streams(spread_sizes(chances, start, count, shift), start), keys)
 
     def _allocation(self, game: Game) -> Tensor:
         """Chances of the sizes for both streams (2, n-1), each by the variance that the other one shows.
@@ -133,8 +135,9 @@ class _Adaptive:
         sizes = masks.sum(1)
         p = sizes.double() / n
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
-        shown = [variance[k::2] / variance[k::2].sum(0).clamp_min(1e-300) for k in (0, 1)]
-        return torch.stack([allocate(shown[k].mean(1), sizes[k::2], n) for k in (1, 0)])
+        variance = variance.unflatten(0, (-1, 2))  # by stream: phases end after even numbers of samples
+        shown = (variance / variance.sum(0).clamp_min(1e-300)).mean(2).T
+        return allocate(shown.flip(0), sizes.unflatten(0, (-1, 2)).T.flip(0), n)
 
     def _scale(self, sizes: Tensor) -> Tensor:
         """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
@@ -165,10 +168,10 @@ class _Adaptive:
         weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
-        priors = [
-            self._importance(residuals[fold != k], weights[fold != k], share)
-            for k in range(folds(len(masks)))
-        ]
+        priors = self._importance(
+            [Noisy.from_samples(residuals[fold != k], weights[fold != k]) for k in range(folds(len(masks)))],
+            share,
+        )
         models, left = surrogates.cross_fit(
             masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
         )
@@ -176,11 +179,13 @@ class _Adaptive:
         found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
         return _Learned(len(masks), found, mean, models[0], known[0])
 
-    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> Tensor:
-        """The square that each player's effect is expected to have, averaged over outputs, (n,)."""
-        found = Noisy.from_samples(residuals, weights).plus(share)
-        rough, _ = shrink(found.values, found.variances, self.near, rough=True)
-        return (rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
+    def _importance(self, found: list[Noisy], share: Tensor) -> list[Tensor]:
+        """The square that each player's effect is expected to have, averaged over outputs, (n,), for each of
+        several estimates of the effects."""
+        values = torch.cat([one.values + share for one in found])
+        rough, _ = shrink(values, torch.cat([one.variances for one in found]), self.near, rough=True)
+        squares = rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)
+        return [some.mean(0) for some in squares.chunk(len(found))]
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
         learned, chances = self._first(game), self._allocation(game)
@@ -192,7 +197,7 @@ class _Adaptive:
             sizes = masks.sum(1)
             chance = of_streams(chances[:, sizes - 1], start)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
-            sums = weighted_sums(masks, sizes, game(masks).double() - predicted, chance)
+            sums = weighted_sums(masks, sizes, game.unchecked(masks).double() - predicted, chance)
             for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, predicted, shrink
+from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink_and_predict
 
 # Of the guesses that know no neighbors: from a quarter of the noise to twice the largest estimate.
 WIDTHS = 10
@@ -65,8 +65,9 @@ def posterior(
     bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
     exact = noise.mean(1, keepdim=True) <= bound  # outputs without any error stay as they are
     noise = torch.maximum(noise, bound)
-    mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, share, near))
-    mean = _center(mixture, estimates, variances, noise, near)
+    smooth, by_neighbors = shrink_and_predict(estimates, variances, noise, near)
+    mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, share, by_neighbors))
+    mean = _center(mixture, estimates, variances, noise, smooth)
     nothing = torch.zeros_like(estimates)
     return Posterior(
         torch.where(exact, estimates, mean),
@@ -84,10 +85,12 @@ class _Guesses:
     widths: Tensor
 
 
-def _guesses(estimates: Tensor, noise: Tensor, share: Tensor, near: Neighborhood) -> _Guesses:
+def _guesses(
+    estimates: Tensor, noise: Tensor, share: Tensor, by_neighbors: tuple[Tensor, Tensor]
+) -> _Guesses:
     """First zero; then zero and the mean value, give or take all widths; then the neighbors' predictions."""
     alone = _widths(estimates, noise)
-    center, width = predicted(estimates, noise, near)
+    center, width = by_neighbors
     trust = torch.tensor(TRUST, dtype=noise.dtype, device=noise.device)
     nearby = width[..., None] * trust
     zero = torch.zeros_like(alone)
@@ -111,10 +114,14 @@ def _chances(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> Tensor:
     counts = torch.full_like(likelihood[:, 0], COUNT)
     counts[:, 0] = COUNT_OF_ZERO
     share = torch.full_like(counts, 1 / counts.shape[1])
-    for _ in range(STEPS):  # two matrix-vector products an output: nothing of the full size is written
+    # New shares are (share * what the players say of it + counts) over all that counts, which stays the same:
+    # each player says one in all. Few operations, and none of the full size is written.
+    everything = estimates.shape[1] + COUNT_OF_ZERO + COUNT * (counts.shape[1] - 1)
+    transposed, counts = likelihood.transpose(1, 2), counts / everything
+    for _ in range(STEPS):
         evidence = torch.bmm(likelihood, share[..., None])
-        share = share * torch.bmm(likelihood.transpose(1, 2), 1 / evidence)[..., 0] + counts
-        share = share / share.sum(1, keepdim=True)
+        said = torch.bmm(transposed, evidence.mul_(everything).reciprocal_())
+        share = torch.addcmul(counts, share, said[..., 0])
     joint = likelihood * share[:, None]
     return joint / joint.sum(2, keepdim=True)
 
@@ -151,7 +158,7 @@ class _Mixture:
 
 
 def _center(
-    mixture: _Mixture, estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighborhood
+    mixture: _Mixture, estimates: Tensor, variances: Tensor, noise: Tensor, smooth_map: tuple[Tensor, Tensor]
 ) -> Tensor:
     """The mixture's mean, or the smooth map for outputs whose estimated risk it lowers: (outputs, n).
 
@@ -159,7 +166,7 @@ def _center(
     and for a posterior N dmean/destimate is its variance.
     """
     mean = mixture.mean()
-    smooth, left = shrink(estimates, variances, near)
+    smooth, left = smooth_map
     spread = mixture.variance(mean) * variances / noise  # as wide as the errors, not as they may be
     risks = [
         ((m - estimates).square() + 2 * v).sum(1, keepdim=True) for m, v in ((smooth, left), (mean, spread))

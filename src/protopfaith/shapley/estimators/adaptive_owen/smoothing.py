@@ -109,39 +109,58 @@ def shrink(
     `variances` are the squared standard errors of `estimates`. They are noisy themselves, so each is
     drawn half way (geometrically) to its output's mean. `rough` leaves out the second pass.
     """
-    level = variances.mean(1, keepdim=True)
-    # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
-    bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
-    noise = torch.maximum((variances * level).sqrt(), bound)
-    excess = estimates.square() - noise
-    size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
-    prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
-    mean, left = _posterior(estimates, noise, prior, near, ROUGH_STEPS)
-    if not rough:
-        prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
-        mean, left = _posterior(estimates, noise, prior, near)
+    level, bound, noise = _drawn_to_their_mean(estimates, variances)
+    mean, left = _smooth_posterior(estimates, noise, near, rough=rough)
     exact = level <= bound  # outputs without any error stay as they are
     return torch.where(exact, estimates, mean), torch.where(exact, 0, left)
 
 
-def predicted(estimates: Tensor, noise: Tensor, near: Neighborhood) -> tuple[Tensor, Tensor]:
-    """What its neighbors say of each player, without its own estimate: mean and variance, each (outputs, n).
+def shrink_and_predict(
+    estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighborhood
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """What `shrink(estimates, variances)` gives, and what its neighbors say of each player without its own
+    estimate, whose error has the variance `noise`: each a mean and a variance (outputs, n).
+
+    Both in the same steps: on a GPU their number counts, not their size.
+    """
+    level, bound, drawn = _drawn_to_their_mean(estimates, variances)
+    means, lefts = _smooth_posterior(torch.cat([estimates] * 2), torch.cat([drawn, noise]), near)
+    (mean, of_others), (left, of_others_left) = means.chunk(2), lefts.chunk(2)
+    exact = level <= bound
+    smooth = torch.where(exact, estimates, mean), torch.where(exact, 0, left)
+    return smooth, _without_own(estimates, noise, of_others, of_others_left)
+
+
+def _without_own(estimates: Tensor, noise: Tensor, mean: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+    """What a posterior would be of each player, had it no estimate of its own.
 
     With A = C + N the covariance of the estimates y, y_i - (A^-1 y)_i / (A^-1)_ii is the mean of y_i given
     all others, and 1 / (A^-1)_ii its variance, which has N_i of the own noise in it.
     """
-    prior = _prior(estimates, noise, near)
-    mean, left = _posterior(estimates, noise, prior, near)
     unseen = ((noise - left) / noise).clamp(1e-6, 1)  # N_i (A^-1)_ii
     return estimates - (estimates - mean) / unseen, noise * (1 - unseen) / unseen
 
 
-def _prior(estimates: Tensor, noise: Tensor, near: Neighborhood) -> Tensor:
+def _drawn_to_their_mean(estimates: Tensor, variances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The variances' mean, the least that counts, and the variances drawn half way to their mean."""
+    level = variances.mean(1, keepdim=True)
+    # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
+    bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
+    return level, bound, torch.maximum((variances * level).sqrt(), bound)
+
+
+def _smooth_posterior(
+    estimates: Tensor, noise: Tensor, near: Neighborhood, *, rough: bool = False
+) -> tuple[Tensor, Tensor]:
+    """With t^2 first from the estimates, then (unless `rough`) from the posterior that this gives."""
     excess = estimates.square() - noise
     size = torch.maximum(excess.mean(1, keepdim=True), 0.05 * noise.mean(1, keepdim=True))
     prior = _smooth(excess, near.broad).clamp_min(0) + FLOOR * size
     mean, left = _posterior(estimates, noise, prior, near, ROUGH_STEPS)
-    return _smooth(mean.square() + left, near.narrow) + FLOOR * size
+    if rough:
+        return mean, left
+    prior = _smooth(mean.square() + left, near.narrow) + FLOOR * size
+    return _posterior(estimates, noise, prior, near)
 
 
 def _smooth(maps: Tensor, matrix: Tensor) -> Tensor:
@@ -191,4 +210,4 @@ def _correlated_mean(
 
 def _products(a: Tensor, b: Tensor) -> Tensor:
     """Scalar products of the rows, never zero: `(outputs, 1)`."""
-    return torch.einsum("oi,oi->o", a, b)[:, None].clamp_min(torch.finfo(a.dtype).tiny)
+    return (a * b).sum(1, keepdim=True).clamp_min(torch.finfo(a.dtype).tiny)

@@ -106,7 +106,7 @@ def _promising(
     if len(settings) < 2:
         return list(settings)
     _, product = _products(data.x, prior, correlation)
-    errors = torch.stack([data.regression(product, setting).error for setting in settings])
+    errors = data.regression(product, settings).error.nan_to_num(1.0)
     errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
     chosen: list[int] = []
     best = errors[-1]
@@ -150,31 +150,33 @@ class _Data:
         """For each output the best of the settings, and what it leaves over of samples that were left out."""
         loadings, product = _products(self.x, prior, correlation)
         best = _Fit.of_nothing(self.targets)
-        for setting in settings:
-            best = best.or_better(self.regression(product, setting))
+        for setting in settings:  # one by one: large factorizations gain nothing from company
+            best = best.or_better(self.regression(product, [setting]).first())
         loadings = loadings - loadings.mean(1, keepdim=True)
         model = Surrogate(loadings, self.p, best.linear * self.spread, best.square * self.spread)
         return model, (best.left * self.spread).double()
 
-    def regression(self, product: Tensor, setting: Setting) -> _Fit:
-        """Gaussian process regression; what is left of a sample without it is its weight over the inverse's
-        diagonal."""
-        gain, ratio = setting
-        kernel = self.density * (product + gain * product.square() if gain else product)
-        size = kernel.diagonal().mean().clamp_min(1e-30)
+    def regression(self, product: Tensor, settings: Sequence[Setting]) -> _Fit:
+        """Gaussian process regression by each setting; what is left of a sample without it is its weight
+        over the inverse's diagonal. Not a number where the kernel is singular to rounding."""
+        gain, ratio = torch.tensor(settings, dtype=product.dtype, device=product.device).T[..., None, None]
+        kernel = self.density * torch.addcmul(product, gain, product.square())
+        size = kernel.diagonal(dim1=1, dim2=2).mean(1)[:, None, None].clamp_min(1e-30)
         kernel = kernel / size
-        kernel.diagonal().add_(ratio * self.noise)
-        root = torch.linalg.cholesky(kernel)
-        eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+        kernel.diagonal(dim1=1, dim2=2).add_(ratio[..., 0] * self.noise)
+        root, failed = torch.linalg.cholesky_ex(kernel)
+        eye = torch.eye(len(product), dtype=root.dtype, device=root.device)
         inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
-        weights = inverse_root.T @ (inverse_root @ self.targets)
-        diagonal = inverse_root.square().sum(0)  # of the inverse
-        return _Fit(weights / size, gain * weights / size, weights / diagonal[:, None])
+        weights = inverse_root.mT @ (inverse_root @ self.targets)
+        weights = torch.where(failed[:, None, None] == 0, weights, torch.nan)
+        diagonal = inverse_root.square().sum(1)[..., None]  # of the inverse
+        return _Fit(weights / size, gain * weights / size, weights / diagonal)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """A regression's coefficients, and what it leaves over on samples that were left out: (m, outputs)."""
+    """A regression's coefficients, and what it leaves over on samples that were left out: (m, outputs), or
+    (settings, m, outputs)."""
 
     linear: Tensor
     square: Tensor
@@ -183,7 +185,10 @@ class _Fit:
     @property
     def error(self) -> Tensor:
         """Mean square of what is left over, (outputs,)."""
-        return self.left.square().mean(0)
+        return self.left.square().mean(-2)
+
+    def first(self) -> _Fit:
+        return _Fit(self.linear[0], self.square[0], self.left[0])
 
     @staticmethod
     def of_nothing(targets: Tensor) -> _Fit:
