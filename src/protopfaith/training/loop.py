@@ -14,6 +14,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
+from protopfaith.data.hiding import Hiding
+from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
@@ -325,9 +327,11 @@ class Trainer:
     def _stream(self, stage: Stage) -> BatchStream:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
-            return lambda order: self.images.augmented(order, self.generator, self.recipe.augmentation)
+            augmentation = self._augmentation(stage)
+            return lambda order: self.images.augmented(order, self.generator, augmentation)
         if self.recipe.schedule.classifier.augment:
-            return self._augmented_distances
+            augmentation = replace(self._augmentation(stage), size=None)
+            return lambda order: self._augmented_distances(order, augmentation)
         distances = stored_distances(self.model, self.images, self.images.train)
         labels = self.images.train.labels
 
@@ -337,9 +341,17 @@ class Trainer:
 
         return cached
 
-    def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
-        # At full size: F learns on the distances that images will have.
-        augmentation = replace(self.recipe.augmentation, size=None)
+    def _augmentation(self, stage: Stage) -> Augmentation:
+        """The recipe's; regions are hidden in the stages that it says."""
+        augmentation = self.recipe.augmentation
+        kind = "plain" if stage.name == "pretraining" else "prototypes"
+        hidden = augmentation.hide.stages in ("all", kind)
+        return augmentation if hidden else replace(augmentation, hide=Hiding())
+
+    def _augmented_distances(
+        self, order: list[Tensor], augmentation: Augmentation
+    ) -> Iterator[tuple[Exact, Tensor]]:
+        """At full size: F learns on the distances that images will have."""
         for images, labels in self.images.augmented(order, self.generator, augmentation):
             with torch.no_grad(), self.fabric.autocast():
                 distances = self.model.distances(images).float()
