@@ -57,7 +57,7 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
 def print_hidden(run: Run, split: str, device: str, batch_size: int) -> None:
     """Says how the network does where parts of images are hidden, as in coalitions."""
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.metrics.hidden import hidden_accuracies, told
+    from protopfaith.training.hidden import hidden_accuracies, told
 
     images, model = choose_split(run.data().sets(), split), run.model(choose_device(device))
     found = hidden_accuracies(model, images, run.preprocessing(), batch_size=batch_size)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from protopfaith.data import load_data
-from protopfaith.evaluation.metrics.hidden import hidden_accuracies, told
 from protopfaith.network import ProtoPNet
+from protopfaith.training.hidden import hidden_accuracies, told
 from protopfaith.training.metrics import set_balanced_accuracy
 
 
