@@ -105,6 +105,17 @@ def load(
     return model.to(choose_device(device)).eval(), header["metadata"]
 
 
+def read_state(path: Path | str) -> tuple[dict[str, Tensor], list[Any]]:
+    """The tensors of a checkpoint, and its sources as JSON has them."""
+    header, tensors = _read(path)
+    return tensors, header["sources"]
+
+
+def restore(model: ProtoPNet, tensors: dict[str, Tensor], sources: list[Any], path: Path | str) -> None:
+    """Fills a network with what `read_state` gave; raises if it is another network's."""
+    _fill(model, path, {"sources": sources}, tensors)
+
+
 def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | None]:
     """The sources of `count` prototypes, as JSON has them; raises if they are anything else."""
     kinds = {"image": str, "row": int, "column": int, "sha256": str}

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, normalize
 
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.dtypes import full_precision
@@ -108,7 +108,8 @@ class ProtoPNet(nn.Module):
             self.activation = last_activation(self.layers)
             self.features = stacked_layers(encoded, self.layers)
             _check_channels(prototype_channels, last_channels(encoded, self.layers))
-        self.prototypes = nn.Parameter(torch.rand(sum(counts), prototype_channels))
+        start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
+        self.prototypes = nn.Parameter(start(sum(counts), prototype_channels))
         owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         self.register_buffer("prototype_classes", owners)
         self.classifier = nn.Linear(len(owners), len(counts), bias=False)
@@ -116,6 +117,14 @@ class ProtoPNet(nn.Module):
             self.classifier.weight.copy_(own_class_weights(owners, len(counts)))
         self.sources: list[PrototypeSource | None] = [None] * len(owners)
         self._similarity = similarity_function(similarity, epsilon)
+        self.settle_prototypes()
+
+    @torch.no_grad()
+    def settle_prototypes(self) -> None:
+        """Puts prototypes back where latent vectors can be: on the unit sphere, if these are of unit length.
+        Called after every step that moves them."""
+        if self.activation == "unit":
+            self.prototypes.copy_(normalize(self.prototypes, dim=1))
 
     def latent(self, x: Tensor) -> Tensor:
         """Z(V(x)): (B, L, h, w)."""
