@@ -153,6 +153,21 @@ CASES = [
     bare("evaluate", "x" * 5000),
     bare("evaluate", "a\nb"),
     on_run("predict", "--root", "nowhere"),
+    # the explorer
+    bare("serve"),
+    bare("serve", "nowhere", says=("nowhere",)),
+    on_run("serve", "nowhere", says=("nowhere",)),
+    *(on_run("serve", "--port", value, "--no-browser") for value in ("-1", "65536", "x", "", HUGE, "1.5")),
+    *(
+        on_run("serve", "--host", value, "--port", "0", "--no-browser")
+        for value in ("no.such.host.invalid", "256.1.1.1", "a b", "x" * 300)
+    ),
+    *(
+        on_run("serve", "--token", value, "--port", "0", "--no-browser", says=("token",))
+        for value in ("", "short", "with spaces in it", "töken-with-ümlaut")
+    ),
+    on_run("serve", "--root", "nowhere", says=("nowhere",)),
+    on_run("serve", "--device", "xpu:0", "--port", "0", "--no-browser"),
     # training
     bare("train"),
     bare("train", "--resume"),

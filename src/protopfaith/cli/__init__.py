@@ -9,17 +9,20 @@ from protopfaith.cli import (  # isort: skip
     encoders,
     data,
     training,
+    convert,
     evaluate,
     predict,
     explain,
     prototypes,
     parts,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
 
 __all__ = [
+    "convert",
     "data",
     "demo",
     "encoders",
@@ -32,5 +35,6 @@ __all__ = [
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

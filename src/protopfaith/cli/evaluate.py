@@ -74,6 +74,8 @@ def evaluate(
         result = evaluate_run(run, split, device, batch_size)
         console.print(result.table())
         say(str(result.calibration))
+        say(run.comparison())
+        print_hidden(run, split, device, batch_size)
         print_prototypes(run)
         say(f"Written to {run.folder / 'evaluation'}")
         return
@@ -157,6 +159,17 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
     result = classify_set(model, images, run.preprocessing(), batch_size, temperature)
     write_classification(run.folder / "evaluation", split, result)
     return result
+
+
+def print_hidden(run: Run, split: str, device: str, batch_size: int) -> None:
+    """Says how the network does where parts of images are hidden, as in coalitions."""
+    from protopfaith.devices import choose_device
+    from protopfaith.training.hidden import hidden_accuracies, told
+
+    images, model = choose_split(run.data().sets(), split), run.model(choose_device(device))
+    found = hidden_accuracies(model, images, run.preprocessing(), batch_size=batch_size)
+    trained = run.recipe().augmentation.hide.share > 0
+    say(f"{told(found)}{'' if trained else ' (it never saw such images in training)'}")
 
 
 def print_prototypes(run: Run) -> None:

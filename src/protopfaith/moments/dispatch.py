@@ -31,6 +31,9 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     which at least one is a `Gaussian`, and returns a Gaussian; in-place forms take care of
     themselves.
 
+    Args:
+        functions: torch functions, or names that stand for all of their forms
+
     >>> from protopfaith.moments import Gaussian
     >>> @rule("deg2rad")
     ... def deg2rad(function, x):
@@ -42,10 +45,15 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     ...     del RULES[form]
     """
 
+    found: list[Callable] = []
+    for entry in functions:
+        if not isinstance(entry, str) and not callable(entry):
+            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {entry!r}.")
+        found += forms(entry) if isinstance(entry, str) else (entry,)
+
     def register(function: Rule) -> Rule:
-        for entry in functions:
-            for form in forms(entry) if isinstance(entry, str) else (entry,):
-                RULES[form] = function
+        for form in found:
+            RULES[form] = function
         return function
 
     return register

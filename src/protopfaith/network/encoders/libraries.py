@@ -105,6 +105,23 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     return part
 
 
+def cut_at(name: str, layer: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """Torchvision's network `name` up to and with one of its layers, as `layer3` or `features.norm5`."""
+    encoder = torchvision_encoder(name, in_channels, published)
+    place = encoder
+    for part in layer.split("."):
+        names = [child for child, _ in place.named_children()]
+        if not isinstance(place, nn.Sequential) or part not in names:
+            raise ProtoPFaithError(
+                f"The encoder {name} cannot be cut at {layer!r}; name a layer on its way to the last feature "
+                f"map, such as {name}@{next(iter(dict(encoder.named_children())))}."
+            )
+        for later in names[names.index(part) + 1 :]:
+            delattr(place, later)
+        place = place.get_submodule(part)
+    return encoder
+
+
 def has_timm_model(name: str) -> bool:
     """Whether timm is installed and knows a network of that name."""
     if find_spec("timm") is None:

@@ -72,8 +72,8 @@ def tokens_to_map(tokens: Tensor, size: tuple[int, int]) -> Tensor:
 
 def patch_grid(network: nn.Module, image: tuple[int, int]) -> tuple[int, int] | None:
     """How many patches timm's network cuts an image of (height, width) into; None where it does not say."""
-    embed: Any = getattr(network, "patch_embed", None)
-    if hasattr(embed, "dynamic_feat_size"):
+    embed = getattr(network, "patch_embed", None)
+    if embed is not None and hasattr(embed, "dynamic_feat_size"):
         height, width = embed.dynamic_feat_size(image)
         return int(height), int(width)
     patch = getattr(embed, "patch_size", None)
