@@ -9,10 +9,12 @@ from protopfaith.cli import (  # isort: skip
     encoders,
     data,
     training,
+    convert,
     evaluate,
     predict,
     explain,
     prototypes,
+    parts,
     faithfulness,
     serve,
     prune,
@@ -20,6 +22,7 @@ from protopfaith.cli import (  # isort: skip
 from protopfaith.cli.app import main
 
 __all__ = [
+    "convert",
     "data",
     "demo",
     "encoders",
@@ -27,6 +30,7 @@ __all__ = [
     "explain",
     "faithfulness",
     "main",
+    "parts",
     "predict",
     "prototypes",
     "prune",
