@@ -228,8 +228,9 @@
         group.setAttribute("class", "offs");
         group.setAttribute("transform", heat.getAttribute("transform"));
         hidden.forEach(function (player) {
-          const shape = document.createElementNS("http://www.w3.org/2000/svg", "use");
-          shape.setAttribute("href", "#" + numbers.mark + "r" + numbers.maps[0].labels + "-" + player);
+          const outline = document.getElementById(numbers.mark + "r" + numbers.maps[0].labels + "-" + player);
+          const shape = document.createElementNS("http://www.w3.org/2000/svg", "path");
+          shape.setAttribute("d", outline ? outline.getAttribute("d") : "");
           shape.setAttribute("class", "off");
           group.appendChild(shape);
         });
