@@ -12,6 +12,7 @@ from protopfaith.cli import (  # isort: skip
     evaluate,
     predict,
     explain,
+    bulk,
     prototypes,
     faithfulness,
     prune,
@@ -19,6 +20,7 @@ from protopfaith.cli import (  # isort: skip
 from protopfaith.cli.app import main
 
 __all__ = [
+    "bulk",
     "data",
     "demo",
     "encoders",

@@ -37,6 +37,8 @@ ORDER = (  # of work
     "evaluate",
     "predict",
     "explain",
+    "report",
+    "summarize",
     "prototypes",
     "faithfulness",
     "prune",

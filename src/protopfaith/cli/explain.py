@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.bulk import Ray, Shard, Ship, check_bulk, write_bulk
 from protopfaith.cli.checks import check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Anonymous,
@@ -32,6 +33,16 @@ def explain(
     folder: RunFolder,
     images: ImageFiles,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
+    bulk: Annotated[
+        Path | None,
+        typer.Option(
+            help="Very many images: no reports, but one row per image in a Parquet data set here. Images may "
+            "also be CSV or Parquet lists with a column file, and WebDataset tars."
+        ),
+    ] = None,
+    shard: Shard = None,
+    ray: Ray = None,
+    ship: Ship = False,
     quick: Annotated[
         bool,
         typer.Option(
@@ -82,6 +93,7 @@ def explain(
     check_run(folder, root)
     check_images(images)
     check_output_folder(out)
+    check_bulk(bulk, shard, ray, ship, instead={"--out": out, "--mask": mask})
     if mask is not None:
         check_images([mask])
     note(f"Loading {folder} ...")
@@ -105,6 +117,10 @@ def explain(
     )
     if quick:
         settings = settings.made_quick()
+    if bulk is not None:
+        run = Run(folder, root)
+        write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, anonymous)
+        return
     results = out or folder / "explained"
     with keeping(
         lambda: (
