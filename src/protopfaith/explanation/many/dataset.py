@@ -103,7 +103,10 @@ class Bulk:
         """All rows of finished parts as an Arrow table, in the order of the list."""
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         read = [self._read(parquet, number, columns) for number in self.finished_parts()]
-        return pa.concat_tables(read) if read else self.manifest.schema().empty_table()
+        if read:
+            return pa.concat_tables(read)
+        empty = self.manifest.schema().empty_table()
+        return empty if columns is None else empty.select(list(columns))
 
     def _read(self, parquet: Any, number: int, columns: Sequence[str] | None) -> Any:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import math
 import os
 import tarfile
 import tempfile
@@ -186,11 +187,12 @@ def _box(row: dict[str, object], path: Path) -> Box | None:
     if any(value is None or value == "" for value in given):
         return None
     try:
-        left, top, right, bottom = (float(str(value)) for value in given)
+        numbers = [float(str(value)) for value in given]
     except ValueError:
-        raise ProtoPFaithError(
-            f"The list {path} has a box that is no number ({given}); correct it."
-        ) from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
+    left, top, right, bottom = numbers
     return left, top, right, bottom
 
 
@@ -202,7 +204,7 @@ def _from_tar(path: Path) -> Iterator[Item]:
                 if member.isreg() and wanted and member.size <= MOST_MEMBER and not member.issparse():
                     yield Item(_inside(member.name), str(path), member.offset_data, member.size)
     except (tarfile.TarError, OSError, ValueError) as error:
-        raise ProtoPFaithError(f"{path} is no readable tar ({reason(error)}); give another copy.") from error
+        raise ProtoPFaithError(f"{path} is no readable tar, or is cut; give another copy.") from error
 
 
 def _inside(name: str) -> str:

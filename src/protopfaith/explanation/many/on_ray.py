@@ -89,9 +89,7 @@ class _Crew:
         self.size = _how_many(ray, needs)
         place = {name: (run.folder / name).read_bytes() for name in SHIPPED if (run.folder / name).is_file()}
         given = ray.put(place) if ship else str(run.folder.absolute())
-        # The environment of an actor: torch reads the number of threads once, when it is loaded.
-        variables = {} if kind == "cuda" else {"OMP_NUM_THREADS": str(threads)}
-        actor = ray.remote(**needs, max_restarts=0, runtime_env={"env_vars": variables})(RayWorker)
+        actor = ray.remote(**needs, max_restarts=0)(RayWorker)
         self.hire = lambda: actor.remote(given, kind, request, work.bulk.manifest)
         self.waiting = deque(work.positions())
         self.tries: dict[int, int] = {}

@@ -10,6 +10,7 @@ import numpy as np
 
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.dataset import Bulk
 
 NEEDED = (
@@ -164,7 +165,7 @@ class _Table:
             )
         table = bulk.table(NEEDED)
         known = [error is None for error in table["error"].to_pylist()]
-        table = table.filter(known)
+        table = table.filter(pyarrow_module().array(known, "bool"))
         if not table.num_rows:
             raise ProtoPFaithError(
                 f"{bulk.folder} has no finished part with an explained image yet; wait for one."
