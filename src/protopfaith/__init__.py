@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith._version import __version__
 
 if TYPE_CHECKING:
+    from protopfaith.conversion import convert
     from protopfaith.evaluation import faithfulness
     from protopfaith.explanation import Explainer, explain
     from protopfaith.moments import Gaussian
@@ -33,6 +34,7 @@ __all__ = [
     "ProtoPNet",
     "Run",
     "__version__",
+    "convert",
     "estimate",
     "explain",
     "faithfulness",
@@ -47,6 +49,7 @@ _HOMES = {
     "Players": "shapley",
     "ProtoPNet": "network",
     "Run": "training",
+    "convert": "conversion",
     "estimate": "shapley",
     "explain": "explanation",
     "faithfulness": "evaluation",

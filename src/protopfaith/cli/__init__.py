@@ -9,18 +9,22 @@ from protopfaith.cli import (  # isort: skip
     encoders,
     data,
     training,
+    convert,
     evaluate,
     predict,
     explain,
     bulk,
     prototypes,
+    parts,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
 
 __all__ = [
     "bulk",
+    "convert",
     "data",
     "demo",
     "encoders",
@@ -28,9 +32,11 @@ __all__ = [
     "explain",
     "faithfulness",
     "main",
+    "parts",
     "predict",
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

@@ -34,13 +34,16 @@ ORDER = (  # of work
     "encoders",
     "data",
     "train",
+    "convert",
     "evaluate",
     "predict",
     "explain",
     "report",
     "summarize",
     "prototypes",
+    "parts",
     "faithfulness",
+    "serve",
     "prune",
 )
 

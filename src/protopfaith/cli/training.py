@@ -149,6 +149,7 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> Non
 
 def _print_result(run: Run) -> None:
     result = run.result()
+    say(run.comparison())
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(

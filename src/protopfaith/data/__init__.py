@@ -5,6 +5,7 @@ Importing this package registers all data sets in its files.
 
 from protopfaith.data.birds import defining_parts
 from protopfaith.data.disk import load_listing, official_split
+from protopfaith.data.external import External, Sample, load_external
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
 from protopfaith.data.listing import Entry, Listing, existing_folder
@@ -21,18 +22,21 @@ __all__ = [
     "DATASETS",
     "Augmentation",
     "Entry",
+    "External",
     "ImageData",
     "ImageSet",
     "Listing",
     "Preparation",
     "Preprocessing",
     "Record",
+    "Sample",
     "as_size",
     "augment",
     "contact_sheet",
     "defining_parts",
     "existing_folder",
     "load_data",
+    "load_external",
     "load_listing",
     "official_split",
     "options_of",

@@ -211,4 +211,6 @@ def _record(
         item.sha256,
         tuple(resize(box) for box in entry.boxes),
         {name: (x * across, y * down) for name, (x, y) in entry.points.items()},
+        entry.group,
+        entry.about,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,11 @@ from protopfaith.data.cache import remember
 from protopfaith.data.listing import Listing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import read_plain_text
+
+WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
+NAMED = re.compile(rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)", re.IGNORECASE)
+"""How file names of medical collections begin: a word and a number, then something else."""
+FEWEST_GROUPS = 10
 
 
 def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
@@ -41,6 +47,33 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
             )
         found[entry.path] = group
     return found
+
+
+def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
+    """The group of every image whose file name says it, as `patient12_3.png` or `IM-0115-0001.jpeg` do, and
+    a sentence about it; nothing where names do not tell many groups apart.
+
+    Folders may count anew, so the same number in another of the folders train, validation and test is
+    another group.
+
+    Args:
+        listing: the images.
+    """
+    found = {}
+    for entry in listing.entries:
+        match = NAMED.match(Path(entry.path).name)
+        if match:
+            name = "".join(part for part in match.groups() if part).lower()
+            found[entry.path] = f"{entry.split or ''}/{name}"
+    sizes = Counter(found.values())
+    telling = len(sizes) >= FEWEST_GROUPS and 1 < max(sizes.values()) <= max(len(listing.entries) // 10, 2)
+    if not telling:
+        return {}, []
+    example = Path(next(path for path, group in found.items() if sizes[group] > 1)).name
+    return found, [
+        f"File names such as {example} put {len(found):,} images into {len(sizes):,} groups, and images of "
+        "one group stay in one split; --groups takes a CSV file instead, data.groups=none none."
+    ]
 
 
 def patients(listing: Listing) -> dict[str, str]:

@@ -40,6 +40,10 @@ class Record:
     sha256: str
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    group: str = ""
+    """Which images belong together, as those of one patient; empty where it stands alone."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What else is known, such as sex and age."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class Entry:
         split: the official one ("train", "validation" or "test"), if there is any
         boxes: around the object, in pixels of the file: left, top, right, bottom
         points: where parts are, (x, y) in pixels of the file
+        group: images of one group belong together, as those of one patient
+        about: what else is known, such as sex and age
 
     >>> Entry("cats/7.png", "cat", split="test").label
     'cat'
@@ -39,6 +41,8 @@ class Entry:
     split: str | None = None
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    group: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

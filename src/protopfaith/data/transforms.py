@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from protopfaith.arguments import finite_number, instance, tensor
+from protopfaith.data.hiding import Hiding
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Augmentation:
         color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
         size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
             what they show, it keeps the size at which objects appear; None: as they are
+        hide: regions that are hidden last, after normalization, see `protopfaith.data.hiding`
 
     >>> Augmentation(rotation=15, flip=0.5).color
     0.0
@@ -53,12 +55,13 @@ class Augmentation:
     color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     # null: as they are
     size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8, "at_most": 4096})
+    hide: Hiding = field(default_factory=Hiding)
 
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
             for number in value if isinstance(value, (tuple, list)) else (value,):
-                if number is not None and entry.name != "padding":
+                if number is not None and entry.name not in ("padding", "hide"):
                     finite_number(number, f"The augmentation's {entry.name}")
         if self.scale[0] > self.scale[1]:
             raise ProtoPFaithError(
@@ -114,7 +117,7 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     """
     tensor(pixels, "Images to augment", "N x C x height x width", 4)
     instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
-    if augmentation == Augmentation(padding=augmentation.padding):
+    if augmentation == Augmentation(padding=augmentation.padding, hide=augmentation.hide):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]
     matrices = random_matrices(augmentation, len(pixels), (height, width), generator)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.network import ProtoPNet
 from protopfaith.registry import did_you_mean
 
 
@@ -151,7 +151,7 @@ def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
     >>> similarities(ProtoPNet("small", 2, 1, 8), torch.tensor([0.5, 2.0])).tolist()
     [-0.5, -2.0]
     """
-    return SIMILARITIES[model.similarity](distances)
+    return model.similarities(distances)
 
 
 def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:

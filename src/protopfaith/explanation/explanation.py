@@ -320,7 +320,7 @@ def assemble(
         seconds=seconds,
         network=_network_facts(model, weights_hash),
         settings=_settings_facts(settings, result),
-        notes=_notes(settings, sides),
+        notes=(*_notes(settings, sides), *_about_hidden(reference)),
         output=decision.output,
         other_maps=maps,
         rival=decision.rival,
@@ -435,6 +435,11 @@ def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
         "autocast": None if settings.autocast is None else str(settings.autocast).removeprefix("torch."),
         "rounding": result.options.get(ROUNDING),
     }
+
+
+def _about_hidden(reference: Reference | None) -> tuple[str, ...]:
+    sentence = "" if reference is None else reference.about_hidden()
+    return (sentence,) if sentence else ()
 
 
 def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:

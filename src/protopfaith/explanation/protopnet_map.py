@@ -21,11 +21,13 @@ def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
     """Distance maps (..., h, w) as activation maps, large where the prototype is near.
 
     Linear similarity: the largest distance there can be minus the distance, which is L for latent values
-    in [0, 1]; without such a bound (ReLU) the largest one of each map. Log similarity: log((s + 1) / (s +
-    epsilon)).
+    in [0, 1] and 4 for vectors of length 1; without such a bound (ReLU) the largest one of each map. Log
+    similarity: log((s + 1) / (s + epsilon)).
     """
-    if model.similarity == "log":
+    if model.similarity != "linear":
         return similarities(model, maps)
+    if model.activation == "unit":
+        return 4 - maps
     if model.activation in BOUNDED:
         return model.prototypes.shape[1] - maps
     return maps.amax(dim=(-2, -1), keepdim=True) - maps

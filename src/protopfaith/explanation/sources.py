@@ -141,7 +141,8 @@ class Sources:
             name = self.model.class_names[int(self.model.prototype_classes[prototype])]
             raise ProtoPFaithError(
                 f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
-                f"not projected; train it through a projection, or {WITHOUT_SOURCES}."
+                "not projected, or it was converted without its images; train it through a projection, "
+                f"convert it with --root, or {WITHOUT_SOURCES}."
             )
         return source
 

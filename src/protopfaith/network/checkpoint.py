@@ -27,6 +27,8 @@ ARCHITECTURE: dict[str, Any] = {
     "in_channels": int,
     "activation": str,
     "similarity": str,
+    "epsilon": float,
+    "layers": list,
 }
 """The keys that a header may have for the constructor, and their types."""
 LARGEST_MAP = 100_000
@@ -101,6 +103,17 @@ def load(
         ) from error
     _fill(model, path, header, tensors)
     return model.to(choose_device(device)).eval(), header["metadata"]
+
+
+def read_state(path: Path | str) -> tuple[dict[str, Tensor], list[Any]]:
+    """The tensors of a checkpoint, and its sources as JSON has them."""
+    header, tensors = _read(path)
+    return tensors, header["sources"]
+
+
+def restore(model: ProtoPNet, tensors: dict[str, Tensor], sources: list[Any], path: Path | str) -> None:
+    """Fills a network with what `read_state` gave; raises if it is another network's."""
+    _fill(model, path, {"sources": sources}, tensors)
 
 
 def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | None]:

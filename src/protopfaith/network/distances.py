@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, normalize
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
 from protopfaith.arguments import tensor
@@ -49,6 +49,24 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
         # In place: one map of this size is enough, and with many prototypes it is the largest tensor of all.
         distances = distances.add_(vectors.square().sum(-1, keepdim=True)).relu_()
     return distances.transpose(1, 2).unflatten(2, z.shape[2:])
+
+
+def unit_vectors(z: Tensor) -> Tensor:
+    r"""The direction of every latent vector: $z_{bhw} / \|z_{bhw}\|$, of length 1, or zero where z is zero.
+
+    Computed in float32 (float64 stays float64), outside autocast: a length that is off by bfloat16's
+    rounding would show in every distance. Dispatches `__torch_function__`.
+
+    Args:
+        z: B x L x h x w
+
+    >>> unit_vectors(torch.tensor([[[[3.0]], [[4.0]]]])).flatten().tolist()
+    [0.6000000238418579, 0.800000011920929]
+    """
+    if has_torch_function_unary(z):
+        return handle_torch_function(unit_vectors, (z,), z)
+    with full_precision(z.device.type):
+        return normalize(z.to(torch.promote_types(z.dtype, torch.float32)), dim=1)
 
 
 def minimum_over_positions(maps: Tensor) -> Tensor:

@@ -51,16 +51,17 @@ class DistinctPrototypes:
         return tuple(sorted(index for group in self.groups for index in group[1:]))
 
 
-def equality_tolerance(channels: int) -> float:
+def equality_tolerance(channels: int, activation: str = "relu1") -> float:
     """Squared distance up to which two vectors of L channels are the same: what rounding leaves of zero.
 
     Args:
         channels: L, the length of the vectors
+        activation: that of the network; on the unit sphere distances do not grow with L
 
-    >>> equality_tolerance(128)
-    0.000128
+    >>> equality_tolerance(128), equality_tolerance(128, "unit")
+    (0.000128, 4e-06)
     """
-    return 1e-6 * channels
+    return 4e-6 if activation == "unit" else 1e-6 * channels
 
 
 def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
@@ -78,7 +79,7 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
     DistinctPrototypes(3 of 4)
     """
     instance(model, ProtoPNet, "What has prototypes", "a ProtoPNet")
-    usual = equality_tolerance(model.prototypes.shape[1])
+    usual = equality_tolerance(model.prototypes.shape[1], model.activation)
     tolerance = usual if tolerance is None else finite_number(tolerance, "The tolerance", least=0)
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)

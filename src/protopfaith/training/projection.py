@@ -78,7 +78,8 @@ def project(
     candidates = _compute_candidates(model, batches, preprocessing, ranked, batch_size)
     chosen = torch.zeros(len(ranked), dtype=torch.long)
     if distinct:
-        chosen = choose(candidates, model.prototype_classes.cpu())
+        tolerance = equality_tolerance(model.prototypes.shape[1], model.activation)
+        chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
 
@@ -147,14 +148,15 @@ def _compute_candidates(
     return Candidates(ranked, distances, rows, columns, vectors)
 
 
-def choose(candidates: Candidates, prototype_classes: Tensor) -> Tensor:
+def choose(candidates: Candidates, prototype_classes: Tensor, tolerance: float | None = None) -> Tensor:
     """For each prototype one of its candidates, so that those of a class differ: P indices from 0 to M - 1.
 
     Greedy: the nearest pair of prototype and candidate first; then no other prototype of the class may have
     that image or that vector. A prototype that finds nothing left takes its nearest candidate.
     """
     chosen = torch.zeros(len(candidates.images), dtype=torch.long)
-    tolerance = equality_tolerance(candidates.vectors.shape[2])
+    if tolerance is None:
+        tolerance = equality_tolerance(candidates.vectors.shape[2])
     for label in prototype_classes.unique():
         members = (prototype_classes == label).nonzero().flatten()
         vectors, images = candidates.vectors[members], candidates.images[members]

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from protopfaith.arguments import instance, shown
-from protopfaith.data import ImageData, Preprocessing, load_data
+from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import ProtoPNet, load, read_metadata
@@ -148,15 +148,40 @@ class Run:
         """The best model's validation balanced accuracy, epoch and distinct prototypes."""
         return self._metadata()["result"]
 
+    def comparison(self) -> str:
+        """One line that says what the prototypes are worth: validation balanced accuracies of a linear
+        probe of the encoder as it came, of the plain classifier and of the ProtoPNet."""
+        result = self.result()
+        accuracies = [
+            ("linear probe", result.get("linear_probe")),
+            ("plain classifier", result.get("plain_classifier")),
+            ("ProtoPNet", result["validation_balanced_accuracy"]),
+        ]
+        shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
+        return f"Validation balanced accuracy: {' / '.join(shown)}"
+
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
-        data = load_recipe_data(self.recipe(), self.root)
-        if data.fingerprint != self.environment()["data_fingerprint"]:
+        data = self.images()
+        environment = self.environment()
+        known = environment["data_fingerprint"]
+        if not known and len(data.classes) != len(environment.get("classes", ())):
+            raise ProtoPFaithError(
+                f"{self.folder} was converted without images and has {len(environment.get('classes', ()))} "
+                f"classes, but these images have {len(data.classes)}; give those that it was trained on."
+            )
+        if known and data.fingerprint != known:
             raise ProtoPFaithError(
                 f"The images of {self.folder} are not those it was trained on (their fingerprint differs); "
                 "restore them, or train anew."
             )
         return data
+
+    def images(self) -> ImageData:
+        """The images where they lie now, prepared as its network takes them; not compared with those of the
+        training."""
+        data = load_recipe_data(self.recipe(), self.root)
+        return replace(data, preprocessing=self.preprocessing()) if is_file(self.model_path) else data
 
     def is_finished(self) -> bool:
         """Whether training came to its end."""
@@ -184,6 +209,9 @@ class Run:
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:
     """The images that a recipe names; `root` replaces the recipe's."""
     data = recipe.data
+    given = {name: getattr(data, name) for name in ("bits", "window", "groups")}
+    if given["groups"] in ("names", "none") and "groups" not in options_of(data.name):
+        del given["groups"]  # of a recipe for folders; other data sets know what belongs together
     return load_data(
         data.name,
         root=data.root if root is None else root,
@@ -192,9 +220,7 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         fold=data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
-        **{
-            name: value for name in ("bits", "window", "groups") if (value := getattr(data, name)) is not None
-        },
+        **{name: value for name, value in given.items() if value is not None},
     )
 
 
@@ -239,6 +265,8 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         run.check_model()
     if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
+    if "converted_from" in run.environment():
+        raise ProtoPFaithError(f"{run.folder} was converted and was not trained here; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe())
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:
