@@ -62,6 +62,8 @@ CASES: list[Case] = [
     bulk("--ship without --ray", "--ship"),
     bulk("--out as well", "--out", "elsewhere"),
     bulk("--mask as well", "--mask", "good.png"),
+    bulk("--frame as well", "--frame", "2"),
+    bulk("--second-baseline as well", "--second-baseline", "blur"),
     bulk("an unknown class", "--class", "zebra"),
     bulk("too small a budget", "--budget", "2"),
     bulk("an empty list", images=lambda p: p.write("x.csv", "")),

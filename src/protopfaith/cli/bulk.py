@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,7 @@ BulkFolder = Annotated[Path, typer.Argument(metavar="OUT", help="What explain --
 
 
 def check_bulk(
-    bulk: Path | None, shard: str | None, ray: str | None, ship: bool, *, instead: dict[str, Path | None]
+    bulk: Path | None, shard: str | None, ray: str | None, ship: bool, *, instead: Mapping[str, object]
 ) -> None:
     """Raises if options do not go together."""
     if bulk is None:

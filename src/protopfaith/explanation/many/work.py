@@ -81,7 +81,8 @@ def explain_bulk(
         folder: of the data set.
         target: the class to explain, by name or number; the predicted one of each image by default.
         versus: another class to compare it with.
-        settings: how to compute; `keywords` are fields of it. Source images are never explained.
+        settings: how to compute; `keywords` are fields of it. Source images and a second
+            baseline are never explained.
         shard: (i, n) does the i-th of n shares, counted from 1; the others may be done elsewhere.
         ray: `"local"`, or the address of a Ray cluster, whose workers do the work.
         ship: send run and images to the workers, where these do not see the same files.
@@ -101,7 +102,7 @@ def explain_bulk(
         raise ProtoPFaithError(f"Inputs are a list of paths, not one; write [{shown(str(inputs))}].")
     folder = Path(instance(folder, (str, Path), "Where to write", "a folder"))
     explainer = as_explainer(model, device=device)
-    settings = replace(Settings.of(settings, **keywords), sources=False)
+    settings = replace(Settings.of(settings, **keywords), sources=False, second_baseline=None)
     request = Request(settings.on(explainer.device, explainer.size), target, versus)
     request.check(explainer)
     items = list_items(inputs, anonymous=anonymous)
