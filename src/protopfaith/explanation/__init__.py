@@ -17,6 +17,7 @@ from protopfaith.explanation.catalog.catalog import (
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.many import Bulk, Summary, explain_bulk, open_bulk, summarize
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
@@ -26,6 +27,7 @@ from protopfaith.explanation.sources import SourceSide
 __all__ = [
     "Agreement",
     "Batch",
+    "Bulk",
     "Catalog",
     "ClassPortrait",
     "Decomposition",
@@ -39,14 +41,18 @@ __all__ = [
     "Settings",
     "ShapleyAttribution",
     "SourceSide",
+    "Summary",
     "class_row",
     "crop_box",
     "decompose",
     "explain",
+    "explain_bulk",
     "explain_files",
     "explain_prototypes",
     "load_explanation",
+    "open_bulk",
     "paper_scores",
     "protopnet_maps",
     "quantus_explainer",
+    "summarize",
 ]
