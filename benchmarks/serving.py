@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,14 +157,16 @@ def told(name: str, seen: Seen) -> None:
         print(f"{name:>12} {kind:>10}: median {middle:.2f} s, 95% below {most:.2f} s ({len(times)})")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--visitors", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--alone", type=float, default=30, help="seconds of the first visitor, alone")
     parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=1, help="how often so many come for so long")
+    parser.add_argument("--rest", type=float, default=25, help="seconds before memory is looked at")
+    options = parser.parse_args(arguments)
     state = Path(tempfile.mkdtemp()) / "state"
     command = [sys.executable, "-u", "-c", SERVER, str(options.run), options.device, str(state)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -171,13 +174,17 @@ def main() -> None:
             assert server.stdout is not None
             address = next(m[0] for line in server.stdout if (m := re.search(r"http://\S+", line)))
             told("one visitor", asyncio.run(load(address, 1, options.alone)))
-            asyncio.run(load(address, options.visitors, 20))  # caches, threads and buffers of that many
-            time.sleep(25)
+            asyncio.run(load(address, options.visitors, options.alone))  # buffers of that many visitors
+            time.sleep(options.rest)
             before = memory(server.pid)
+            for number in range(options.rounds - 1):
+                asyncio.run(load(address, options.visitors, options.seconds))
+                time.sleep(options.rest)
+                print(f"memory after round {number + 1}: {round(memory(server.pid) / 2**20)} MiB")
             seen = asyncio.run(load(address, options.visitors, options.seconds))
             told(f"{options.visitors} visitors", seen)
             during = memory(server.pid)
-            time.sleep(25)
+            time.sleep(options.rest)
             cases, readers = state.read_text(encoding="utf-8").split()
             shares = sorted(seen.evaluations.values())
             print(f"no answer: {sum(seen.trouble.values())} {dict(seen.trouble)}; done: {dict(seen.done)}")

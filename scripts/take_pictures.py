@@ -47,7 +47,7 @@ PAGES = {
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["train", "evaluate", *PAGES]
+    wanted = sys.argv[1:] or ["train", "evaluate", *PAGES, "serve"]
     os.chdir(ROOT)
     PICTURES.mkdir(exist_ok=True)
     if not (RUN / "images").is_dir():
@@ -59,6 +59,38 @@ def main() -> None:
     for name, picture in PAGES.items():
         if name in wanted:
             take(name, picture)
+    if "serve" in wanted:
+        explore()
+
+
+def explore() -> None:
+    """The explorer with a map that has become sharp, without the regions that speak most for the class."""
+    import threading
+
+    from playwright.sync_api import sync_playwright
+
+    from protopfaith.serve.server import opened
+
+    with opened([RUN], port=0, say=print) as server, sync_playwright() as playwright:
+        threading.Thread(target=server.run, daemon=True).start()
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1330})
+        page.set_default_timeout(600_000)
+        page.goto(server.address)
+        page.locator(".thumb").nth(26).click()
+        page.locator(".pictures .pointable").wait_for()
+        case = server.desk.find(page.url.rpartition("/")[2])
+        assert case is not None
+        case.go_on(0.1)
+        page.locator(".progress[data-stage=done]").wait_for()
+        case.hidden = tuple(sorted(case.explanation().class_map.evidence.argsort().tolist()[-4:]))
+        page.reload()
+        page.locator(".whatif-row").wait_for()
+        with tempfile.TemporaryDirectory() as folder:
+            page.screenshot(path=f"{folder}/serve.png")
+            save(Image.open(f"{folder}/serve.png"), "serve")
+        browser.close()
+        server.stop()
 
 
 def take(name: str, picture: Picture) -> None:
@@ -106,15 +138,19 @@ def cut(picture: Image.Image, margin: int = 16) -> Image.Image:
     return picture.crop((max(left - margin, 0), max(top - margin, 0), right + margin, bottom + margin))
 
 
-def photograph(page: Path, height: int) -> Image.Image:
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
+def chromium() -> str:
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
         sys.exit("There is no chromium to take pictures with; install it, or say where it is in $CHROMIUM.")
+    return found
+
+
+def photograph(page: Path, height: int) -> Image.Image:
     with tempfile.TemporaryDirectory() as folder:
         picture = Path(folder) / "picture.png"
         subprocess.run(
             [
-                chromium,
+                chromium(),
                 "--headless",
                 "--no-sandbox",
                 "--disable-gpu",

@@ -281,3 +281,12 @@ def test_bulk_simulates_what_was_measured_elsewhere(printed: Printed) -> None:
     rows = [line.split("│") for line in printed("bulk", "--simulate", "3.6", *perfect).splitlines()]
     hours = {row[1].strip(): row[2].strip() for row in rows if len(row) > 4}
     assert (hours["1"], hours["64"]) == ("6.4", "0.1")
+
+
+def test_serving_ends_all_streams_and_answers_everything(run: Run, printed: Printed) -> None:
+    pytest.importorskip("uvicorn")
+    short = ("--seconds", "2", "--alone", "2", "--rest", "2", "--visitors", "2")
+    text = printed("serving", run.folder, *short)
+    assert "no answer: 0" in text
+    assert "open streams in the end: 0" in text
+    assert "decision: median" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from PIL import Image
 from protopfaith.serve.server import Server, opened
 from tests.serve.conftest import Visit
 from tests.show.test_browser import luminance
+
+FINEST = "e => { e.value = 6; e.dispatchEvent(new Event('change')); }"
 
 
 def picture() -> bytes:
@@ -43,7 +46,7 @@ def test_stop_and_continue_from_there(visit: Visit) -> None:
     page = visit.page
     visit.stop()
     before = _evaluations(page)
-    page.locator(".precision").evaluate("e => { e.value = 6; e.dispatchEvent(new Event('change')); }")
+    page.locator(".precision").evaluate(FINEST)
     page.locator(".progress[data-stage=playing]").wait_for()
     page.get_by_text(re.compile(r"asked for: 1")).wait_for()
     page.wait_for_timeout(1500)
@@ -308,3 +311,30 @@ def test_a_visitor_without_the_token_is_shown_the_door(browser: Any, run: Any) -
         assert "token" not in page.url
         server.stop()
         thread.join(timeout=20)
+
+
+def test_a_browser_that_is_killed_stops_costing(browser: Any, served: Server) -> None:
+    visit = Visit(browser, served.address)
+    visit.choose(1)
+    case = served.desk.find(visit.page.url.rpartition("/")[2])
+    assert case is not None
+    case.go_on(0.005)
+    visit.context.close()
+    for _ in range(100):
+        if not case.board.readers:
+            break
+        time.sleep(0.1)
+    assert case.board.readers == 0
+    assert not case.wants_to_play
+
+
+def test_the_page_says_the_place_in_the_queue(browser: Any, served: Server) -> None:
+    visits = [Visit(browser, served.address) for _ in range(3)]
+    for number, visit in enumerate(visits):
+        visit.choose(number)
+        visit.page.locator(".precision").evaluate(
+            "e => { e.value = 6; e.dispatchEvent(new Event('change')); }"
+        )
+    visits[0].page.locator(".queue", has_text="before you in the queue").wait_for()
+    for visit in visits:
+        visit.context.close()

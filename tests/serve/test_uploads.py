@@ -12,6 +12,7 @@ from PIL import Image
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.uploads import PrivateFolder, shown_name
+from tests.data.dicom_files import write_dicom
 
 PREPROCESSING = Preprocessing((48, 48))
 
@@ -70,3 +71,11 @@ def test_names_are_for_people_alone(name: str) -> None:
     assert shown.isprintable()
     assert "/" not in shown
     assert "\\" not in shown
+
+
+def test_dicom_is_told_by_its_content_and_read_through_its_window(tmp_path: Path) -> None:
+    pytest.importorskip("pydicom")
+    path = write_dicom(tmp_path / "scan.dcm", np.arange(64, dtype=np.uint16).reshape(8, 8) * 60)
+    with PrivateFolder() as folder:
+        found = folder.decode(path.read_bytes(), "no ending", PREPROCESSING)
+    assert np.array_equal(np.array(found), np.array(PREPROCESSING.read(path)))

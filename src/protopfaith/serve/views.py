@@ -52,15 +52,20 @@ def blocks_of(case: Case) -> dict[str, str]:
 
 def progress_block(case: Case) -> str:
     """How far the map is, in words."""
-    view: dict[str, Any] = {"stage": case.stage, "texts": [], "share": None, "message": case.message}
+    view: dict[str, Any] = {
+        "stage": case.stage,
+        "heading": _heading(case),
+        "queue": _queue(case),
+        "texts": [],
+        "share": None,
+        "message": case.message,
+    }
     result, sittings = case.result, case.sittings
     if result is None or sittings is None or case.decision is None:
         view["texts"] = ["The first map follows in a moment."] if case.stage == "playing" else []
-        view["heading"] = _heading(case)
         return render("blocks/progress.html", **view)
     regions, sure = len(sittings.players), int(result.of_outputs([sittings.driving[-1]]).decided().sum())
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
-    view["heading"] = _heading(case)
     error = "exact" if result.precision == 0 else f"off by about {percent(result.precision)} of a typical one"
     view["texts"] = [
         f"{case.evaluations:,} evaluations: the network was asked so often with regions hidden.",
@@ -81,12 +86,17 @@ HEADINGS = {
 def _heading(case: Case) -> str:
     if case.stage in HEADINGS:
         return HEADINGS[case.stage]
-    if case.before:
-        others = "1 visitor is" if case.before == 1 else f"{case.before} visitors are"
-        return f"{others} before you in the queue; the network takes turns."
     if case.is_coarse:
         return "A first map of large regions; finer ones follow."
     return "The map is becoming sharper."
+
+
+def _queue(case: Case) -> str:
+    """The place in the queue, where there is one."""
+    if case.stage not in ("waiting", "playing") or not case.before:
+        return ""
+    others = "1 visitor is" if case.before == 1 else f"{case.before} visitors are"
+    return f"{others} before you in the queue; the network takes turns."
 
 
 def whatif_block(case: Case, found: WhatIf) -> str:

@@ -1,4 +1,4 @@
-"""One worker for everybody: short questions first, games a slice at a time, visitor after visitor."""
+"""One worker for everybody: games a slice at a time, visitor after visitor; short questions beside them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Playable(Protocol):
 
 
 class Worker:
-    """A thread that owns the networks. It takes visitors in turn: each gets one short question or one slice
-    of one game, then it is the next visitor's turn.
+    """Takes visitors in turn, in two threads: one answers short questions, so that nobody waits for the end of
+    a slice; the other plays games, one slice of one game of a visitor, then it is the next visitor's turn.
 
     Args:
         waiting: short questions that one visitor may have open.
-        prepare: what the thread does first.
+        prepare: what the threads do first.
 
     >>> with Worker() as worker:
     ...     worker.ask("somebody", lambda: 6 * 7).result()
@@ -55,20 +55,25 @@ class Worker:
         self._idle: list[Callable[[], bool]] = []  # work for nobody, which says whether there is more
         self._awake = threading.Condition()
         self._ended = False
-        self._thread = threading.Thread(target=self._work, name="worker", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._work, args=[find], name=name, daemon=True)
+            for name, find in (("questions", self._next_question), ("games", self._next_game))
+        ]
 
     def __enter__(self) -> Worker:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._awake:
             self._ended = True
             self._awake.notify_all()
-        self._thread.join(timeout=30)
+        for thread in self._threads:
+            thread.join(timeout=30)
 
     def ask(self, visitor: str, job: Callable[[], Any]) -> Future[Any]:
-        """A short question, answered before any game goes on; raises if the visitor has many open ones."""
+        """A short question; raises if the visitor has many open ones."""
         future: Future[Any] = Future()
         with self._awake:
             mine = self._asked.setdefault(visitor, deque())
@@ -100,24 +105,22 @@ class Worker:
         with self._awake:
             return len(self._order)
 
-    def _work(self) -> None:
+    def _work(self, find: Callable[[], Callable[[], None] | None]) -> None:
         if self._prepare is not None:
             self._prepare()
         while True:
             with self._awake:
-                while not (self._ended or self._has_work()):
+                task = find()
+                while task is None and not self._ended:
                     self._awake.wait()
+                    task = find()
                 if self._ended:
                     return
-                task = self._next()
-            if task is not None:
-                task()
+            assert task is not None
+            task()
 
-    def _has_work(self) -> bool:
-        return bool(self._order or self._idle or any(self._asked.values()))
-
-    def _next(self) -> Callable[[], None] | None:
-        """The next thing to do; questions of all visitors in turn, then games, then the rest."""
+    def _next_question(self) -> Callable[[], None] | None:
+        """The next short question, of all visitors in turn."""
         for visitor in list(self._asked):
             waiting = self._asked.pop(visitor)
             if waiting:
@@ -125,6 +128,10 @@ class Worker:
                 if waiting:
                     self._asked[visitor] = waiting  # again, behind all others
                 return lambda: _answer(job, future)
+        return None
+
+    def _next_game(self) -> Callable[[], None] | None:
+        """A slice of the next visitor's next game; where nobody plays, of the rest."""
         while self._order:
             visitor = self._order.popleft()
             games = self._games.get(visitor, deque())
@@ -138,7 +145,7 @@ class Worker:
             self._order.append(visitor)
             self._tell_places()
             return lambda: _play(case)
-        return None if not self._idle else self._idle_part
+        return self._idle_part if self._idle else None
 
     def _tell_places(self) -> None:
         """Everybody's place in the round that begins; the visitor whose turn it is stands at its end."""

@@ -266,6 +266,10 @@
 
     function setStage() {
       const stage = part(".progress").dataset.stage;
+      const heading = part(".progress .heading").textContent;
+      if (part(".announce").textContent !== heading) {
+        part(".announce").textContent = heading; // read out once, not with every slice
+      }
       part(".stop").hidden = stage !== "playing";
       part(".go").hidden = stage !== "stopped";
       article.dataset.stage = stage;
