@@ -81,6 +81,7 @@ class Case:
         self._seconds = 0.0
         self._step = FIRST
         self._lock = threading.Lock()
+        self.writing = threading.Lock()  # of its progress
 
     @property
     def settings(self) -> Settings:

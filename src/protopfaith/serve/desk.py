@@ -120,11 +120,16 @@ class Desk:
 def write_answer(case: Case) -> None:
     """Writes what is known of a case onto its board."""
     case.board.write(blocks_of(case))
+    write_state(case)
 
 
 def write_state(case: Case) -> None:
-    """Writes whether it plays, waits or is stopped; quick, since this is not the worker's."""
-    case.board.write({"progress": progress_block(case)})
+    """Writes how far it is, and whether it plays, waits or is stopped; quick, since anybody may call it.
+
+    One at a time: who was slow would else write over what is newer.
+    """
+    with case.writing:
+        case.board.write({"progress": progress_block(case)})
 
 
 def _decide(case: Case) -> None:

@@ -28,22 +28,20 @@ UNFAMILIAR = "looks like nothing the network knows"
 
 
 def blocks_of(case: Case) -> dict[str, str]:
-    """All blocks of a case as it is now."""
+    """All blocks of a case as it is now, but for its progress."""
     if case.decision is None:
-        return {"answer": render("blocks/answer.html", **_waiting(case)), "progress": progress_block(case)}
+        return {"answer": render("blocks/answer.html", **_waiting(case))}
     if case.result is None:
         return {
             "answer": render("blocks/answer.html", **_first_answer(case)),
             "pictures": _pictures_block(case, None),
             "bars": _bars_block(case),
-            "progress": progress_block(case),
         }
     explanation = case.explanation()
     return {
         "answer": render("blocks/answer.html", **_answer(case, explanation)),
         "pictures": _pictures_block(case, explanation),
         "bars": _bars_block(case),
-        "progress": progress_block(case),
         "evidence": render("blocks/evidence.html", evidence=evidence_bars(explanation)),
         "prototypes": _prototypes_block(case, explanation),
         "trust": render("blocks/trust.html", remarks=remarks(explanation), limits=LIMITS),

@@ -35,8 +35,8 @@ class Playable(Protocol):
 
 
 class Worker:
-    """Takes visitors in turn, in two threads: one answers short questions, so that nobody waits for the end of
-    a slice; the other plays games, one slice of one game of a visitor, then it is the next visitor's turn.
+    """Takes visitors in turn, in two threads: one answers short questions, so that nobody waits for a slice
+    to end; the other plays games, one slice of one game of a visitor, then it is the next visitor's turn.
 
     Args:
         waiting: short questions that one visitor may have open.
