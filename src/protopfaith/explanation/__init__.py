@@ -16,9 +16,11 @@ from protopfaith.explanation.catalog.catalog import (
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation, explain_function
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
+from protopfaith.explanation.saving import load_function_explanation
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
 
@@ -28,9 +30,11 @@ __all__ = [
     "Catalog",
     "ClassPortrait",
     "Decomposition",
+    "ExplainedOutput",
     "Explainer",
     "Explanation",
     "Failure",
+    "FunctionExplanation",
     "PrototypeEvidence",
     "PrototypePortrait",
     "RegionValues",
@@ -43,8 +47,10 @@ __all__ = [
     "decompose",
     "explain",
     "explain_files",
+    "explain_function",
     "explain_prototypes",
     "load_explanation",
+    "load_function_explanation",
     "paper_scores",
     "protopnet_maps",
     "quantus_explainer",
