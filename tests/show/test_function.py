@@ -38,7 +38,7 @@ def test_the_words_say_what_adds_up_and_how_sure(found: FunctionExplanation) -> 
     said = " ".join(remarks(found))
     assert "relative error" in said
     assert "of 16 regions is decided" in said
-    assert "upper" in render_function_report(found)
+    assert "raises it" in render_function_report(found)
 
 
 def test_the_figure_has_a_map_for_each_output(found: FunctionExplanation, tmp_path: Path) -> None:

@@ -141,13 +141,14 @@ def explain_function(
     ever called: no gradients, no layers. Every value comes with its standard error.
 
     Args:
-        function: from images (B, C, H, W) to numbers (B,) or (B, outputs), as tensor or array; or a .onnx
-        file image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, which is taken as
-        it is outputs: which to explain, by number or name; by default the three largest on the image
+        function: from images (B, C, H, W) to numbers (B,) or (B, outputs), as tensor or array; or a .onnx file
+        image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, which is the input itself
+            (with a `Preprocessing`, one with values in 0..1 is normalized first)
+        outputs: which to explain, by number or name; by default the three largest on the image
         names: of all outputs
-        preprocessing: how images become the function's input: a `Preprocessing`, or any function from a
-        Pillow image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224 pixels
-        (of an ONNX model its own size) with ImageNet's colors.
+        preprocessing: how images become the function's input: a `Preprocessing`, or any function from a Pillow
+            image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224 pixels (of an
+            ONNX model its own size) with ImageNet's colors.
         name: of the image, for people
         device: where to compute; by default where the parameters of a module are
         settings: how to compute it
@@ -167,7 +168,12 @@ def explain_function(
     ['c']
     """
     start = time.perf_counter()
-    function, preprocessing = _callable(function, preprocessing)
+    if isinstance(image, Tensor) and image.is_floating_point():
+        function = _callable(function, preprocessing)[
+            0
+        ]  # the input itself: a model's own size does not matter
+    else:
+        function, preprocessing = _callable(function, preprocessing)
     place = _device(function, device)
     picture = _open(image, preprocessing, place, name)
     settings = Settings.of(settings, **keywords).on(place, picture.input.shape[-2:])
