@@ -23,7 +23,8 @@ BASE = "base"
 """The modules right below the package (errors, files, registry, ...), which everything may use."""
 
 LEVELS = (
-    ("cli", "serve"),
+    ("cli",),
+    ("serve",),
     ("show",),
     ("evaluation",),
     ("explanation", "conversion"),

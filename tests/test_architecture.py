@@ -37,6 +37,7 @@ BELOW = {
     "explanation": {"base", "network", "data", "training", "shapley"},
     "evaluation": {"base", "network", "data", "training", "shapley", "explanation"},
     "show": {"base", "network", "data", "training", "shapley", "explanation", "evaluation"},
+    "serve": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
     "cli": {
         "base",
         "network",
@@ -47,6 +48,7 @@ BELOW = {
         "explanation",
         "evaluation",
         "show",
+        "serve",
     },
 }
 """What the modules of each package may import at their top."""
@@ -58,6 +60,7 @@ SUGAR = {
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
+    ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix
     ("protopfaith.evaluation.results", "show"),  # .frame()
 }

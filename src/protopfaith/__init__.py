@@ -4,8 +4,9 @@ The names below are all that most programs need. They are loaded when they are f
 `import protopfaith` takes no time:
 
 >>> import protopfaith as pf
->>> explanation = pf.explain("runs/birds", "bird.png", precision=0.1)  # doctest: +SKIP
->>> explanation.report("bird.html")  # doctest: +SKIP
+>>> explanation = pf.explain("runs/birds", "bird.png", precision=0.1)
+>>> explanation.report("bird.html").name
+'bird.html'
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from PIL import Image
 
 from protopfaith.data import load_data
 from protopfaith.data.folder import list_folder
-from protopfaith.data.groups import parted, patients, read_groups
+from protopfaith.data.groups import named_groups, parted, patients, read_groups
 from protopfaith.errors import ProtoPFaithError
 from tests.data.dicom_files import write_dicom
 
@@ -88,3 +88,35 @@ def test_splits_that_part_a_group_are_told() -> None:
     assert parted(["p", "p", "q"], ["train", "train", "test"]) == []
     (note,) = parted(["p", "p", "q"], ["train", "test", "test"])
     assert note.startswith("Images that belong together (p) are in several")
+
+
+def named_pictures(root: Path, names: list[str]) -> Path:
+    random = np.random.default_rng(0)
+    for label in ("ill", "well"):
+        (root / label).mkdir(parents=True)
+    for number, name in enumerate(names):
+        pixels = random.integers(0, 255, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(root / ("ill", "well")[number % 2] / name)
+    return root
+
+
+@pytest.mark.parametrize(
+    "pattern", ["person{0}_virus_{1}.png", "Patient-{0}-{1}.png", "IM-{0:04}-{1:04}.png"]
+)
+def test_file_names_that_tell_patients(tmp_path: Path, pattern: str, caplog) -> None:
+    names = [pattern.format(number // 3, number) for number in range(60)]
+    root = named_pictures(tmp_path / "images", names)
+    found, (sentence,) = named_groups(list_folder(root))
+    assert len(set(found.values())) == 20
+    assert "60 images into 20 groups" in sentence
+    data = load_data("folder", root=root, size=8, groups="names")
+    splits = [{found[path] for path in images.paths} for images in data.sets().values()]
+    assert sum(map(len, splits)) == len(set().union(*splits)) == 20
+    assert sentence in data.notes
+    assert not load_data("folder", root=root, size=8, groups="none").notes
+
+
+@pytest.mark.parametrize("pattern", ["{0}.png", "img_{0}.png", "case{1}.png", "patient1_{0}.png"])
+def test_file_names_that_tell_nothing(tmp_path: Path, pattern: str) -> None:
+    names = [pattern.format(number, number) for number in range(40)]
+    assert named_groups(list_folder(named_pictures(tmp_path / "images", names))) == ({}, [])

@@ -19,6 +19,9 @@ def test_activations_start_alive(name):
     torch.manual_seed(0)
     z = feature_layers(64, 32, name)(torch.rand(4, 64, 5, 5))
     assert z.shape == (4, 32, 5, 5)
+    if name == "unit":
+        assert torch.allclose(z.square().sum(1), torch.ones(4, 5, 5), atol=1e-5)
+        return
     assert (z >= 0).all()
     assert name == "relu" or (z <= 1).all()
     alive = (z > 0) & ((z < 1) | (name == "relu"))

@@ -132,3 +132,32 @@ def test_bad_search_spaces(tmp_path):
     path.write_text(yaml.safe_dump({"search": {"seed": [3]}}))
     with pytest.raises(ProtoPFaithError, match="names no recipe"):
         load_grid(path)
+
+
+def test_a_recipe_on_another(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "base: cub_quick\nschedule: {cycles: 7, joint: {epochs: 3}}\noptimization: {multipliers: {head: 2}}\n"
+    )
+    mine, theirs = load_recipe(tmp_path / "mine.yaml", ["seed=5"]), load_recipe("cub_quick")
+    assert mine.schedule.cycles == 7
+    assert mine.schedule.joint.epochs == 3
+    assert mine.schedule.joint.base == theirs.schedule.joint.base
+    assert mine.optimization.multipliers.features == theirs.optimization.multipliers.features
+    assert mine.costs == theirs.costs
+    (tmp_path / "again.yaml").write_text(f"base: {tmp_path / 'again.yaml'}\n")
+    with pytest.raises(ProtoPFaithError, match="name a base that has none"):
+        load_recipe(tmp_path / "again.yaml")
+    (tmp_path / "none.yaml").write_text("base: nothing\n")
+    with pytest.raises(ProtoPFaithError, match="no recipe named 'nothing'"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("name", ["cub_quick", "dogs_quick", "rsna_quick", "folder"])
+def test_the_family_differs_in_what_must(name):
+    """The head, its costs and the course of training are the same for all data."""
+    family, recipe = load_recipe("quick"), load_recipe(name)
+    assert recipe.costs == family.costs
+    assert recipe.projection == family.projection
+    assert recipe.model.activation == family.model.activation
+    assert recipe.schedule.joint == family.schedule.joint
+    assert recipe.schedule.cycles == family.schedule.cycles

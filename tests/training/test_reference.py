@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 from protopfaith.data import load_data
 from protopfaith.network import ProtoPNet
+from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import (
     FEW,
     Reference,
@@ -99,3 +101,20 @@ def test_without_validation_images_there_is_no_temperature(model: ProtoPNet) -> 
     assert found.temperature is None
     assert all(math.isnan(d) for d in found.usual_distances.tolist())
     assert repr(found) == "Reference(8 training images, not calibrated, 0 validation images)"
+
+
+def test_a_network_that_is_off_on_hidden_images_is_told_of(trained, data, tmp_path) -> None:
+    found = measure_reference(trained.model(), data, hidden_seen=False)
+    whole, half = found.half_hidden
+    assert 0 <= half <= 1
+    assert whole == pytest.approx(set_balanced_accuracy(trained.model(), data.validation, data.preprocessing))
+    off = replace(found, half_hidden=(0.9, 0.4))
+    assert "was never shown images with hidden regions" in off.about_hidden()
+    assert "was never shown" not in replace(off, hidden_seen=True).about_hidden()
+    assert replace(found, half_hidden=(0.9, 0.85)).about_hidden() == ""
+    off.save(tmp_path)
+    assert Reference.load(tmp_path, off.weights_sha256).half_hidden == (0.9, 0.4)
+    values = json.loads((tmp_path / "reference.json").read_text())
+    del values["half_hidden"], values["hidden_seen"]  # as earlier versions wrote it
+    (tmp_path / "reference.json").write_text(json.dumps(values))
+    assert Reference.load(tmp_path, off.weights_sha256).about_hidden() == ""

@@ -14,7 +14,9 @@ from protopfaith.cli import (  # isort: skip
     predict,
     explain,
     prototypes,
+    parts,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
@@ -28,9 +30,11 @@ __all__ = [
     "explain",
     "faithfulness",
     "main",
+    "parts",
     "predict",
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

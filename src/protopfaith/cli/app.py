@@ -39,7 +39,9 @@ ORDER = (  # of work
     "predict",
     "explain",
     "prototypes",
+    "parts",
     "faithfulness",
+    "serve",
     "prune",
 )
 

@@ -74,7 +74,7 @@ def train(
         check_recipe(recipe)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
-    changes += [f"data.groups={groups.resolve()}"] if groups is not None else []
+    changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
     note("Loading torch ...")
     if grid is not None:
         search(grid, out, changes, resume)
@@ -149,6 +149,7 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> Non
 
 def _print_result(run: Run) -> None:
     result = run.result()
+    say(run.comparison())
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from protopfaith.data.disk import Known, load_listing
-from protopfaith.data.groups import parted, patients, read_groups
+from protopfaith.data.groups import named_groups, parted, patients, read_groups
 from protopfaith.data.images import SUFFIXES
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
@@ -36,14 +36,22 @@ def load_folder(
     window: Sequence[float] | None = None,
     groups: str | None = None,
 ) -> ImageData:
-    """Your own images: train/<class>/*.jpg with validation/ and test/, or <class>/*.jpg, split for you."""
+    """Your own images: train/<class>/*.jpg with validation/ and test/, or <class>/*.jpg, split for you.
+
+    `groups` is a CSV file of image and group, or `names`: what file names such as patient12_3.png say; by
+    default, and with `none`, DICOM headers alone say which images belong together.
+    """
     scaling = Scaling(bits, None if window is None else (window[0], window[1]))
     listing = list_folder(existing_folder(root, "folder"))
-    belongs = patients(listing) if groups is None else read_groups(groups, listing)
+    belongs, named = _groups(listing, groups)
     split_given = [belongs.get(entry.path, entry.path) for entry in listing.entries if entry.split]
     notes = parted(split_given, [entry.split or "" for entry in listing.entries if entry.split])
+    entries = tuple(replace(entry, group=belongs.get(entry.path, "")) for entry in listing.entries)
+    notes = [*listing.notes, *named, *notes]
     return load_listing(
-        replace(listing, name=f"folder{scaling.name}", read=scaling.read, notes=(*listing.notes, *notes)),
+        replace(
+            listing, name=f"folder{scaling.name}", entries=entries, read=scaling.read, notes=tuple(notes)
+        ),
         lambda known: split_folder(known, fold, seed, belongs),
         replace(
             default_preprocessing(as_size(size, 224), channels), bits=scaling.bits, window=scaling.window
@@ -51,6 +59,16 @@ def load_folder(
         skip_unreadable=skip_unreadable,
         split_name=f"seed{seed}-fold{fold}",
     )
+
+
+def _groups(listing: Listing, groups: str | None) -> tuple[dict[str, str], list[str]]:
+    """The group of each image that has one, and sentences about it."""
+    if groups not in (None, "none", "names"):
+        return read_groups(groups, listing), []
+    belongs = patients(listing)
+    if groups == "names" and not belongs:
+        return named_groups(listing)
+    return belongs, []
 
 
 def list_folder(root: Path, name: str = "folder") -> Listing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,12 @@ from pathlib import Path
 from protopfaith.data.cache import remember
 from protopfaith.data.listing import Listing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import read_plain_text
+
+WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
+NAMED = re.compile(rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)", re.IGNORECASE)
+"""How file names of medical collections begin: a word and a number, then something else."""
+FEWEST_GROUPS = 10
 
 
 def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
@@ -22,9 +29,9 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
     """
     path = Path(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row and any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = read_plain_text(path, "a CSV file of images and their groups").splitlines()
+        rows = [row for row in csv.reader(lines) if row and any(cell.strip() for cell in row)]
+    except csv.Error as error:
         raise ProtoPFaithError(f"The groups {path} cannot be read ({error}); give a CSV file.") from error
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
@@ -40,6 +47,33 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
             )
         found[entry.path] = group
     return found
+
+
+def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
+    """The group of every image whose file name says it, as `patient12_3.png` or `IM-0115-0001.jpeg` do, and
+    a sentence about it; nothing where names do not tell many groups apart.
+
+    Folders may count anew, so the same number in another of the folders train, validation and test is
+    another group.
+
+    Args:
+        listing: the images.
+    """
+    found = {}
+    for entry in listing.entries:
+        match = NAMED.match(Path(entry.path).name)
+        if match:
+            name = "".join(part for part in match.groups() if part).lower()
+            found[entry.path] = f"{entry.split or ''}/{name}"
+    sizes = Counter(found.values())
+    telling = len(sizes) >= FEWEST_GROUPS and 1 < max(sizes.values()) <= max(len(listing.entries) // 10, 2)
+    if not telling:
+        return {}, []
+    example = Path(next(path for path, group in found.items() if sizes[group] > 1)).name
+    return found, [
+        f"File names such as {example} put {len(found):,} images into {len(sizes):,} groups, and images of "
+        "one group stay in one split; --groups takes a CSV file instead, data.groups=none none."
+    ]
 
 
 def patients(listing: Listing) -> dict[str, str]:

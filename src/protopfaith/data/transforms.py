@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protopfaith.arguments import finite_number
+from protopfaith.arguments import finite_number, instance, tensor
+from protopfaith.data.hiding import Hiding
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ PAD_MODES = {"border": "edge", "reflection": "symmetric"}
 class Augmentation:
     """What may happen to a training image; the default is nothing.
 
-    `rotation` and `shear` are the largest angles in degrees, `translation` is the largest shift as a
-    fraction of the image, `scale` the range of factors, `flip` the probability of a mirror image,
-    `padding` what fills the corners. Brightness, contrast and saturation change by factors between
-    1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
-    are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear.
+    Args:
+        rotation: the largest angle, in degrees
+        shear: the largest angle, in degrees
+        translation: the largest shift, as a fraction of the image
+        scale: the range of factors
+        flip: the probability of a mirror image
+        padding: what fills the corners: zeros, border or reflection
+        color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
+        size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
+            what they show, it keeps the size at which objects appear; None: as they are
+        hide: regions that are hidden last, after normalization, see `protopfaith.data.hiding`
 
     >>> Augmentation(rotation=15, flip=0.5).color
     0.0
@@ -48,12 +55,13 @@ class Augmentation:
     color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     # null: as they are
     size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8, "at_most": 4096})
+    hide: Hiding = field(default_factory=Hiding)
 
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
             for number in value if isinstance(value, (tuple, list)) else (value,):
-                if number is not None and entry.name != "padding":
+                if number is not None and entry.name not in ("padding", "hide"):
                     finite_number(number, f"The augmentation's {entry.name}")
         if self.scale[0] > self.scale[1]:
             raise ProtoPFaithError(
@@ -107,7 +115,9 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 3, 8, 8])
     """
-    if augmentation == Augmentation(padding=augmentation.padding):
+    tensor(pixels, "Images to augment", "N x C x height x width", 4)
+    instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
+    if augmentation == Augmentation(padding=augmentation.padding, hide=augmentation.hide):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]
     matrices = random_matrices(augmentation, len(pixels), (height, width), generator)

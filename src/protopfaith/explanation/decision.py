@@ -158,7 +158,8 @@ def _ranked_scores(model: ProtoPNet, distances: Tensor, classes: Sequence[int]) 
 def mark_duplicates(model: ProtoPNet, ranked: Sequence[int], tolerance: float | None = None) -> Duplicates:
     """Which of the prototypes `ranked` repeat one of higher rank."""
     classes, vectors = model.prototype_classes.cpu(), model.prototypes.detach().cpu()
-    tolerance = equality_tolerance(vectors.shape[1]) if tolerance is None else tolerance
+    if tolerance is None:
+        tolerance = equality_tolerance(vectors.shape[1], model.activation)
     marks: Duplicates = dict.fromkeys(ranked, (None, ""))
     # Only prototypes of one class can be equal: those of other classes need no comparison.
     members = torch.where(torch.isin(classes, classes[list(ranked)]))[0]

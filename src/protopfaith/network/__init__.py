@@ -2,7 +2,7 @@
 
 from protopfaith.network import moments as _moments  # noqa: F401  (registers the moment rules of Q)
 from protopfaith.network.checkpoint import load, read_metadata, save
-from protopfaith.network.distances import minimum_over_positions, squared_distances
+from protopfaith.network.distances import minimum_over_positions, squared_distances, unit_vectors
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
 from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
@@ -36,4 +36,5 @@ __all__ = [
     "read_metadata",
     "save",
     "squared_distances",
+    "unit_vectors",
 ]

@@ -49,6 +49,8 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     >>> with TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
+    instance(model, ProtoPNet, "What is saved", "a ProtoPNet")
+    instance(path, (str, Path), "Where to save", "the path of a .safetensors file")
     header = {
         "format": FORMAT,
         "architecture": model.config,
@@ -101,6 +103,17 @@ def load(
         ) from error
     _fill(model, path, header, tensors)
     return model.to(choose_device(device)).eval(), header["metadata"]
+
+
+def read_state(path: Path | str) -> tuple[dict[str, Tensor], list[Any]]:
+    """The tensors of a checkpoint, and its sources as JSON has them."""
+    header, tensors = _read(path)
+    return tensors, header["sources"]
+
+
+def restore(model: ProtoPNet, tensors: dict[str, Tensor], sources: list[Any], path: Path | str) -> None:
+    """Fills a network with what `read_state` gave; raises if it is another network's."""
+    _fill(model, path, {"sources": sources}, tensors)
 
 
 def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | None]:

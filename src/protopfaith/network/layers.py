@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from protopfaith.arguments import shown, whole_number
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.distances import unit_vectors
 from protopfaith.registry import Registry
 
 ACTIVATIONS: Registry[Callable[[], nn.Module]] = Registry("activation")
@@ -26,6 +27,16 @@ ACTIVATIONS.register("relu")(nn.ReLU)
 def relu1() -> nn.Module:
     """The paper's ReLU1: clips to [0, 1]."""
     return nn.Hardtanh(0.0, 1.0)
+
+
+class Unit(nn.Module):
+    """Latent vectors of length 1: squared distances are 2 - 2 cos, from 0 to 4."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        return unit_vectors(z)
+
+
+ACTIVATIONS.register("unit")(Unit)
 
 
 @SIMILARITIES.register("linear")

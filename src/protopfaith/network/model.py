@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, normalize
 
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.dtypes import full_precision
@@ -33,24 +33,38 @@ MOST_CHANNELS = 1_024
 
 @dataclass(frozen=True)
 class PrototypeSource:
-    """The training image and the latent position that a projected prototype is equal to."""
+    """The training image and the latent position that a projected prototype is equal to.
+
+    Args:
+        image: path relative to the data's root, or the embedded data's id
+        row: of the latent position, counted from the top
+        column: of the latent position, counted from the left
+        sha256: of the image as stored
+
+    >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
+    'cats/7.png'
+    """
 
     image: str
-    """Path relative to the data's root, or the embedded data's id."""
     row: int
     column: int
     sha256: str
-    """Of the image as stored."""
 
 
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
-    `encoder`: a name (see `protopfaith.network.build_encoder`) or a module returning a feature map.
-    `classes`: their number or names. `prototypes_per_class`: one number, or one for each class.
-    `weights`: for the encoder: None, "imagenet", or the path of a state dict. `epsilon`: of the log
-    similarity, if not its own. `layers`: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation`
-    is then its last one.
+    Args:
+        encoder: a name (see `protopfaith.network.build_encoder`) or a module that returns a feature map
+        classes: their number or names
+        prototypes_per_class: one number, or one for each class
+        prototype_channels: L, the length of a prototype
+        in_channels: of the images
+        activation: of Z, one of `ACTIVATIONS`
+        similarity: what F reads: one of `SIMILARITIES`
+        weights: for the encoder: None, "imagenet", or the path of a state dict
+        epsilon: of the log similarity, if not its own
+        layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> x = torch.zeros(4, 3, 96, 96)
@@ -94,7 +108,8 @@ class ProtoPNet(nn.Module):
             self.activation = last_activation(self.layers)
             self.features = stacked_layers(encoded, self.layers)
             _check_channels(prototype_channels, last_channels(encoded, self.layers))
-        self.prototypes = nn.Parameter(torch.rand(sum(counts), prototype_channels))
+        start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
+        self.prototypes = nn.Parameter(start(sum(counts), prototype_channels))
         owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         self.register_buffer("prototype_classes", owners)
         self.classifier = nn.Linear(len(owners), len(counts), bias=False)
@@ -102,6 +117,14 @@ class ProtoPNet(nn.Module):
             self.classifier.weight.copy_(own_class_weights(owners, len(counts)))
         self.sources: list[PrototypeSource | None] = [None] * len(owners)
         self._similarity = similarity_function(similarity, epsilon)
+        self.settle_prototypes()
+
+    @torch.no_grad()
+    def settle_prototypes(self) -> None:
+        """Puts prototypes back where latent vectors can be: on the unit sphere, if these are of unit length.
+        Called after every step that moves them."""
+        if self.activation == "unit":
+            self.prototypes.copy_(normalize(self.prototypes, dim=1))
 
     def latent(self, x: Tensor) -> Tensor:
         """Z(V(x)): (B, L, h, w)."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, normalize
 
 from protopfaith.dtypes import full_precision
 from protopfaith.moments import Gaussian, rule
-from protopfaith.network.distances import minimum_over_positions, squared_distances
+from protopfaith.network.distances import minimum_over_positions, squared_distances, unit_vectors
 
 
 @rule(squared_distances)
@@ -22,6 +23,8 @@ def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gau
     factors F pass by the gain 2 y, and add to the variance $2 tr(\Sigma^2) + 4 y^T \Sigma y$ what
     lies off the diagonal.
     """
+    if isinstance(z, Directions):
+        return z.distances(prototypes)
     mean, variance = z.moments
     distances = squared_distances(mean, prototypes) + variance.sum(1, keepdim=True)
     prototypes = prototypes.to(distances.dtype)
@@ -42,6 +45,66 @@ def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gau
         return Gaussian.trusted(
             distances, spread + slopes.square().sum(0) + 2 * _off_diagonal(factors), slopes
         )
+
+
+class Directions(Gaussian):
+    r"""Random vectors of length 1, which know more than each channel's variance: what moves them turns them
+    around the mean direction u.
+
+    A small change dz of a vector turns its direction by $(dz - u (u \cdot dz)) / n$, with $n^2 = E|z|^2$ (not
+    $|m|^2$: that bounds it where the spread is large). `turning` are the variances of dz / n that no common
+    factor accounts for.
+    """
+
+    direction: Tensor
+    turning: Tensor
+
+    @classmethod
+    def of(cls, z: Gaussian) -> Directions:
+        """There is no closed form. This is exact to first order in the variances and to second order in the
+        mean, exact without variance, and of mean square length 1, as directions are."""
+        mean, variance = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in z.moments)
+        total = mean.square().sum(1, keepdim=True) + variance.sum(1, keepdim=True)
+        total = total.clamp_min(torch.finfo(mean.dtype).tiny)
+        direction = normalize(mean, dim=1)
+        turning = z.own_variance.to(mean.dtype) / total
+        # Each channel loses the share that lies along the mean, and gains that of the others.
+        along = direction.square()
+        others = ((along * turning).sum(1, keepdim=True) - along * turning).clamp_min(0)
+        spread = turning * (1 - along).square() + along * others
+        factors = None
+        if z.factors is not None:
+            given = z.factors.to(mean.dtype) / total.sqrt()
+            factors = given - direction * (direction * given).sum(2, keepdim=True)
+            spread = spread + factors.square().sum(0)
+        # The mean points to u; its square length is what the variances leave of 1.
+        length = (1 - spread.sum(1, keepdim=True)).clamp_min(0).sqrt()
+        made = cls.trusted(direction * length, spread, factors)
+        assert isinstance(made, Directions)
+        made.direction, made.turning = direction, turning
+        return made
+
+    def distances(self, prototypes: Tensor) -> Gaussian:
+        r"""The squared distance of vectors of length 1 is linear in them: $1 - 2 p \cdot y + |p|^2$, so its
+        variance is 4 times that of $p \cdot y$, with $q = p - u (u \cdot p)$ in the place of p."""
+        mean, p = self.moments[0], prototypes.to(self.moments[0].dtype)
+        turning, direction = self.turning, self.direction
+        with full_precision(mean.device.type):
+            means = (1 + p.square().sum(1)[:, None, None] - 2 * _product(mean, p)).clamp_min(0)
+            cosine = _product(direction, p)
+            spread = _product(turning, p.square()) - 2 * cosine * _product(turning * direction, p)
+            spread = spread + cosine.square() * (turning * direction.square()).sum(1, keepdim=True)
+            spread = 4 * spread.clamp_min(0)
+            if self.factors is None:
+                return Gaussian.trusted(means, spread)
+            slopes = -2 * _product(self.factors.flatten(0, 1), p).unflatten(0, self.factors.shape[:2])
+            return Gaussian.trusted(means, spread + slopes.square().sum(0), slopes)
+
+
+@rule(unit_vectors)
+def direction_moments(function: Callable, z: Gaussian) -> Gaussian:
+    """The direction of a random vector; see `Directions`."""
+    return Directions.of(z)
 
 
 @rule(minimum_over_positions)

@@ -28,6 +28,8 @@ class Position:
     stale_cycles: int = 0  # since the best
     improved: bool = False  # within the present cycle
     finished: bool = False
+    probe: float | None = None  # validation balanced accuracy of the linear probe
+    plain: float | None = None  # and of the plain classifier
 
 
 @dataclass
@@ -79,7 +81,8 @@ def _position(header: dict[str, Any], path: Path | str) -> Position:
     for name, kind in kinds.items() if right else ():
         value: Any = values.get(name, kind())
         right = right and type(value) is kind and (kind is bool or 0 <= value < 10**9)
-    if not right or not isinstance(values.get("best"), (float, int, type(None))):
+    accuracies = [values.get(name) for name in ("best", "probe", "plain")] if right else [""]
+    if not all(isinstance(value, (float, int, type(None))) for value in accuracies):
         raise _damaged(path, "its position is none")
     return Position(**values)
 

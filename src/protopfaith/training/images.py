@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData
+from protopfaith.data.hiding import hide
 from protopfaith.data.transforms import Augmentation, augment
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.batches import ImageBatches, open_images, sequential_order, shuffled_order
@@ -52,8 +53,8 @@ class TrainingImages:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Augmented, normalized training images and labels, batch by batch."""
         for pixels, labels in self.train.batches(order):
-            images = augment(pixels, augmentation, generator)
-            yield self.format(self.data.preprocessing.normalize(images)), labels
+            images = self.data.preprocessing.normalize(augment(pixels, augmentation, generator))
+            yield self.format(hide(images, augmentation.hide, generator)), labels
 
     @torch.no_grad()
     def outputs(self, images: ImageBatches, function: Callable[[Tensor], Tensor]) -> Tensor:

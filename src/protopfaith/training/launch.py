@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -74,6 +74,9 @@ def train(
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
+    for given, kind in ((data, ImageData), (model, ProtoPNet)):
+        if given is not None:
+            instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
         raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
     if fabric is None:
@@ -180,13 +183,20 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
             devices=compute.devices,
             num_nodes=compute.num_nodes,
             strategy=compute.strategy,
-            precision=compute.precision,
+            precision=_precision(compute),
         )
     except Exception as error:  # Lightning raises several kinds of its own for what is not there
         raise ProtoPFaithError(
             f"Cannot train with accelerator={compute.accelerator}, devices={compute.devices}, "
             f"strategy={compute.strategy}, precision={compute.precision}: {' '.join(str(error).split())}"
         ) from error
+
+
+def _precision(compute: ComputeRecipe) -> Literal["32-true", "bf16-mixed", "16-mixed"]:
+    if compute.precision != "auto":
+        return compute.precision
+    on_gpu = compute.accelerator in ("auto", "cuda", "gpu") and torch.cuda.is_available()
+    return "bf16-mixed" if on_gpu and torch.cuda.is_bf16_supported() else "32-true"
 
 
 def _check_nodes(compute: ComputeRecipe) -> None:

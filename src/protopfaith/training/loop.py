@@ -14,25 +14,38 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
+from protopfaith.data.hiding import Hiding
+from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, output_channels
-from protopfaith.network.checkpoint import read_sources
-from protopfaith.training.checkpoint import Checkpoint, unpack_module, unpack_optimizer
+from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
+from protopfaith.network.checkpoint import read_sources, read_state, restore
+from protopfaith.training.blocks import encoder_blocks
+from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
+from protopfaith.training.collapse import signs_of_collapse
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
+from protopfaith.training.probe import SHARES, blend, class_weights, probe_encoder
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.saving import Saver
-from protopfaith.training.schedule import Stage, make_optimizer, make_scheduler, make_stages, trained_parts
-from protopfaith.training.validation import stored_distances, validation
+from protopfaith.training.saving import Saver, is_better
+from protopfaith.training.schedule import (
+    LOST,
+    Stage,
+    make_optimizer,
+    make_scheduler,
+    make_stages,
+    trained_parts,
+)
+from protopfaith.training.validation import prototype_accuracy, stored_distances, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
+KEPT = "kept."
 COSTS = ("loss", "cross_entropy", "cluster", "separation")
 BatchStream = Callable[[list[Tensor]], Iterator[tuple[Tensor | Exact, Tensor]]]
 """From the indices of every batch of an epoch to its inputs and labels."""
@@ -54,7 +67,7 @@ class Trainer:
         progress: bool = True,
     ):
         self.fabric, self.run, self.recipe, self.data, self.model = fabric, run, recipe, data, model
-        self.stages = make_stages(recipe.schedule) if stages is None else stages
+        self.stages = make_stages(recipe.schedule, len(data.train)) if stages is None else stages
         self.projecting = projecting
         self.images = TrainingImages(fabric, recipe, data)
         self.saver = Saver(fabric, run, recipe, data, self.stages)
@@ -63,6 +76,12 @@ class Trainer:
             self.head = nn.Linear(output_channels(model.encoder, model.in_channels), len(data.classes))
         for module in (self.model, self.head):
             module.to(fabric.device)
+        self.log_scale = nn.Parameter(torch.zeros((), device=fabric.device))
+        self.class_weights = None
+        if recipe.costs.balanced:
+            self.class_weights = class_weights(data.train.labels, len(data.classes)).to(fabric.device)
+        self.kept: dict[str, Tensor] = {}
+        """What a later stage may go back to: V and head of the probe, or the head of the best model."""
         if recipe.compute.channels_last:
             self.model.to(memory_format=torch.channels_last)
         if recipe.compute.compile:
@@ -94,6 +113,12 @@ class Trainer:
                 f"The tensors in {path} are not those of this run's network; start a new run."
             ) from error
         self.model.sources = read_sources(checkpoint.sources, len(self.model.prototypes), str(path))
+        self.log_scale.data.copy_(checkpoint.tensors.get("log_scale", torch.zeros(())))
+        self.kept = {
+            name.removeprefix(KEPT): tensor.to(self.fabric.device)
+            for name, tensor in checkpoint.tensors.items()
+            if name.startswith(KEPT)
+        }
         self.saver.position = checkpoint.position
         self._checkpoint = checkpoint
 
@@ -111,7 +136,13 @@ class Trainer:
         first_epoch = self.saver.position.epoch
         if first_epoch == 0:
             self._prepare(stage)
-        optimizer = make_optimizer(self._trainable(stage), stage, self.recipe)
+        optimizer = make_optimizer(
+            self._trainable(stage),
+            stage,
+            self.recipe,
+            blocks=encoder_blocks(self.model.encoder),
+            lost_cycles=self.saver.position.stale_cycles if stage.name == "joint" else 0,
+        )
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
         scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
         if self._checkpoint is not None and first_epoch > 0:
@@ -125,9 +156,14 @@ class Trainer:
             self._set_modes(stage)
             order = self.images.order(stage.name, stage.cycle, epoch)
             sums = self._train_epoch(objective, fabric_optimizer, scheduler, stream, order)
+            if epoch + 1 == stage.epochs:
+                self._conclude(stage)
             rate = max(float(group["lr"]) for group in optimizer.param_groups)
             metrics = self._measure(stage, epoch, sums, validation=validate(), rate=rate, started=started)
             self.progress.epoch(stage, metrics)
+            self._remember(stage, metrics)
+            self.saver.extras = {KEPT + name: tensor for name, tensor in self.kept.items()}
+            self.saver.extras["log_scale"] = self.log_scale.detach()
             self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
 
     def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
@@ -143,6 +179,10 @@ class Trainer:
     def _prepare(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""
         recipe, preprocessing = self.recipe, self.data.preprocessing
+        if stage.name == "pretraining" and recipe.schedule.pretraining.probe:
+            self._start_from_probe()
+        if stage.name == "joint":
+            self._recover(stage)
         first = next((other for other in self.stages if other.name != "pretraining"), None)
         if stage == first and stage.name != "classifier" and recipe.model.initialization != "random":
             head = self.head if recipe.model.initialization == "evidence" else None
@@ -150,6 +190,7 @@ class Trainer:
             prototypes = patch_prototypes(self.model, self.images.train, preprocessing, generator, head)
             self.model.prototypes.data.copy_(self.fabric.broadcast(prototypes))
         if stage.projected and self.projecting:
+            before = prototype_accuracy(self.model, self.images)
             project(
                 self.model,
                 self.images.train,
@@ -160,6 +201,92 @@ class Trainer:
                 ranks=self.fabric.world_size,
                 sum_over_ranks=self.images.sum,
             )
+            after = prototype_accuracy(self.model, self.images)
+            for sentence in signs_of_collapse(before, after, distinct_prototypes(self.model)):
+                self.progress.say(sentence)
+
+    def _start_from_probe(self) -> None:
+        """The head becomes a linear probe of V as it came, and both are kept; V without weights has none."""
+        if self.recipe.model.weights is None and self.model.encoder_name is not None:
+            return
+        probe, sentences = probe_encoder(self.model, self.images, len(self.data.classes))
+        for sentence in sentences:
+            self.progress.say(sentence)
+        probe = self.fabric.broadcast(probe)
+        with torch.no_grad():
+            self.head.weight.copy_(probe.weight)
+            self.head.bias.copy_(probe.bias)
+        self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+        accuracy = probe.accuracy if len(self.images.validation) else None
+        self.saver.position = replace(self.saver.position, probe=accuracy)
+
+    def _plain_state(self) -> dict[str, Tensor]:
+        return {**pack_module("encoder", self.model.encoder), **pack_module("head", self.head)}
+
+    def _recover(self, stage: Stage) -> None:
+        """After a lost cycle everything is again as in the best model; repeated prototypes start anew."""
+        position, going_back = self.saver.position, self.recipe.schedule.lost_cycle == "go_back"
+        if going_back and position.stale_cycles:
+            self.progress.say(
+                f"Cycle {stage.cycle - 1} brought nothing better: cycle {stage.cycle} starts from the best "
+                f"model so far, at {LOST**position.stale_cycles:g} times the rate."
+            )
+            path = self.run.model_path
+            tensors, sources = self.fabric.broadcast(
+                read_state(path) if self.fabric.is_global_zero else ({}, [])
+            )
+            restore(self.model, tensors, sources, path)
+            if self.kept:
+                unpack_module("head", self.head, self.kept)
+        repeated = distinct_prototypes(self.model).duplicates
+        if going_back and repeated and stage.cycle > 1:
+            self.progress.say(
+                f"{len(repeated)} prototypes repeat another of their class and start anew on other patches."
+            )
+            generator = torch.Generator().manual_seed(seed_for(self.recipe.seed, "anew", stage.cycle))
+            fresh = patch_prototypes(self.model, self.images.train, self.data.preprocessing, generator)
+            fresh = self.fabric.broadcast(fresh)
+            self.model.prototypes.data[list(repeated)] = fresh[list(repeated)]
+
+    def _conclude(self, stage: Stage) -> None:
+        """What happens once, after a stage's last epoch and before that is validated."""
+        if stage.name == "pretraining" and self.kept:
+            self._move_as_far_as_it_helps(stage)
+        if stage.name in ("warmup", "joint") and self.recipe.model.logit_scale:
+            with torch.no_grad():
+                self.model.classifier.weight.mul_(self.log_scale.exp())
+                self.log_scale.zero_()
+
+    def _move_as_far_as_it_helps(self, stage: Stage) -> None:
+        """Of the networks between the probe and what training made of it, the best on validation images; of
+        equally good ones the furthest."""
+        start, self.kept = self.kept, {}
+        validate = validation(stage, self.model, self.head, self.images)
+        end = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+        accuracies = {}
+        for share in SHARES:
+            self._set_plain_state(blend(start, end, share))
+            accuracies[share] = validate()
+        found = [(accuracy, share) for share, accuracy in accuracies.items() if accuracy is not None]
+        share = max(found)[1] if found else 1.0
+        self._set_plain_state(blend(start, end, share))
+        if found:
+            self.progress.say(
+                f"Linear probe {accuracies[0.0]:.3f}, fine-tuned {accuracies[1.0]:.3f}; kept at {share:g} of "
+                f"the way between them: {accuracies[share]:.3f} (validation balanced accuracy)."
+            )
+
+    def _set_plain_state(self, state: dict[str, Tensor]) -> None:
+        unpack_module("encoder", self.model.encoder, state)
+        unpack_module("head", self.head, state)
+
+    def _remember(self, stage: Stage, metrics: EpochMetrics) -> None:
+        """What the summary will compare, and what a later cycle may need again."""
+        if stage.name == "pretraining":
+            plain = metrics.validation_balanced_accuracy
+            self.saver.position = replace(self.saver.position, plain=plain)
+        if self.recipe.costs.companion and is_better(metrics, self.saver.position.best):
+            self.kept = {name: tensor.clone() for name, tensor in pack_module("head", self.head).items()}
 
     def _trainable(self, stage: Stage) -> dict[str, list[nn.Parameter]]:
         """The parameters of every part; only those that `stage` trains will have gradients."""
@@ -169,6 +296,7 @@ class Trainer:
             "prototypes": [self.model.prototypes],
             "classifier": list(self.model.classifier.parameters()),
             "head": list(self.head.parameters()),
+            "scale": [self.log_scale],
         }
         trained = trained_parts(stage, self.recipe)
         for part, parameters in parts.items():
@@ -179,11 +307,15 @@ class Trainer:
     def _objective(self, stage: Stage) -> nn.Module:
         if stage.name == "pretraining":
             smoothing = self.recipe.schedule.pretraining.label_smoothing
-            return PlainObjective(self.model.encoder, self.head, smoothing)
+            return PlainObjective(self.model.encoder, self.head, smoothing, self.class_weights)
         if stage.name == "classifier":
-            return ClassifierObjective(self.model, self.recipe.costs)
+            return ClassifierObjective(self.model, self.recipe.costs, self.class_weights)
         return PrototypeObjective(
-            self.model, self.recipe.costs, self.head if self.recipe.costs.companion else None
+            self.model,
+            self.recipe.costs,
+            self.head if self.recipe.costs.companion else None,
+            self.class_weights,
+            self.log_scale if self.recipe.model.logit_scale else None,
         )
 
     def _set_modes(self, stage: Stage) -> None:
@@ -195,9 +327,11 @@ class Trainer:
     def _stream(self, stage: Stage) -> BatchStream:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
-            return lambda order: self.images.augmented(order, self.generator, self.recipe.augmentation)
+            augmentation = self._augmentation(stage)
+            return lambda order: self.images.augmented(order, self.generator, augmentation)
         if self.recipe.schedule.classifier.augment:
-            return self._augmented_distances
+            augmentation = replace(self._augmentation(stage), size=None)
+            return lambda order: self._augmented_distances(order, augmentation)
         distances = stored_distances(self.model, self.images, self.images.train)
         labels = self.images.train.labels
 
@@ -207,9 +341,17 @@ class Trainer:
 
         return cached
 
-    def _augmented_distances(self, order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
-        # At full size: F learns on the distances that images will have.
-        augmentation = replace(self.recipe.augmentation, size=None)
+    def _augmentation(self, stage: Stage) -> Augmentation:
+        """The recipe's; regions are hidden in the stages that it says."""
+        augmentation = self.recipe.augmentation
+        kind = "plain" if stage.name == "pretraining" else "prototypes"
+        hidden = augmentation.hide.stages in ("all", kind)
+        return augmentation if hidden else replace(augmentation, hide=Hiding())
+
+    def _augmented_distances(
+        self, order: list[Tensor], augmentation: Augmentation
+    ) -> Iterator[tuple[Exact, Tensor]]:
+        """At full size: F learns on the distances that images will have."""
         for images, labels in self.images.augmented(order, self.generator, augmentation):
             with torch.no_grad(), self.fabric.autocast():
                 distances = self.model.distances(images).float()
@@ -243,6 +385,7 @@ class Trainer:
                 self.fabric.clip_gradients(objective, optimizer, max_norm=self.recipe.optimization.clip)
             optimizer.step()
             scheduler.step()
+            self.model.settle_prototypes()
             for name in COSTS:
                 if name in result:
                     sums[name] = sums.get(name, 0) + result[name].detach() / len(order)

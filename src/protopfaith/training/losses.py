@@ -42,6 +42,9 @@ class CostWeights:
     # On F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper).
     l1: float = field(default=0.0, metadata=BOUNDS)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
+    # Classes count alike in every cross-entropy, however many images they have: what balanced accuracy
+    # asks for (not in the paper).
+    balanced: bool = False
 
 
 def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:
@@ -69,29 +72,42 @@ def diversity_cost(prototypes: Tensor, prototype_classes: Tensor) -> Tensor:
 
 
 def individual_cost(
-    distances: Tensor, labels: Tensor, prototype_classes: Tensor, label_smoothing: float = 0.0
+    distances: Tensor,
+    labels: Tensor,
+    prototype_classes: Tensor,
+    label_smoothing: float = 0.0,
+    *,
+    class_weights: Tensor | None = None,
+    scale: Tensor | float = 1.0,
 ) -> Tensor:
     """Mean over k of the cross-entropy when only the k-th prototype of each class is asked.
 
-    Its logits are -1.5 K s: what the first F (1 to the own class, -0.5 to others) makes of K such distances.
+    Its logits are -1.5 K s: what the first F (1 to the own class, -0.5 to others) makes of K such distances;
+    times `scale`, that of the network's logits.
     """
     classes = int(prototype_classes.max()) + 1
     per_class = len(prototype_classes) // classes
     order = prototype_classes.argsort(stable=True)  # class by class
     by_rank = distances[:, order].reshape(len(distances), classes, per_class)
-    logits = -1.5 * per_class * by_rank  # B x C x K, as cross_entropy wants classes second
+    logits = -1.5 * per_class * scale * by_rank  # B x C x K, as cross_entropy wants classes second
     return functional.cross_entropy(
-        logits, labels[:, None].expand(-1, per_class), label_smoothing=label_smoothing
+        logits, labels[:, None].expand(-1, per_class), class_weights, label_smoothing=label_smoothing
     )
 
 
-def companion_cost(logits: Tensor, plain: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
+def companion_cost(
+    logits: Tensor,
+    plain: Tensor,
+    labels: Tensor,
+    label_smoothing: float = 0.0,
+    class_weights: Tensor | None = None,
+) -> Tensor:
     """Cross-entropy of the `plain` classifier + T^2 KL(plain || logits) at temperature T (distillation,
     Hinton et al.); the second term does not change the plain classifier."""
     teacher = functional.log_softmax(plain.detach() / TEMPERATURE, dim=1)
     student = functional.log_softmax(logits / TEMPERATURE, dim=1)
     distilled = functional.kl_div(student, teacher, log_target=True, reduction="batchmean")
-    own = functional.cross_entropy(plain, labels, label_smoothing=label_smoothing)
+    own = functional.cross_entropy(plain, labels, class_weights, label_smoothing=label_smoothing)
     return own + TEMPERATURE**2 * distilled
 
 
@@ -109,16 +125,22 @@ def costs(
     prototypes: Tensor,
     prototype_classes: Tensor,
     weights: CostWeights,
+    class_weights: Tensor | None = None,
+    scale: Tensor | float = 1.0,
 ) -> dict[str, Tensor]:
-    """Every cost by name, and their weighted sum as `loss`."""
+    """Every cost by name, and their weighted sum as `loss`. `class_weights` (C) are those of the
+    cross-entropies, `scale` is the factor that `logits` have been multiplied by."""
     cluster = cluster_cost(distances, labels, prototype_classes)
     separation = separation_cost(distances, labels, prototype_classes)
     share = 1 / len(prototype_classes) if weights.per_prototype else 1.0
-    cross_entropy = functional.cross_entropy(logits, labels, label_smoothing=weights.label_smoothing)
+    smoothing = weights.label_smoothing
+    cross_entropy = functional.cross_entropy(logits, labels, class_weights, label_smoothing=smoothing)
     loss = cross_entropy + share * (weights.cluster * cluster - weights.separation * separation)
     if weights.diversity:
         loss = loss + weights.diversity * diversity_cost(prototypes, prototype_classes)
     if weights.individual:
-        individual = individual_cost(distances, labels, prototype_classes, weights.label_smoothing)
+        individual = individual_cost(
+            distances, labels, prototype_classes, smoothing, class_weights=class_weights, scale=scale
+        )
         loss = loss + weights.individual * individual
     return {"loss": loss, "cross_entropy": cross_entropy, "cluster": cluster, "separation": separation}

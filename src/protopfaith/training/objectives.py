@@ -6,7 +6,9 @@ Each returns a dict with `loss`, its parts for the log, and `logits`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -22,37 +24,71 @@ def plain_logits(head: nn.Linear, encoded: Tensor) -> Tensor:
 class PlainObjective(nn.Module):
     """Pre-training: encoder, average pooling, linear head."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Linear, label_smoothing: float = 0.0):
+    class_weights: Tensor | None
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Linear,
+        label_smoothing: float = 0.0,
+        class_weights: Tensor | None = None,
+    ):
         super().__init__()
         self.encoder, self.head, self.label_smoothing = encoder, head, label_smoothing
+        self.register_buffer("class_weights", class_weights, persistent=False)
 
     def logits(self, images: Tensor) -> Tensor:
         return plain_logits(self.head, self.encoder(images))
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         logits = self.logits(images)
-        loss = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+        loss = functional.cross_entropy(
+            logits, labels, self.class_weights, label_smoothing=self.label_smoothing
+        )
         return {"loss": loss, "cross_entropy": loss.detach(), "logits": logits.detach()}
 
 
 class PrototypeObjective(nn.Module):
     """Warm-up and joint stages: cross-entropy + cluster - separation, and the companion's cost if there is
-    one: a plain classifier's `head`."""
+    one: a plain classifier's `head`. All logits are multiplied by exp(`log_scale`) where there is one."""
 
-    def __init__(self, model: ProtoPNet, weights: CostWeights, head: nn.Linear | None = None):
+    class_weights: Tensor | None
+
+    def __init__(
+        self,
+        model: ProtoPNet,
+        weights: CostWeights,
+        head: nn.Linear | None = None,
+        class_weights: Tensor | None = None,
+        log_scale: nn.Parameter | None = None,
+    ):
         super().__init__()
-        self.model, self.weights, self.head = model, weights, head
+        self.model, self.weights, self.head, self.log_scale = model, weights, head, log_scale
+        self.register_buffer("class_weights", class_weights, persistent=False)
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         encoded = self.model.encoder(images)
         distances = self.model.encoded_distances(encoded)
-        logits = self.model.logits(distances)
-        result = _costs(self.model, logits, distances, labels, self.weights)
+        scale = 1.0 if self.log_scale is None else self.log_scale.exp()
+        logits = scale * self.model.logits(distances)
+        # F may hold what earlier stages learned of the scale: prototypes are asked alone at the same one.
+        whole = scale if self.log_scale is None else scale * own_weight(self.model)
+        result = _costs(
+            self.model, logits, distances, labels, self.weights, class_weights=self.class_weights, scale=whole
+        )
         if self.head is not None:
             plain = plain_logits(self.head, encoded).float()
-            companion = companion_cost(logits, plain, labels, self.weights.label_smoothing)
+            companion = companion_cost(
+                logits, plain, labels, self.weights.label_smoothing, self.class_weights
+            )
             result["loss"] = result["loss"] + self.weights.companion * companion
         return {**result, "logits": logits.detach()}
+
+
+def own_weight(model: ProtoPNet) -> Tensor:
+    """The mean of F's weights from prototypes to their own classes: 1 before anything is learned."""
+    places = torch.arange(len(model.prototype_classes), device=model.prototype_classes.device)
+    return model.classifier.weight.detach()[model.prototype_classes, places].mean()
 
 
 class Exact:
@@ -68,9 +104,12 @@ class Exact:
 class ClassifierObjective(nn.Module):
     """The stage of F, on distances: V, Z and Q are fixed, and with them cluster and separation."""
 
-    def __init__(self, model: ProtoPNet, weights: CostWeights):
+    class_weights: Tensor | None
+
+    def __init__(self, model: ProtoPNet, weights: CostWeights, class_weights: Tensor | None = None):
         super().__init__()
         self.classifier = model.classifier
+        self.register_buffer("class_weights", class_weights, persistent=False)
         self._model = [model]  # in a list: not a submodule, its parameters are not trained here
         # Neither depends on F; a pruned model has not the same number of prototypes for every class, which
         # `individual` needs.
@@ -80,14 +119,21 @@ class ClassifierObjective(nn.Module):
         model, distances = self._model[0], inputs.tensor.float()
         logits = model.logits(distances)
         result = _costs(model, logits, distances, labels, self.weights)
-        loss = functional.cross_entropy(logits, labels, label_smoothing=self.weights.label_smoothing)
+        loss = functional.cross_entropy(
+            logits, labels, self.class_weights, label_smoothing=self.weights.label_smoothing
+        )
         if self.weights.l1:
             loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
         return {**result, "loss": loss, "logits": logits.detach()}
 
 
 def _costs(
-    model: ProtoPNet, logits: Tensor, distances: Tensor, labels: Tensor, weights: CostWeights
+    model: ProtoPNet,
+    logits: Tensor,
+    distances: Tensor,
+    labels: Tensor,
+    weights: CostWeights,
+    **more: Any,
 ) -> dict[str, Tensor]:
     return costs(
         logits,
@@ -96,4 +142,5 @@ def _costs(
         prototypes=model.prototypes,
         prototype_classes=model.prototype_classes,
         weights=weights,
+        **more,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from protopfaith.progress import Bar
@@ -11,6 +12,7 @@ from protopfaith.training.schedule import Stage
 if TYPE_CHECKING:
     from rich.console import Console
 
+logger = logging.getLogger("protopfaith")
 TITLES = {
     "pretraining": "plain classifier",
     "warmup": "warm-up (Z, Q)",
@@ -44,6 +46,11 @@ class TrainingProgress:
     def stage(self, stage: Stage) -> None:
         """A stage begins, or goes on."""
         self.bar.update(title(stage))
+
+    def say(self, sentence: str) -> None:
+        """A sentence that stays."""
+        self.bar.say(sentence)
+        logger.info(sentence)
 
     def epoch(self, stage: Stage, metrics: EpochMetrics) -> None:
         """An epoch is over."""

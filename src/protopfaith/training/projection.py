@@ -48,6 +48,26 @@ def project(
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
     `model.distance_maps` of the source image is 0 (up to rounding) at the source's position. With
     `distinct` no two prototypes of a class share an image or a vector, as far as the class's images allow.
+
+    Args:
+        model: changed in place
+        batches: the training images, by index
+        images: what is known of them
+        preprocessing: how they are prepared
+        distinct: no two prototypes of a class share an image or a vector
+        batch_size: images per forward pass
+        rank: number of this process
+        ranks: how many processes share the work
+        sum_over_ranks: adds a tensor up over all of them
+
+    >>> from protopfaith.data import load_data
+    >>> from protopfaith.training.batches import ResidentImages
+    >>> data = load_data("birds", size=32, train=16, validation=8, test=8)
+    >>> model = ProtoPNet("small", data.classes, prototypes_per_class=1, prototype_channels=8)
+    >>> batches = ResidentImages(data.train, torch.device("cpu"))
+    >>> project(model, batches, data.train, data.preprocessing)
+    >>> model.sources[0].image in data.train.paths
+    True
     """
     training = model.training
     model.eval()
@@ -58,7 +78,8 @@ def project(
     candidates = _compute_candidates(model, batches, preprocessing, ranked, batch_size)
     chosen = torch.zeros(len(ranked), dtype=torch.long)
     if distinct:
-        chosen = choose(candidates, model.prototype_classes.cpu())
+        tolerance = equality_tolerance(model.prototypes.shape[1], model.activation)
+        chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
 
@@ -127,14 +148,15 @@ def _compute_candidates(
     return Candidates(ranked, distances, rows, columns, vectors)
 
 
-def choose(candidates: Candidates, prototype_classes: Tensor) -> Tensor:
+def choose(candidates: Candidates, prototype_classes: Tensor, tolerance: float | None = None) -> Tensor:
     """For each prototype one of its candidates, so that those of a class differ: P indices from 0 to M - 1.
 
     Greedy: the nearest pair of prototype and candidate first; then no other prototype of the class may have
     that image or that vector. A prototype that finds nothing left takes its nearest candidate.
     """
     chosen = torch.zeros(len(candidates.images), dtype=torch.long)
-    tolerance = equality_tolerance(candidates.vectors.shape[2])
+    if tolerance is None:
+        tolerance = equality_tolerance(candidates.vectors.shape[2])
     for label in prototype_classes.unique():
         members = (prototype_classes == label).nonzero().flatten()
         vectors, images = candidates.vectors[members], candidates.images[members]

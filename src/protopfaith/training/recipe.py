@@ -28,6 +28,9 @@ RATE = {"above": 0, "at_most": 1e30}
 WEIGHT = {"at_least": -1e6, "at_most": 1e6}
 POSITIVE = {"above": 0}
 SHARE = {"above": 0, "at_most": 1}
+FAMILIES = ("quick",)
+"""What recipes have in common, to be named as their `base`."""
+DEEPEST = 4
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class DataRecipe:
     options: dict[str, Any] = field(default_factory=dict)  # whatever else the data set takes
     bits: int | str | None = None  # of values in files with more than 8; "range": each file's own range
     window: tuple[float, float] | None = None  # center and width of what is shown; null: a DICOM header's
-    groups: str | None = None  # a CSV file of image and group: a group stays in one split
+    # A CSV file of image and group: a group stays in one split; "names": as file names say; "none".
+    groups: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class ModelRecipe:
     # "random" (the paper); "patches": on real latent vectors of the class's training images, far apart;
     # "evidence": the same among the patches that the pre-trained plain classifier finds most telling.
     initialization: Literal["random", "patches", "evidence"] = "random"
+    # Learn one factor for all logits while F is fixed; at the end of a stage it goes into F's weights.
+    logit_scale: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,9 @@ class PretrainingRecipe:
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)
     rate: Literal["constant", "one_cycle"] = "constant"
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
+    # Start from a linear probe of the encoder as it came, and move V as far from there as the validation
+    # images want. Without model.weights V knows nothing yet, and there is no probe.
+    probe: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,12 @@ class ScheduleRecipe:
     # Stop after so many cycles without a better validation balanced accuracy; null: never. (The paper stops
     # early but does not say when.)
     patience: int | None = field(default=None, metadata=AT_LEAST_ONE)
+    # After a cycle that brought nothing better, the next starts from the best projected model at half the
+    # rate ("go_back"), or from wherever the last one ended ("go_on", as the paper does).
+    lost_cycle: Literal["go_back", "go_on"] = "go_back"
+    # How many training images the epochs are meant for; with another number there are more or fewer of
+    # them, by the square root. null: the epochs are as they are.
+    images: int | None = field(default=None, metadata=AT_LEAST_ONE)
     pretraining: PretrainingRecipe = PretrainingRecipe()
     warmup: WarmupRecipe = WarmupRecipe()
     joint: CyclicRecipe = CyclicRecipe()
@@ -136,6 +151,8 @@ class OptimizationRecipe:
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only
     multipliers: RateMultipliers = RateMultipliers()
     clip: float | None = field(default=None, metadata=POSITIVE)  # largest gradient norm; null: unbounded
+    # The rate of V's first block as a share of its last one's; those between follow in equal ratios.
+    layer_decay: float = field(default=1.0, metadata=SHARE)
 
 
 @dataclass(frozen=True)
@@ -153,7 +170,8 @@ class ComputeRecipe:
     devices: int | str = 1
     num_nodes: int = field(default=1, metadata=COUNT)
     strategy: str = "auto"
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    # "auto": bf16-mixed on GPUs that know it, 32-true elsewhere.
+    precision: Literal["32-true", "bf16-mixed", "16-mixed", "auto"] = "32-true"
     channels_last: bool = False
     compile: bool = False  # the encoder, with torch.compile
     # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
@@ -169,6 +187,17 @@ class ComputeRecipe:
 @dataclass(frozen=True)
 class Recipe:
     """Everything that decides how a model comes about.
+
+    Args:
+        seed: of all random choices
+        data: which images, at which size
+        augmentation: what happens to training images
+        model: the network
+        costs: weights of the losses
+        optimization: batch size, learning rates and the like
+        schedule: stages and their epochs
+        projection: how prototypes become parts of images
+        compute: devices and number formats
 
     >>> Recipe()
     Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
@@ -247,8 +276,29 @@ def recipe_from_dict(values: dict[str, Any], overrides: Sequence[str] = ()) -> R
     return from_dict(Recipe, values)
 
 
-def _read(name_or_path: str | Path) -> dict[str, Any]:
-    return parse_mapping(_text(name_or_path), f"The recipe {name_or_path}")
+def _read(name_or_path: str | Path, depth: int = 0) -> dict[str, Any]:
+    """The values of a recipe on top of those of its `base`, another recipe or a family, if it names one."""
+    values = parse_mapping(_text(name_or_path), f"The recipe {name_or_path}")
+    base = values.pop("base", None)
+    if base is None:
+        return values
+    if depth == DEEPEST:
+        raise ProtoPFaithError(
+            f"The recipe {name_or_path} is the base of a base, and so on; name a base that has none."
+        )
+    return _merged(_read(base, depth + 1), values)
+
+
+def _merged(base: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """`values` in the place of those of `base`, section by section."""
+    merged = dict(base)
+    for key, value in values.items():
+        inner = merged.get(key)
+        if isinstance(value, dict) and isinstance(inner, dict):
+            merged[key] = _merged(inner, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def read_text(path: Path) -> str:
@@ -271,11 +321,14 @@ def _text(name_or_path: str | Path) -> str:
     if path.suffix in (".yaml", ".yml"):
         raise ProtoPFaithError(f"There is no recipe file {path}; check the path.")
     name = str(name_or_path)
+    folder = resources.files("protopfaith.training") / "recipes"
+    if name in FAMILIES:
+        return (folder / "families" / f"{name}.yaml").read_text()
     if name not in recipe_names():
         raise ProtoPFaithError(
             f"There is no recipe named {shown(name)}; {did_you_mean(name[:80], recipe_names())}"
         )
-    return (resources.files("protopfaith.training") / "recipes" / f"{name}.yaml").read_text()
+    return (folder / f"{name}.yaml").read_text()
 
 
 def _override(values: dict[str, Any], override: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ProtoPNet
+from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 
 logger = logging.getLogger("protopfaith")
@@ -27,6 +28,8 @@ SAMPLE = 512  # images of each set at most, evenly spread: enough for means, lit
 FEW = 100  # validation images of a class, below which the tails of all classes are taken together
 USUAL = 0.99  # share of the validation images that counts as usual
 TEMPERATURES = (0.05, 50.0)
+MUCH = 0.75  # of its accuracy is left to a network that knows images of which half is hidden
+HIDDEN = 256  # images on which that is measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +44,9 @@ class Reference:
             prototype of their class; NaN where there are none.
         temperature: logits divided by it give calibrated probabilities; None without validation images.
         validation_images: how many it was fitted on.
+        half_hidden: balanced accuracy on validation images, and again with half of each hidden; None where
+            it was not measured.
+        hidden_seen: whether the network was trained on images with hidden regions; None where not known.
     """
 
     weights_sha256: str
@@ -49,11 +55,25 @@ class Reference:
     usual_distances: Tensor
     temperature: float | None
     validation_images: int
+    half_hidden: tuple[float, float] | None = None
+    hidden_seen: bool | None = None
 
     def __repr__(self) -> str:
         fitted = "not calibrated" if self.temperature is None else f"temperature={self.temperature:.3g}"
         return (
             f"Reference({self.images} training images, {fitted}, {self.validation_images} validation images)"
+        )
+
+    def about_hidden(self) -> str:
+        """A sentence where the network is off on images with hidden regions, which coalitions are."""
+        if self.half_hidden is None or self.half_hidden[1] >= MUCH * self.half_hidden[0]:
+            return ""
+        whole, half = self.half_hidden
+        never = "was never shown images with hidden regions, and " if self.hidden_seen is False else ""
+        return (
+            f"This network {never}has a balanced accuracy of {half:.0%} when half of the image is hidden, "
+            f"and of {whole:.0%} when nothing is (validation images): what it says about single regions is "
+            "partly about their absence. Training with augmentation.hide.share=0.5 makes it know such images."
         )
 
     def save(self, folder: Path | str) -> Path:
@@ -67,6 +87,8 @@ class Reference:
             "usual_distances": [None if math.isnan(d) else d for d in self.usual_distances.tolist()],
             "temperature": self.temperature,
             "validation_images": self.validation_images,
+            "half_hidden": self.half_hidden,
+            "hidden_seen": self.hidden_seen,
         }
         with atomic(path) as partial:
             partial.write_text(json.dumps(values, indent=1), encoding="utf-8")
@@ -81,6 +103,7 @@ class Reference:
             if values["weights_sha256"] != weights_sha256 or values.get("format") != FORMAT:
                 return None
             distances = [math.nan if d is None else d for d in values["usual_distances"]]
+            hidden = values.get("half_hidden")
             return Reference(
                 weights_sha256,
                 torch.tensor(values["mean_similarities"], dtype=torch.float64),
@@ -88,6 +111,10 @@ class Reference:
                 torch.tensor(distances, dtype=torch.float64),
                 values["temperature"],
                 values["validation_images"],
+                None
+                if (hidden := values.get("half_hidden")) is None
+                else (float(hidden[0]), float(hidden[1])),
+                values.get("hidden_seen"),
             )
         except (OSError, ValueError, KeyError, TypeError):  # measured anew
             return None
@@ -102,13 +129,16 @@ def weights_hash(model: ProtoPNet) -> str:
     return digest.hexdigest()
 
 
-def measure_reference(model: ProtoPNet, data: ImageData, *, batch_size: int = 64) -> Reference:
+def measure_reference(
+    model: ProtoPNet, data: ImageData, *, batch_size: int = 64, hidden_seen: bool | None = None
+) -> Reference:
     """Measures a network in evaluation mode on at most 512 training and as many validation images.
 
     Args:
         model: the network.
         data: the images it was trained on.
         batch_size: images per forward pass.
+        hidden_seen: whether the network was trained on images with hidden regions, where known.
     """
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     chosen = _sample(data.validation)
@@ -121,7 +151,17 @@ def measure_reference(model: ProtoPNet, data: ImageData, *, batch_size: int = 64
         usual_distances(validation, chosen.labels, model.prototype_classes.cpu(), len(model.class_names)),
         fit_temperature(logits, chosen.labels) if len(chosen) else None,
         len(chosen),
+        _half_hidden(model, chosen, data.preprocessing, batch_size) if len(chosen) else None,
+        hidden_seen,
     )
+
+
+def _half_hidden(
+    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int
+) -> tuple[float, float]:
+    shares = (0.0, 0.5)
+    found = hidden_accuracies(model, images, preprocessing, shares=shares, most=HIDDEN, batch_size=batch_size)
+    return found[0.0], found[0.5]
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
@@ -180,7 +220,12 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
 def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:
     """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
     if Reference.load(run.folder, weights_hash(model)) is None:
-        measure_reference(model, data).save(run.folder)
+        measure_reference(model, data, hidden_seen=_hidden_seen(run.folder)).save(run.folder)
+
+
+def _hidden_seen(folder: Path | None) -> bool | None:
+    """Whether the run's recipe hides regions of training images."""
+    return None if folder is None else Run(folder).recipe().augmentation.hide.share > 0
 
 
 def temperature_of(run: Run, model: ProtoPNet) -> float | None:
@@ -192,7 +237,7 @@ def temperature_of(run: Run, model: ProtoPNet) -> float | None:
 def measure_and_keep(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
     """Measures a network and keeps the result in the folder of its run, if there is one."""
     logger.info("Measuring the network once on its training and validation images.")
-    found = measure_reference(model, data)
+    found = measure_reference(model, data, hidden_seen=_hidden_seen(folder))
     if folder is not None:
         try:
             found.save(folder)

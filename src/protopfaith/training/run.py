@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from protopfaith.arguments import instance, shown
-from protopfaith.data import ImageData, Preprocessing, load_data
+from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import ProtoPNet, load, read_metadata
@@ -46,6 +46,12 @@ class Run:
     Args:
         folder: the folder of a training, or of a pruned run
         root: where the images lie now, if not where the recipe says
+
+    >>> run = Run("runs/birds")
+    >>> run.is_finished(), run.preprocessing().size
+    (True, (32, 32))
+    >>> len(run.model().prototypes)
+    16
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
@@ -142,6 +148,18 @@ class Run:
         """The best model's validation balanced accuracy, epoch and distinct prototypes."""
         return self._metadata()["result"]
 
+    def comparison(self) -> str:
+        """One line that says what the prototypes are worth: validation balanced accuracies of a linear
+        probe of the encoder as it came, of the plain classifier and of the ProtoPNet."""
+        result = self.result()
+        accuracies = [
+            ("linear probe", result.get("linear_probe")),
+            ("plain classifier", result.get("plain_classifier")),
+            ("ProtoPNet", result["validation_balanced_accuracy"]),
+        ]
+        shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
+        return f"Validation balanced accuracy: {' / '.join(shown)}"
+
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
         data = self.images()
@@ -191,6 +209,9 @@ class Run:
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:
     """The images that a recipe names; `root` replaces the recipe's."""
     data = recipe.data
+    given = {name: getattr(data, name) for name in ("bits", "window", "groups")}
+    if given["groups"] in ("names", "none") and "groups" not in options_of(data.name):
+        del given["groups"]  # of a recipe for folders; other data sets know what belongs together
     return load_data(
         data.name,
         root=data.root if root is None else root,
@@ -199,9 +220,7 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         fold=data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
-        **{
-            name: value for name in ("bits", "window", "groups") if (value := getattr(data, name)) is not None
-        },
+        **{name: value for name, value in given.items() if value is not None},
     )
 
 

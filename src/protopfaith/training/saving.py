@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -38,6 +38,8 @@ class Saver:
         self.position = Position()
         self.saved_at = -float("inf")
         self.log: EpochLog | None = None
+        self.extras: dict[str, Tensor] = {}
+        """Whatever else a checkpoint holds, by name."""
 
     def __enter__(self) -> Saver:
         if self.fabric.is_global_zero:
@@ -80,7 +82,11 @@ class Saver:
                 "preprocessing": self.data.preprocessing.to_dict(),
                 "data_fingerprint": self.data.fingerprint,
                 "recipe": replace(self.recipe, data=replace(self.recipe.data, root=None)).to_dict(),
-                "result": {key: asdict(metrics)[key] for key in RESULT},
+                "result": {
+                    **{key: asdict(metrics)[key] for key in RESULT},
+                    "linear_probe": self.position.probe,
+                    "plain_classifier": self.position.plain,
+                },
             }
             save(model, self.run.model_path, metadata)
 
@@ -92,7 +98,7 @@ class Saver:
             tensors, groups = pack_optimizer(optimizer)
             Checkpoint(
                 self.position,
-                {**pack_module("model", model), **pack_module("head", head), **tensors},
+                {**pack_module("model", model), **pack_module("head", head), **tensors, **self.extras},
                 [None if source is None else asdict(source) for source in model.sources],
                 groups,
                 pack_scheduler(scheduler),

@@ -6,6 +6,7 @@ ten epochs of F, each with two triangles of the learning rate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, CyclicLR, LinearLR, LRScheduler, OneCycleLR
 
+from protopfaith.training.blocks import depth_shares
 from protopfaith.training.recipe import Recipe, ScheduleRecipe
 
 StageName = Literal["pretraining", "warmup", "joint", "classifier"]
@@ -46,14 +48,35 @@ DECAYED_PARTS = (
 )  # weight decay would pull prototypes away from real latent vectors
 
 
+MULTIPLIER_OF = {"scale": "features"}  # parts whose rate is another's
+
+
 def trained_parts(stage: Stage, recipe: Recipe) -> tuple[str, ...]:
     """What `stage` trains; a companion, the head of the plain classifier, goes on learning with V."""
-    companion = stage.name == "joint" and recipe.costs.companion
-    return (*TRAINED_PARTS[stage.name], "head") if companion else TRAINED_PARTS[stage.name]
+    parts = TRAINED_PARTS[stage.name]
+    if stage.name == "joint" and recipe.costs.companion:
+        parts = (*parts, "head")
+    if stage.name in ("warmup", "joint") and recipe.model.logit_scale:
+        parts = (*parts, "scale")
+    return parts
 
 
-def make_stages(schedule: ScheduleRecipe) -> list[Stage]:
-    """Every stage of a run, in order.
+def scaled_epochs(epochs: int, images: int | None, meant_for: int | None) -> int:
+    """More epochs for fewer images and fewer for more, by the square root, within a factor of four: between
+    equal epochs and equal iterations.
+
+    >>> scaled_epochs(10, 1_250, meant_for=5_000), scaled_epochs(10, 20_000, meant_for=5_000)
+    (20, 5)
+    """
+    if not epochs or images is None or meant_for is None:
+        return epochs
+    factor = min(max(math.sqrt(meant_for / max(images, 1)), 0.25), 4.0)
+    return max(round(epochs * factor), 1)
+
+
+def make_stages(schedule: ScheduleRecipe, images: int | None = None) -> list[Stage]:
+    """Every stage of a run, in order; `images` is the number of training images, for schedules that depend
+    on it.
 
     >>> [stage.name for stage in make_stages(ScheduleRecipe(cycles=1))]
     ['warmup', 'joint', 'classifier']
@@ -65,30 +88,50 @@ def make_stages(schedule: ScheduleRecipe) -> list[Stage]:
     for cycle in range(1, schedule.cycles + 1):
         wanted += [("joint", schedule.joint.epochs, cycle), ("classifier", schedule.classifier.epochs, cycle)]
     stages, first_epoch = [], 0
-    for name, epochs, cycle in wanted:
+    for name, meant, cycle in wanted:
+        epochs = scaled_epochs(meant, images, schedule.images)
         if epochs:
             stages.append(Stage(name, epochs, cycle, first_epoch))
             first_epoch += epochs
     return stages
 
 
-def make_optimizer(parts: dict[str, list[nn.Parameter]], stage: Stage, recipe: Recipe) -> AdamW:
-    """AdamW with a group of parameters for each part that `stage` trains; weight decay on V and Z only."""
+LOST = 0.5  # of the rate, for each cycle in a row that has brought nothing better
+
+
+def make_optimizer(
+    parts: dict[str, list[nn.Parameter]],
+    stage: Stage,
+    recipe: Recipe,
+    *,
+    blocks: list[list[nn.Parameter]] | None = None,
+    lost_cycles: int = 0,
+) -> AdamW:
+    """AdamW with a group of parameters for each part that `stage` trains; weight decay on V and Z only.
+
+    Where the recipe wants V's first `blocks` to learn more slowly, each block is a group of its own.
+    """
     pretraining = recipe.schedule.pretraining
     plain = stage.name == "pretraining"
     rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate
+    if recipe.schedule.lost_cycle == "go_back":
+        rate *= LOST**lost_cycles
     decay = pretraining.weight_decay if plain else recipe.optimization.weight_decay
     trained, groups = trained_parts(stage, recipe), []
     for part in trained:
-        factor = 1.0 if plain else getattr(recipe.optimization.multipliers, part)
-        groups.append(
-            {
-                "params": parts[part],
-                "lr": rate * factor,
-                "weight_decay": decay if part in DECAYED_PARTS else 0.0,
-                "part": part,
-            }
-        )
+        factor = 1.0 if plain else getattr(recipe.optimization.multipliers, MULTIPLIER_OF.get(part, part))
+        rows = [parts[part]]
+        if part == "encoder" and blocks is not None and recipe.optimization.layer_decay < 1:
+            rows = blocks
+        for row, share in zip(rows, depth_shares(len(rows), recipe.optimization.layer_decay), strict=True):
+            groups.append(
+                {
+                    "params": row,
+                    "lr": rate * factor * share,
+                    "weight_decay": decay if part in DECAYED_PARTS else 0.0,
+                    "part": part,
+                }
+            )
     # One kernel for all parameters where there is one. It also unscales the gradients of 16-mixed, so they
     # cannot be clipped before.
     clipped = recipe.optimization.clip is not None and recipe.compute.precision == "16-mixed"

@@ -36,6 +36,13 @@ def validation(
     return lambda: _accuracy(model.logits(stored_distances(model, images, batches)), batches)
 
 
+def prototype_accuracy(model: ProtoPNet, images: TrainingImages) -> float | None:
+    """The validation balanced accuracy of the prototype network as it is; None without validation images."""
+    if len(images.validation) == 0:
+        return None
+    return _accuracy(model.logits(stored_distances(model, images, images.validation)), images.validation)
+
+
 def stored_distances(model: ProtoPNet, images: TrainingImages, batches: ImageBatches) -> Tensor:
     """The distances of all images, not augmented, in evaluation mode: (N, P)."""
     return _outputs(model, images, batches, model.distances)

@@ -1,0 +1,183 @@
+"""A linear probe: the best linear classifier on an encoder's averaged features, with the encoder untouched.
+
+It is the least that anything trained should beat, and a good start for the plain classifier's head: V then
+need not unlearn what it knows while a random head settles. How far V should move from there is asked of the
+validation images: `blend` gives the networks on the straight line between the probe and what training made
+of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from protopfaith.network import ProtoPNet
+from protopfaith.training.batches import ImageBatches
+from protopfaith.training.images import TrainingImages
+from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.resemblance import signs_of_leakage
+
+DECAYS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
+"""Of the weights, from simple to exact; features have unit variance."""
+ITERATIONS = 40
+"""Of L-BFGS for each decay; it goes on where the one before ended."""
+HELD_OUT = 5
+"""Without validation images every fifth image of each class decides on the decay."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of the way from the probe to the trained network."""
+
+
+@dataclass(frozen=True)
+class LinearProbe:
+    """A linear classifier of features: logits = weight x + bias."""
+
+    weight: Tensor  # classes x channels
+    bias: Tensor  # classes
+    decay: float
+    accuracy: float
+    """Balanced accuracy on what decided on the decay: validation images, or held-out ones."""
+
+
+def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:
+    """The linear probe of V as it is, and what its features say about the data, in sentences."""
+    training = model.training
+    model.eval()
+
+    def features(batches: ImageBatches) -> Tensor:
+        return images.outputs(batches, lambda x: model.encoder(x).mean(dim=(2, 3)).float())
+
+    train, validation, sentences = features(images.train), None, []
+    if len(images.validation):
+        validation = features(images.validation), images.validation.labels
+        sentences = signs_of_leakage(train, validation[0])
+    model.train(training)
+    return fit_probe(train, images.train.labels, classes, validation), sentences
+
+
+def fit_probe(
+    features: Tensor,
+    labels: Tensor,
+    classes: int,
+    validation: tuple[Tensor, Tensor] | None = None,
+) -> LinearProbe:
+    """Logistic regression, all classes of equal weight, its decay chosen by balanced accuracy on `validation`
+    (features and labels).
+
+    Args:
+        features: images x channels
+        labels: of the images
+        classes: how many there are
+        validation: features and labels of other images; None holds out every fifth image of a class
+
+    >>> features = torch.tensor([[0.0], [0.1], [0.9], [1.0]])
+    >>> labels = torch.tensor([0, 0, 1, 1])
+    >>> fit_probe(features, labels, 2, (features, labels)).accuracy
+    1.0
+    """
+    features = features.float()
+    mean, spread = features.mean(0), features.std(0, correction=0)
+    spread = torch.where(spread > 1e-6 * (mean.abs() + 1e-6), spread, torch.inf)  # constants say nothing
+    standard = (features - mean) / spread
+    if validation is None:
+        held_out = _every_fifth(labels)
+        best = _best_of_path(
+            standard[~held_out], labels[~held_out], classes, standard[held_out], labels[held_out]
+        )
+        weight, bias = _fit_path(standard, labels, classes, best.decay)
+        best = LinearProbe(weight, bias, best.decay, best.accuracy)
+    else:
+        judged = (validation[0].float() - mean) / spread
+        best = _best_of_path(standard, labels, classes, judged, validation[1])
+    weight = best.weight / spread
+    return LinearProbe(weight, best.bias - weight @ mean, best.decay, best.accuracy)
+
+
+def _every_fifth(labels: Tensor) -> Tensor:
+    """Which images are held out: every fifth of each class, never the only one."""
+    held_out = torch.zeros_like(labels, dtype=torch.bool)
+    for label in labels.unique():
+        held_out[(labels == label).nonzero().flatten()[HELD_OUT - 1 :: HELD_OUT]] = True
+    return (
+        held_out if held_out.any() else ~held_out
+    )  # fewer than five of each: judged by what it was fitted to
+
+
+def _best_of_path(
+    features: Tensor, labels: Tensor, classes: int, judged: Tensor, judged_labels: Tensor
+) -> LinearProbe:
+    """The best of all decays; of equally good ones that of the smaller cross-entropy."""
+    if not len(features):
+        features, labels = judged, judged_labels
+    found: list[tuple[tuple[float, float], LinearProbe]] = []
+    for decay, weight, bias in _path(features, labels, classes):
+        logits = functional.linear(judged, weight, bias)
+        accuracy = _accuracy(logits, judged_labels)
+        loss = float(functional.cross_entropy(logits, judged_labels))
+        found.append(((accuracy, -loss), LinearProbe(weight, bias, decay, accuracy)))
+        if len(found) > 3 and max(found[-3:], key=_rank)[0] < max(found[:-3], key=_rank)[0]:
+            break  # it only fits the training images more closely from here
+    return max(found, key=_rank)[1]
+
+
+def _rank(entry: tuple[tuple[float, float], LinearProbe]) -> tuple[float, float]:
+    return entry[0]
+
+
+def _fit_path(features: Tensor, labels: Tensor, classes: int, last: float) -> tuple[Tensor, Tensor]:
+    """Weight and bias at the decay `last`."""
+    return next((weight, bias) for decay, weight, bias in _path(features, labels, classes) if decay == last)
+
+
+def _path(features: Tensor, labels: Tensor, classes: int) -> Iterator[tuple[float, Tensor, Tensor]]:
+    """Decay, weight and bias of one fit after the other, each from where the last one ended."""
+    weight = torch.zeros(classes, features.shape[1], device=features.device, requires_grad=True)
+    bias = torch.zeros(classes, device=features.device, requires_grad=True)
+    balance = class_weights(labels, classes)
+    for decay in DECAYS:
+        optimizer = torch.optim.LBFGS(
+            [weight, bias], max_iter=ITERATIONS, tolerance_grad=1e-5, line_search_fn="strong_wolfe"
+        )
+
+        def loss(decay: float = decay, optimizer: torch.optim.Optimizer = optimizer) -> Tensor:
+            optimizer.zero_grad()
+            logits = functional.linear(features, weight, bias)
+            value = functional.cross_entropy(logits, labels, balance) + decay / 2 * weight.square().sum()
+            value.backward()
+            return value
+
+        with torch.enable_grad():
+            optimizer.step(loss)
+        yield decay, weight.detach().clone(), bias.detach().clone()
+
+
+def class_weights(labels: Tensor, classes: int) -> Tensor:
+    """One for each class, such that all classes count alike: N / (C n_c), of the classes that occur.
+
+    >>> class_weights(torch.tensor([0, 0, 0, 1]), 2).tolist()
+    [0.6666666865348816, 2.0]
+    """
+    counts = torch.bincount(labels, minlength=classes).float()
+    return torch.where(counts > 0, len(labels) / ((counts > 0).sum() * counts.clamp_min(1)), 0.0)
+
+
+def _accuracy(logits: Tensor, labels: Tensor) -> float:
+    classes = logits.shape[1]
+    confusion = torch.zeros(classes, classes, dtype=torch.long, device=logits.device)
+    add_to_confusion(confusion, logits, labels)
+    return balanced_accuracy(confusion)
+
+
+def blend(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """Weights at a `share` of the straight line from `start` to `end`; whole numbers are those of the end.
+
+    >>> blend({"w": torch.zeros(1)}, {"w": torch.ones(1)}, 0.25)["w"].tolist()
+    [0.25]
+    """
+    return {
+        name: torch.lerp(start[name].to(last), last, share) if last.is_floating_point() else last
+        for name, last in end.items()
+    }
