@@ -24,7 +24,7 @@ from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, open_picture, to_pil
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import make_baseline
 
@@ -141,14 +141,14 @@ def explain_function(
     ever called: no gradients, no layers. Every value comes with its standard error.
 
     Args:
-        function: from images (B, C, H, W) to (B,) or (B, outputs) numbers, as tensor or array; or an .onnx file
+        function: from images (B, C, H, W) to (B,) or (B, outputs), tensors or arrays; or an .onnx file
         image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, the input itself
             (with a `Preprocessing`, one with values in 0..1 is normalized first)
         outputs: which to explain, by number or name; by default the three largest on the image
         names: of all outputs
         preprocessing: how images become the function's input: a `Preprocessing`, or any function from a
-            Pillow image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224 pixels
-            (of an ONNX model its own size) with ImageNet's colors.
+            Pillow image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224
+            pixels (of an ONNX model its own size) with ImageNet's colors.
         name: of the image, for people
         device: where to compute; by default where the parameters of a module are
         settings: how to compute it
@@ -284,7 +284,7 @@ def _open(image: ImageLike, preprocessing: Prepare | None, device: torch.device,
     return _prepared(image, preprocessing, device, name)
 
 
-def _reader(device: torch.device, channels: int) -> ProtoPNet:
+def _reader(device: torch.device, channels: int) -> PrototypeNetwork:
     return cast(ProtoPNet, _Reader(torch.zeros(0, device=device), channels))
 
 
