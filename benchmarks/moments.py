@@ -4,7 +4,7 @@
     python benchmarks/moments.py --device cuda --weights resnet50.pth  # ImageNet weights for the encoder
     python benchmarks/moments.py --device cuda --checkpoint model.safetensors --image bird.jpg
     python benchmarks/moments.py --small                               # a small network, on a CPU
-    python benchmarks/moments.py --only factors --weights resnet50.pth # one of: dasp, path, factors
+    python benchmarks/moments.py --only factors --weights resnet50.pth # one of: dasp, path, factors, norms
 
 - dasp: milliseconds per player for all prototypes, 2x2 windows and 32 sizes, timed on a few players after a
   warm-up; in plain float32, with TF32 convolutions (torch's default on a GPU), and fused; with the
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         dasp_speed(args, model, image)
     if args.only in (None, "path"):
         path_speed(args, model, image)
+    if args.only in (None, "norms"):
+        norms(args)
     if args.only in (None, "factors"):
         factors(args, model.encoder, image, args.encoder)
         if not args.small:
@@ -78,7 +80,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--samples", type=int, default=2048, help="coalitions that the factors are compared with"
     )
-    parser.add_argument("--only", choices=["dasp", "path", "factors"])
+    parser.add_argument("--only", choices=["dasp", "path", "factors", "norms"])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
@@ -177,6 +179,30 @@ def path_speed(args: argparse.Namespace, model: ProtoPNet, image: Tensor) -> Non
     print(f"gap of 1%: {met} with {nodes} nodes, {passes} passes, {seconds:.1f} s", flush=True)
     for gap, total in zip(result.completeness_gap.tolist(), result.total.tolist(), strict=True):
         print(f"  f(image) - f(baseline) = {total:+.5f}, the values' sum misses it by {gap:+.5f}")
+
+
+@torch.no_grad()
+def norms(args: argparse.Namespace) -> None:
+    """Layer norm divides by a random variable: its rule against samples."""
+    rounds = 2 if args.small else 20
+    print(f"\nlayer norm, variances up to 1, {rounds * 10_000:,} samples")
+    for count in (16, 96, 384):
+        generator = torch.Generator().manual_seed(count)
+        mean = torch.randn(4, count, generator=generator, dtype=torch.float64)
+        variance = torch.rand(4, count, generator=generator, dtype=torch.float64)
+        found = nn.functional.layer_norm(Gaussian(mean, variance), (count,))
+        first, second = torch.zeros_like(mean), torch.zeros_like(mean)
+        for _ in range(rounds):
+            noise = torch.randn(10_000, 4, count, generator=generator, dtype=torch.float64)
+            y = nn.functional.layer_norm(mean + variance.sqrt() * noise, (count,))
+            first, second = first + y.mean(0) / rounds, second + y.square().mean(0) / rounds
+        truth = second - first.square()
+        off = float(((found.moments[0] - first) / truth.sqrt()).abs().max())
+        ratio = found.variance / truth - 1
+        print(
+            f"{count:4d} variables: mean off by at most {off:.4f} standard deviations, variance by at most "
+            f"{float(ratio.abs().max()):.1%}, on average {float(ratio.mean()):+.1%}"
+        )
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import fails_with, protopfaith
 
@@ -54,3 +55,17 @@ def test_a_precision_that_the_budget_cannot_reach_is_told(
     assert done.returncode == 0, done.stderr
     assert "the precision of 1.0% was not reached" in caplog.text
     assert "100 evaluations give; allow more (--budget)" in caplog.text
+
+
+def test_a_page_of_a_file_is_explained(place: Path, run: Path, tmp_path: Path) -> None:
+    pages = [Image.open(place / "images" / name / "1.png") for name in ("blue", "red")]
+    pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
+    options = ["--players", "12", "--budget", "64", "--no-sources", "--no-coarse", "--frame", "all"]
+    done = protopfaith(
+        tmp_path, "explain", str(run), str(tmp_path / "pages.tif"), *options, "--out", str(tmp_path / "out")
+    )
+    assert done.returncode == 0, done.stderr
+    results = sorted((tmp_path / "out").glob("*/explanation.json"))
+    assert len(results) == 2
+    names = {json.loads(path.read_text())["name"] for path in results}
+    assert names == {"pages.tif#1", "pages.tif#2"}

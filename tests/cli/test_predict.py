@@ -60,3 +60,26 @@ def test_the_same_pixels_have_the_same_class_from_dicom_and_png(tmp_path: Path) 
     assert one == other
     explained = protopfaith(tmp_path, "explain", "run", "same.png", "--quick", "--out", "out")
     assert explained.returncode == 0, explained.stderr
+
+
+def test_pages_of_a_file_are_classified_one_by_one(place: Path, run: Path, tmp_path: Path) -> None:
+    pages = [Image.open(place / "images" / name / "1.png") for name in ("blue", "green", "red")]
+    pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
+    done = protopfaith(place, "predict", str(run), str(tmp_path / "pages.tif"), "--frame", "all")
+    assert done.returncode == 0, done.stderr
+    assert [line.split("\t")[0].rpartition("/")[2] for line in done.stdout.splitlines()] == [
+        "pages.tif#1",
+        "pages.tif#2",
+        "pages.tif#3",
+    ]
+    alone = [
+        protopfaith(place, "predict", str(run), str(place / "images" / name / "1.png")).stdout.split("\t")[1:]
+        for name in ("blue", "green", "red")
+    ]
+    assert [line.split("\t")[1:] for line in done.stdout.splitlines()] == [
+        [one.rstrip("\n") for one in parts] for parts in alone
+    ]
+    one = protopfaith(place, "predict", str(run), str(tmp_path / "pages.tif#2"))
+    assert one.returncode == 0, one.stderr
+    missing = protopfaith(place, "predict", str(run), str(tmp_path / "pages.tif"), "--frame", "4")
+    fails_with(missing, "no frame 4")

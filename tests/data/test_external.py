@@ -54,6 +54,15 @@ def test_a_folder_takes_groups(pictures: Path, tmp_path: Path) -> None:
     assert [sample.group for sample in found.samples] == ["p", "p", "q"]
 
 
+def test_names_of_files_say_groups(tmp_path: Path, save: Save) -> None:
+    for number in range(60):
+        label = "cat" if number % 2 else "dog"
+        save(tmp_path / "clinic" / label / f"patient{number // 3}_{number}.png", number, (8, 8))
+    found = load_external(str(tmp_path / "clinic"), PREPROCESSING, groups="names")
+    assert len({sample.group for sample in found.samples}) == 20
+    assert "20 groups" in found.notes[0]
+
+
 def test_a_table_has_groups_and_what_else_is_known(pictures: Path) -> None:
     table = pictures / "list.csv"
     table.write_text("Class,File,Patient_ID,Sex,Age\ncat,cat\\1.png,p1,F,33\ndog,dog/1.png,,,\n")

@@ -90,6 +90,8 @@ CASES = [
     *(on_run("parts", "--noise", v) for v in ("-1", "nan", "inf", "x")),
     *(on_run("parts", "--split", v) for v in ("tests", "")),
     *(on_run("predict", "--device", v) for v in ("meta", "xpu:0")),
+    *(on_run("predict", "--frame", v) for v in ("0", "-1", "x", "", HUGE, "2", "all,1")),
+    *(explain("--frame", v) for v in ("0", "x", "7")),
     *(on_run("prototypes", "--nearest", v, *QUICK[:4]) for v in ("0", "-1", HUGE, "x")),
     *(on_run("prototypes", "--players", v, "--budget", "64") for v in ("0", "superpixels:0", "x")),
     *(on_run("prototypes", "--device", v, *QUICK[:4]) for v in ("meta",)),

@@ -31,10 +31,24 @@ def check_root(root: Path | None) -> None:
 def check_images(paths: Iterable[Path]) -> None:
     """Raises if there is none of the images at all; where there are some, these are done first."""
     paths = list(paths)
-    missing = [path for path in paths if not is_file(path) and not is_folder(path)]
+    missing = [path for path in paths if not _is_image(path) and not is_folder(path)]
     if missing and len(missing) == len(paths):
         names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
         raise ProtoPFaithError(f"There is no image at {names}; check the path.")
+
+
+def _is_image(path: Path) -> bool:
+    """Whether there is such a file; `scan.dcm#3` is a frame of one."""
+    name, mark, number = path.name.rpartition("#")
+    return is_file(path) or bool(mark and name and number.isdecimal() and is_file(path.with_name(name)))
+
+
+def check_frame_option(frame: str | None) -> None:
+    """Raises if a frame is neither a number from 1 nor all."""
+    if frame is None or frame == "all":
+        return
+    if not (frame.isascii() and frame.isdecimal() and len(frame) <= 9 and int(frame) > 0):
+        raise ProtoPFaithError(f"A frame is a number from 1, or 'all', not {shown(frame)}.")
 
 
 def check_recipe(recipe: str) -> None:

@@ -43,7 +43,8 @@ def evaluate(
         ),
     ] = None,
     groups: Annotated[
-        Path | None, typer.Option(help="For a folder from elsewhere: a CSV file of image and patient.")
+        Path | None,
+        typer.Option(help="For a folder from elsewhere: a CSV file of image and patient, or names."),
     ] = None,
     subgroups: Annotated[
         str | None,

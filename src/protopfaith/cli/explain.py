@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
-from protopfaith.cli.checks import check_images, check_output_folder, check_run
+from protopfaith.cli.checks import check_frame_option, check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Anonymous,
     Autocast,
@@ -17,6 +17,7 @@ from protopfaith.cli.options import (
     Device,
     Estimator,
     EstimatorOption,
+    Frame,
     ImageFiles,
     MovedRoot,
     Players,
@@ -69,6 +70,7 @@ def explain(
         Path | None,
         typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
     ] = None,
+    frame: Frame = None,
     anonymous: Anonymous = False,
     root: MovedRoot = None,
     device: Device = "auto",
@@ -81,10 +83,12 @@ def explain(
     """
     check_run(folder, root)
     check_images(images)
+    check_frame_option(frame)
     check_output_folder(out)
     if mask is not None:
         check_images([mask])
     note(f"Loading {folder} ...")
+    from protopfaith.data.frames import with_frames
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files
@@ -114,7 +118,7 @@ def explain(
     ):
         batch = explain_files(
             Run(folder, root),
-            expand_folders(images),
+            with_frames(expand_folders(images), frame),
             results,
             target=target,
             versus=versus,

@@ -24,6 +24,13 @@ Anonymous = Annotated[
         help="Numbers instead of file names in results; a key file beside them says which is which.",
     ),
 ]
+Frame = Annotated[
+    str | None,
+    typer.Option(
+        help="Of DICOM files with several frames and TIFF files with several pages: which one, from 1, or "
+        "all. That of a single file is also scan.dcm#3."
+    ),
+]
 BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in one forward pass.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of the square regions in pixels.")]

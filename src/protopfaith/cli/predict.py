@@ -9,8 +9,8 @@ import typer
 
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, fail_for, note
-from protopfaith.cli.checks import check_images, check_output_file, check_run
-from protopfaith.cli.options import Anonymous, BatchSize, Device, ImageFiles, RunFolder
+from protopfaith.cli.checks import check_frame_option, check_images, check_output_file, check_run
+from protopfaith.cli.options import Anonymous, BatchSize, Device, Frame, ImageFiles, RunFolder
 
 
 @app.command()
@@ -18,6 +18,7 @@ def predict(
     folder: RunFolder,
     images: ImageFiles,
     csv: Annotated[Path | None, typer.Option(help="Write all probabilities to this file.")] = None,
+    frame: Frame = None,
     anonymous: Anonymous = False,
     device: Device = "auto",
     batch_size: BatchSize = 64,
@@ -25,9 +26,11 @@ def predict(
     """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
     check_run(folder)
     check_images(images)
+    check_frame_option(frame)
     check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
     note(f"Loading {folder} ...")
     from protopfaith.anonymous import public_names, write_key
+    from protopfaith.data.frames import with_frames
     from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
@@ -37,7 +40,7 @@ def predict(
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
-    files = expand_folders(images)
+    files = with_frames(expand_folders(images), frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     for prediction in predict_files(
         model, run.preprocessing(), files, batch_size, temperature_of(run, model)

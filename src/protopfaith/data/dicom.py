@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from protopfaith.data.frames import check_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
 
 DEFLATED = "1.2.840.10008.1.2.1.99"
 
 
-def read_dicom(path: Path) -> Image.Image:
+def read_dicom(path: Path, frame: int | None = None) -> Image.Image:
     """Decodes any transfer syntax pydicom has a decoder for, applies the modality and window (or lookup
     table), and inverts MONOCHROME1. Values that are not 8 bits afterwards are scaled from their range to
-    0..255."""
+    0..255. Of a file with several frames one must be chosen, from 1."""
     dataset = _read(path)
     try:
-        _check_declared(dataset, path)
-        return _to_image(dataset)
+        place = _check_declared(dataset, path, frame)
+        return _to_image(dataset, place)
     except ProtoPFaithError:
         raise
     # Decoders of broken pixel data raise anything; the message has to name the file.
@@ -32,6 +33,20 @@ def read_dicom(path: Path) -> Image.Image:
         raise ProtoPFaithError(
             f"The pixels of the DICOM file {path} cannot be read ({message}); replace it, remove it, or ask "
             "for unreadable images to be skipped."
+        ) from error
+
+
+def count_dicom_frames(path: Path) -> int:
+    """How many pictures the header says there are."""
+    return _frames(_read(path, header_only=True), path)
+
+
+def _frames(dataset: Any, path: Path) -> int:
+    try:
+        return int(dataset.get("NumberOfFrames") or 1)
+    except (TypeError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"The header of the DICOM file {path} has no usable number of frames; replace or remove it."
         ) from error
 
 
@@ -78,15 +93,20 @@ def _read(path: Path, header_only: bool = False) -> Any:
         ) from error
 
 
-def _check_declared(dataset: Any, path: Path) -> None:
-    """Raises if the header says more pixels than an image may have."""
+def _check_declared(dataset: Any, path: Path, frame: int | None = None) -> int | None:
+    """Raises if the header says more pixels than an image may have, or has no such frame. The frame's place
+    in a file of several, from 0; None for a single picture."""
     rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
     if rows < 1 or columns < 1:
         raise ValueError("it has no pixels")
     check_pixels(columns, rows, f"The DICOM file {path}")
-    frames = int(dataset.get("NumberOfFrames") or 1)
-    if frames != 1:
-        raise ValueError(f"one frame is expected, not {frames}")
+    frames = _frames(dataset, path)
+    if frame is None and frames != 1:
+        raise ProtoPFaithError(
+            f"The DICOM file {path} holds {frames} frames; give one of them as {path.name}#1, or by --frame."
+        )
+    place = check_frame(path, frame, frames)
+    return None if frames == 1 else place
 
 
 def _check_inflated(path: Path) -> None:
@@ -113,10 +133,26 @@ def _check_inflated(path: Path) -> None:
                 )
 
 
-def _to_image(dataset: Any) -> Image.Image:
+def _pixels(dataset: Any, place: int | None) -> np.ndarray:
+    """The values of one frame, whose own transformations are put where those of a single picture are."""
+    from pydicom.pixels import pixel_array
+
+    if place is None:
+        return dataset.pixel_array
+    groups = [dataset.get("SharedFunctionalGroupsSequence"), dataset.get("PerFrameFunctionalGroupsSequence")]
+    for group, at in zip(groups, (0, place), strict=True):
+        if group is None or at >= len(group):
+            continue
+        for name in ("PixelValueTransformationSequence", "FrameVOILUTSequence"):
+            for found in group[at].get(name) or ():
+                dataset.update(found)
+    return pixel_array(dataset, index=place)
+
+
+def _to_image(dataset: Any, place: int | None = None) -> Image.Image:
     from pydicom.pixels import apply_modality_lut, apply_voi_lut
 
-    pixels = dataset.pixel_array
+    pixels = _pixels(dataset, place)
     if dataset.get("SamplesPerPixel", 1) == 3:
         return Image.fromarray(_to_8_bits(pixels))
     if pixels.ndim != 2:
@@ -142,14 +178,15 @@ def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
     return result
 
 
-def raw_values(path: Path) -> tuple[np.ndarray | None, bool]:
+def raw_values(path: Path, frame: int | None = None) -> tuple[np.ndarray | None, bool]:
     """The values of a gray picture as they were measured, without any window, and whether large ones are
     dark; None for color."""
     from pydicom.pixels import apply_modality_lut
 
     dataset = _read(path)
-    _check_declared(dataset, path)
+    place = _check_declared(dataset, path, frame)
     if dataset.get("SamplesPerPixel", 1) == 3:
         return None, False
     inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
-    return apply_modality_lut(dataset.pixel_array, dataset), inverted
+    pixels = _pixels(dataset, place)
+    return apply_modality_lut(pixels, dataset), inverted

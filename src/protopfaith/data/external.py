@@ -13,7 +13,7 @@ import torch
 from protopfaith.arguments import instance, named, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
-from protopfaith.data.groups import read_groups
+from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
@@ -37,6 +37,9 @@ class Sample:
         label: its class, as the data says it
         group: which images belong together, as those of one patient; empty where it stands alone
         about: what else is known: sex, age, site, device, ...
+
+    >>> Sample("north/7.png", "healthy", "patient 3", {"site": "north"}).group
+    'patient 3'
     """
 
     path: str
@@ -55,6 +58,11 @@ class External:
         pixels: of the image of a number: uint8, C x H x W at training size; raises where it cannot be read
         sha256: the fingerprint of its content
         notes: sentences about what was found, for people
+
+    >>> def black(index):
+    ...     return torch.zeros(3, 8, 8, dtype=torch.uint8)
+    >>> len(External("night", (Sample("1.png", "cat"), Sample("2.png", "dog")), black, str))
+    2
     """
 
     name: str
@@ -84,7 +92,8 @@ def load_external(
             `file` and `label`, and `patient`, `sex`, `age`, `site`, `device` or any others where known
         preprocessing: how images are prepared for the network
         root: where a data set by name lies; for a CSV file the folder of its images, if not its own
-        groups: for a folder, a CSV file of image and group
+        groups: for a folder, a CSV file of image and group, or `names`: what file names such as
+            patient12_3.png say
 
     >>> from tempfile import TemporaryDirectory
     >>> from PIL import Image
@@ -171,9 +180,21 @@ def _from_folder(root: Path, preprocessing: Preprocessing, groups: Path | str | 
             f"There are no class folders with images in {root}; expected <class>/*.jpg, or give a CSV file."
         )
     listing = Listing("external", root, tuple(entries), tuple(sorted({entry.label for entry in entries})))
-    belongs = {} if groups is None else read_groups(groups, listing)
+    belongs, notes = _groups(listing, groups)
     samples = [Sample(entry.path, entry.label, belongs.get(entry.path, "")) for entry in entries]
-    return _from_files(root.resolve().name or "external", root, samples, preprocessing)
+    found = _from_files(root.resolve().name or "external", root, samples, preprocessing)
+    return replace(found, notes=tuple(notes))
+
+
+def _groups(listing: Listing, groups: Path | str | None) -> tuple[dict[str, str], list[str]]:
+    if groups is None:
+        return {}, []
+    if str(groups) != "names":
+        return read_groups(groups, listing), []
+    belongs, _ = named_groups(listing)
+    count = len(set(belongs.values()))
+    said = f"File names put the images into {count:,} groups." if count else "File names tell no groups."
+    return belongs, [said]
 
 
 # --- a table of files

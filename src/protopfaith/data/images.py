@@ -48,7 +48,7 @@ def read_image(path: Path | str) -> Image.Image:
     Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, numbers of an unknown scale
     (floating-point, 32 bits) from their own range in the image, a palette becomes its colors, and each kind
     of conversion is logged once. The camera's orientation is applied. DICOM files (`.dcm`) are read through
-    their window.
+    their window. Of a file with several pictures one is named as `scan.dcm#3` or `pages.tif#2`.
 
     Args:
         path: an image or DICOM file
@@ -60,19 +60,25 @@ def read_image(path: Path | str) -> Image.Image:
     ...     read_image(Path(folder) / "a.png").size
     (6, 4)
     """
-    path = Path(instance(path, (str, Path), "An image", "the path of a file"))
+    from protopfaith.data.frames import check_frame, split_frame
+
+    path, frame = split_frame(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
         raise ProtoPFaithError(f"There is no image at {named(path)}; check the path.")
     if path.suffix.lower() == ".dcm":
         from protopfaith.data.dicom import read_dicom
 
-        return read_dicom(path)
+        return read_dicom(path, frame)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own about large images: ours is an error
             with Image.open(path, formats=FORMATS) as image:
                 check_pixels(*image.size, f"The image {named(path)}")
-                _tell_frames(image)
+                if frame is None:
+                    _tell_frames(image)
+                else:
+                    image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
+                    check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
                 image.load()
                 return to_rgb_or_gray(ImageOps.exif_transpose(image))
     except ProtoPFaithError:
@@ -88,8 +94,8 @@ def read_image(path: Path | str) -> Image.Image:
 def _tell_frames(image: Image.Image) -> None:
     if getattr(image, "is_animated", False):
         say_once(
-            "Animated images and files of several pages are read as their first picture; the rest is left "
-            "out."
+            "Animated images and files of several pages are read as their first picture; give another one as "
+            "name.tif#2, or with --frame."
         )
 
 

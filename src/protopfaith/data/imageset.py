@@ -30,6 +30,8 @@ class Record:
         sha256: of the file (of the pixels, for embedded data)
         boxes: around the object: left, top, right, bottom
         points: where parts are, by their names
+        group: which images belong together, as those of one patient; empty where it stands alone
+        about: what else is known, such as sex and age
 
     >>> Record("cats/7.png", 0, "e3b0c442", boxes=((10.0, 5.0, 60.0, 50.0),)).boxes
     ((10.0, 5.0, 60.0, 50.0),)
@@ -41,9 +43,7 @@ class Record:
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     group: str = ""
-    """Which images belong together, as those of one patient; empty where it stands alone."""
     about: Mapping[str, str] = field(default_factory=dict)
-    """What else is known, such as sex and age."""
 
 
 @dataclass(frozen=True)

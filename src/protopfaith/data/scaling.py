@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown
+from protopfaith.data.frames import split_frame
 from protopfaith.data.images import FORMATS, STRIP, read_image
 from protopfaith.errors import ProtoPFaithError
 
@@ -99,11 +100,14 @@ class Scaling:
 
 def _values(path: Path) -> tuple[np.ndarray | None, bool]:
     """The values of a file as they were measured, and whether large ones are dark; None for plain 8 bits."""
+    path, frame = split_frame(path)
     if path.suffix.lower() == ".dcm":
         from protopfaith.data.dicom import raw_values
 
-        return raw_values(path)
+        return raw_values(path, frame)
     with Image.open(path, formats=FORMATS) as image:
+        if frame is not None:
+            image.seek(frame - 1)
         if not (image.mode.startswith("I") or image.mode == "F"):
             return None, False
         return np.asarray(image), False

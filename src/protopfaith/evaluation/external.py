@@ -83,6 +83,12 @@ class ExternalEvaluation:
         images: what became of each image
         notes: sentences for people: classes that are not there, images that were left out, ...
         resamples: how many sets were drawn for the intervals
+
+    >>> from protopfaith.evaluation.metrics.classification import classification
+    >>> result = classification(torch.eye(2), torch.tensor([0, 1]), ["cat", "dog"])
+    >>> row = Row("external: clinic", 2, 2, {"balanced_accuracy": Interval(1.0, 0.16, 1.0)})
+    >>> ExternalEvaluation("clinic", result, (row,), (), (), 1000)
+    ExternalEvaluation('clinic', 1.000 (0.160 to 1.000))
     """
 
     name: str

@@ -77,6 +77,9 @@ class PartScores:
         stability: the mean share of images in which noise changes nothing
         coverage: different parts that the prototypes of a class sit on, the mean over classes
         prototypes: each of them
+
+    >>> PartScores("ours", 0.9, 0.8, 2.5, ())
+    PartScores('ours', consistency=0.900, stability=0.800, coverage=2.50)
     """
 
     explainer: str
@@ -104,6 +107,10 @@ class PartsEvaluation:
         settings: what was asked for
         places: for each explainer and image, where its maps peak, for pictures: (P, 2) as (x, y)
         shown: the images, as numbers in their set, in the order of `places`
+
+    >>> score = PartScores("ours", 0.9, 0.8, 2.5, ())
+    >>> PartsEvaluation((score,), 8, 40, ("beak", "tail"), {}, {}, ()).to_dict()["scores"]["ours"]["coverage"]
+    2.5
     """
 
     scores: tuple[PartScores, ...]

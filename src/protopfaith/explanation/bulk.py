@@ -15,6 +15,7 @@ from protopfaith.anonymous import public_names, without_path, write_key
 from protopfaith.arguments import instance, named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.data.frames import split_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, source_games
 from protopfaith.explanation.decision import choose_output
@@ -261,18 +262,19 @@ class _Request:
 
     def _case(self, path: Path) -> Path:
         """Its folder, whose name changes with the image, the weights and whatever changes the explanation."""
-        if not is_file(path):
+        file, frame = split_frame(path)
+        if not is_file(file):
             raise ProtoPFaithError("There is no image file of that name; check the path.")
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
-        rest |= {"target": self.target, "versus": self.versus}
+        rest |= {"target": self.target, "versus": self.versus, "frame": frame}
         rest["mask"] = None if self.mask is None else open_mask(self.mask, self.explainer.size)
         rest["output"] = choose_output(self.settings.output, self.versus)
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
         given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))
         try:
-            content = sha256(path)
+            content = sha256(file)
         except OSError as error:
             raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
         key = self.settings.key(self.explainer.weights_hash, content, given)

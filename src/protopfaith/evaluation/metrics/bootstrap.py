@@ -21,7 +21,16 @@ SCORES = ("accuracy", "balanced_accuracy", "auroc")
 
 @dataclass(frozen=True)
 class Interval:
-    """A score and the 95% interval around it; not-a-number where there is none."""
+    """A score and the 95% interval around it; not-a-number where there is none.
+
+    Args:
+        value: the score
+        low: the lower end
+        high: the upper end
+
+    >>> print(Interval(0.8, 0.75, 0.85))
+    0.800 (0.750 to 0.850)
+    """
 
     value: float
     low: float
@@ -45,6 +54,10 @@ class Bootstrap:
         images: how many there are
         groups: how many are drawn: patients, or images that stand alone
         certain: groups that a bound is computed from where all images are right, or all wrong, by score
+
+    >>> right = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> bootstrap(right, torch.tensor([0, 1, 0, 1]), resamples=50)
+    Bootstrap(4 images in 4 groups, 1.000 (0.398 to 1.000))
     """
 
     values: dict[str, float]
