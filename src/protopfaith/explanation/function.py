@@ -37,12 +37,24 @@ Prepare = Preprocessing | Callable[[Image.Image], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class ExplainedOutput:
-    """One output of a function on one image, and the regions' shares in it."""
+    """One output of a function on one image, and the regions' shares in it.
+
+    Args:
+        number: of the output
+        name: for people
+        value: on the image
+        empty: on the baseline, that is on the image without any region
+        regions: their shares in the difference of both, with errors
+
+    >>> found = explain_function(lambda x: x.mean((1, 2, 3)), torch.ones(3, 32, 32), players=16)
+    >>> found.outputs[0].value - found.outputs[0].empty
+    1.0
+    """
 
     number: int
     name: str
-    value: float  # on the image
-    empty: float  # on the baseline, that is on the image without any region
+    value: float
+    empty: float
     regions: RegionValues
 
     def __repr__(self) -> str:
@@ -53,6 +65,20 @@ class ExplainedOutput:
 class FunctionExplanation:
     """What the regions of an image have to do with some outputs of a function.
 
+    Args:
+        name: of the image, for people
+        pixels: uint8, C x H x W, as the function sees it
+        outputs: those that were explained
+        method: the estimator
+        baseline: what stands where a region is absent
+        evaluations: how often the function was asked
+        precision: relative standard error of the maps
+        precision_asked: at which to stop; None where a budget was given
+        reached: whether that precision was
+        seconds: what it took
+        settings: players, budget, seed and options of the estimator
+        path: of the image, as it was given; empty where it was no file
+
     >>> image = torch.ones(3, 32, 32)
     >>> found = explain_function(lambda x: x.mean((1, 2, 3)), image, names=["light"], players=16)
     >>> found
@@ -62,7 +88,7 @@ class FunctionExplanation:
     """
 
     name: str
-    pixels: Tensor  # uint8, C x H x W, as the function sees it
+    pixels: Tensor
     outputs: tuple[ExplainedOutput, ...]
     method: str
     baseline: str
@@ -72,7 +98,7 @@ class FunctionExplanation:
     reached: bool
     seconds: float
     settings: dict[str, Any]
-    path: str = ""  # of the image, as it was given; empty where it was no file
+    path: str = ""
 
     @property
     def title(self) -> str:

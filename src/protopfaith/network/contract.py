@@ -14,14 +14,22 @@ from protopfaith.registry import Registry
 
 @dataclass(frozen=True)
 class PrototypeSource:
-    """The training image and the latent position that a projected prototype is equal to."""
+    """The training image and the latent position that a projected prototype is equal to.
+
+    Args:
+        image: path relative to the data's root, or the embedded data's id
+        row: of the latent position, counted from the top
+        column: of the latent position, counted from the left
+        sha256: of the image as stored
+
+    >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
+    'cats/7.png'
+    """
 
     image: str
-    """Path relative to the data's root, or the embedded data's id."""
     row: int
     column: int
     sha256: str
-    """Of the image as stored."""
 
 
 class PrototypeNetwork(Protocol):
@@ -32,6 +40,15 @@ class PrototypeNetwork(Protocol):
     and the weights of `readout`. Where each prototype comes from is in `sources`. `ProtoPNet` is one such
     network; one of your own (a module) is explained like it if it has what stands here. `check_contract` says
     what is missing.
+
+    Args:
+        args: whatever a family takes
+        kwargs: the same by name
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> network: PrototypeNetwork = ProtoPNet("small", ["cat", "dog"], 1, 8)
+    >>> network.readout().shape
+    torch.Size([2, 2])
     """
 
     class_names: tuple[str, ...]
