@@ -16,7 +16,7 @@ from protopfaith.arguments import named, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
@@ -47,7 +47,7 @@ class Picture:
 
 
 def open_picture(
-    image: ImageLike, preprocessing: Preprocessing | None, model: ProtoPNet, name: str = ""
+    image: ImageLike, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str = ""
 ) -> Picture:
     """Reads an image of any kind.
 
@@ -139,7 +139,9 @@ def to_pil(pixels: Tensor) -> Image.Image:
     return Image.fromarray(array[0] if len(array) == 1 else np.ascontiguousarray(array.transpose(1, 2, 0)))
 
 
-def _from_float(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+def _from_float(
+    image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
+) -> Picture:
     """A float tensor: the network's input as it is, or pixel values in 0..1, which are normalized first."""
     if image.dim() == 3 and preprocessing is not None and _has_pixel_values(image, preprocessing):
         say_once(
@@ -165,7 +167,9 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
     return normalizes and low >= 0 and high <= 1 and high > low
 
 
-def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+def _from_input(
+    image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
+) -> Picture:
     if image.dim() != 3 or len(image) != model.in_channels:
         raise ProtoPFaithError(
             f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "
