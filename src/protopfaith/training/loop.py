@@ -26,7 +26,7 @@ from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
-from protopfaith.training.probe import SHARES, blend, class_weights, probe_encoder
+from protopfaith.training.probe import SHARES, START, blend, class_weights, measure_batch_norm, probe_encoder
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
@@ -142,6 +142,7 @@ class Trainer:
             self.recipe,
             blocks=encoder_blocks(self.model.encoder),
             lost_cycles=self.saver.position.stale_cycles if stage.name == "joint" else 0,
+            moved=self.saver.position.moved,
         )
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
         scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
@@ -216,7 +217,9 @@ class Trainer:
         with torch.no_grad():
             self.head.weight.copy_(probe.weight)
             self.head.bias.copy_(probe.bias)
-        self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+            self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+            self.head.weight.mul_(START)
+            self.head.bias.mul_(START)
         accuracy = probe.accuracy if len(self.images.validation) else None
         self.saver.position = replace(self.saver.position, probe=accuracy)
 
@@ -265,20 +268,24 @@ class Trainer:
         end = {name: tensor.clone() for name, tensor in self._plain_state().items()}
         accuracies = {}
         for share in SHARES:
-            self._set_plain_state(blend(start, end, share))
+            self._blend(start, end, share)
             accuracies[share] = validate()
         found = [(accuracy, share) for share, accuracy in accuracies.items() if accuracy is not None]
         share = max(found)[1] if found else 1.0
-        self._set_plain_state(blend(start, end, share))
+        self._blend(start, end, share)
+        self.saver.position = replace(self.saver.position, moved=share)
         if found:
             self.progress.say(
                 f"Linear probe {accuracies[0.0]:.3f}, fine-tuned {accuracies[1.0]:.3f}; kept at {share:g} of "
                 f"the way between them: {accuracies[share]:.3f} (validation balanced accuracy)."
             )
 
-    def _set_plain_state(self, state: dict[str, Tensor]) -> None:
+    def _blend(self, start: dict[str, Tensor], end: dict[str, Tensor], share: float) -> None:
+        state = blend(start, end, share)
         unpack_module("encoder", self.model.encoder, state)
         unpack_module("head", self.head, state)
+        if 0 < share < 1:
+            measure_batch_norm(self.model, self.images)
 
     def _remember(self, stage: Stage, metrics: EpochMetrics) -> None:
         """What the summary will compare, and what a later cycle may need again."""
