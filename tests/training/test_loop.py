@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from protopfaith.network import save
 from protopfaith.training import train
 from protopfaith.training.checkpoint import Checkpoint, pack_module
 from protopfaith.training.launch import build_model, make_fabric
@@ -68,6 +69,7 @@ def test_repeated_prototypes_start_anew(recipe, data, tmp_path) -> None:
     with torch.no_grad():
         trainer.model.prototypes[1] = trainer.model.prototypes[0]
     before = trainer.model.prototypes.detach().clone()
+    save(trainer.model, trainer.run.model_path)
     trainer._recover(Stage("joint", 1, cycle=1))
     assert torch.equal(trainer.model.prototypes, before)  # nothing has been projected yet
     trainer._recover(Stage("joint", 1, cycle=2))

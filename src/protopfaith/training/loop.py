@@ -227,22 +227,25 @@ class Trainer:
         return {**pack_module("encoder", self.model.encoder), **pack_module("head", self.head)}
 
     def _recover(self, stage: Stage) -> None:
-        """After a lost cycle everything is again as in the best model; repeated prototypes start anew."""
-        position, going_back = self.saver.position, self.recipe.schedule.lost_cycle == "go_back"
-        if going_back and position.stale_cycles:
+        """A later cycle starts from the best model; repeated prototypes start anew.
+
+        After a cycle that has won, that is the best epoch of its F; after a lost one, an earlier cycle's.
+        """
+        position = self.saver.position
+        if self.recipe.schedule.lost_cycle == "go_on" or stage.cycle < 2:
+            return
+        if position.stale_cycles:
             self.progress.say(
                 f"Cycle {stage.cycle - 1} brought nothing better: cycle {stage.cycle} starts from the best "
                 f"model so far, at {LOST**position.stale_cycles:g} times the rate."
             )
-            path = self.run.model_path
-            tensors, sources = self.fabric.broadcast(
-                read_state(path) if self.fabric.is_global_zero else ({}, [])
-            )
-            restore(self.model, tensors, sources, path)
-            if self.kept:
-                unpack_module("head", self.head, self.kept)
+        path = self.run.model_path
+        tensors, sources = self.fabric.broadcast(read_state(path) if self.fabric.is_global_zero else ({}, []))
+        restore(self.model, tensors, sources, path)
+        if self.kept:
+            unpack_module("head", self.head, self.kept)
         repeated = distinct_prototypes(self.model).duplicates
-        if going_back and repeated and stage.cycle > 1:
+        if repeated:
             self.progress.say(
                 f"{len(repeated)} prototypes repeat another of their class and start anew on other patches."
             )
@@ -389,7 +392,13 @@ class Trainer:
             result = objective(inputs, labels)
             self.fabric.backward(result["loss"])
             if self.recipe.optimization.clip is not None:
-                self.fabric.clip_gradients(objective, optimizer, max_norm=self.recipe.optimization.clip)
+                # What is not finite shows in the loss; looking for it here would wait for the device.
+                self.fabric.clip_gradients(
+                    objective,
+                    optimizer,
+                    max_norm=self.recipe.optimization.clip,
+                    error_if_nonfinite=False,
+                )
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()
