@@ -5,7 +5,7 @@ BIN := .venv/bin
 PACKAGE := .venv/.package
 DEV := .venv/.dev
 
-.PHONY: demo test faults lint types docs drawing pictures install clean
+.PHONY: demo test faults lint types docs drawing pictures peers install clean
 
 demo: $(PACKAGE)
 	$(BIN)/protopfaith demo
@@ -39,6 +39,13 @@ drawing: install
 pictures: install
 	$(BIN)/python scripts/take_pictures.py
 
+# Networks of other programs, built and saved by their own code, for the tests of `convert`. In an environment of their own:
+# CaBRNet pins old versions of much else. Without it those tests are skipped.
+peers: install
+	test -x .peers/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .peers
+	$(BIN)/uv pip install --quiet --python .peers/bin/python cabrnet==1.2
+	OMP_NUM_THREADS=1 .peers/bin/python scripts/build_peers.py .peers/models
+
 install: $(DEV)
 
 # uv resolves and downloads in seconds what pip needs minutes for; pip fetches uv itself.
@@ -53,4 +60,4 @@ $(DEV): $(PACKAGE)
 	touch $@
 
 clean:
-	rm -rf .venv build dist site
+	rm -rf .venv .peers build dist site

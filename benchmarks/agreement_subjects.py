@@ -32,12 +32,12 @@ def open_subjects(options: argparse.Namespace, device: torch.device) -> Iterable
         options.choose = "total"
     for image in images[: options.images].to(device):
         players = Players.windows(image.shape[1:], options.players)
-        chosen = _chosen(function, image, options)
+        asked = _asked(function, image, options)
 
-        def some(batch: Tensor, chosen: Tensor = chosen) -> Tensor:
+        def some(batch: Tensor, asked: Callable[[Tensor], Tensor] = asked) -> Tensor:
             if isinstance(batch, Tensor) and batch.is_cuda:
                 batch = batch.contiguous(memory_format=torch.channels_last)
-            return _outputs(function, batch)[:, chosen]
+            return asked(batch)
 
         full = Game(some, image, players, options.baseline)
         game = full if dtype is None else Game(some, image, players, options.baseline, autocast=dtype)
@@ -48,6 +48,20 @@ def _outputs(function: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     """A prototype network's distances, or whatever else the function gives."""
     distances = getattr(function, "distances", None)
     return function(images) if distances is None else distances(images)
+
+
+@torch.no_grad()
+def _asked(
+    function: Callable[[Tensor], Tensor], image: Tensor, options: argparse.Namespace
+) -> Callable[[Tensor], Tensor]:
+    """Some of the outputs; or the predicted class's logit minus the mean of all, which reports explain."""
+    if options.choose != "margin":
+        chosen = _chosen(function, image, options)
+        return lambda images: _outputs(function, images)[:, chosen]
+    predicted = int(function(image[None]).argmax())
+    rows = function.classifier.weight - function.classifier.weight.mean(0)  # type: ignore[attr-defined]
+    own = rows[predicted : predicted + 1].detach()
+    return lambda images: function.logits(function.distances(images), own)  # type: ignore[attr-defined]
 
 
 @torch.no_grad()

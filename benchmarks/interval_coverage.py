@@ -79,6 +79,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--demo", action="store_true", help="train a small network on the embedded birds and use it")
     add("--images", type=int, default=20)
     add("--prototypes", type=int, default=5, help="of the predicted class, the nearest first")
+    add("--margin", action="store_true", help="instead: what the map of a report adds up to")
     add("--players", type=int, default=16, help="side of the windows in pixels")
     add("--baseline", default="zero")
     add("--method", default=DEFAULT_METHOD)
@@ -93,7 +94,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.budgets = [int(budget) for budget in options.budgets.split(",")]
     options.factory = options.array = None
-    options.choose = "class"
+    options.choose = "margin" if options.margin else "class"
     if options.demo:
         options.players, options.images = 4, min(options.images, 2)
         options.reference = min(options.reference, 16_384)

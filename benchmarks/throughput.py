@@ -11,8 +11,8 @@ out), channels last on a GPU, in the estimation and in the plain passes alike. F
 median of several runs (on a CPU in processor time, which does not count other programs). With --many also:
 as many evaluations for 112 x 112 players, in two halves, with the peak of memory and how well the halves
 agree, for each of --many-estimators (--many-only leaves the first part out); every ten seconds a line says
-how far it is and how that compares with plain passes. With --profile also: what the default does besides the network's passes, in
-operations and in time on the device.
+how far it is and how that compares with plain passes. With --profile also: what the default does besides the
+network's passes, in operations and in time on the device.
 """
 
 from __future__ import annotations

@@ -23,10 +23,11 @@ BASE = "base"
 """The modules right below the package (errors, files, registry, ...), which everything may use."""
 
 LEVELS = (
-    ("cli", "serve"),
+    ("cli",),
+    ("serve",),
     ("show",),
     ("evaluation",),
-    ("explanation",),
+    ("explanation", "conversion"),
     ("training",),
     ("network", "data", "shapley"),
     ("moments",),
@@ -40,6 +41,7 @@ NOTES = {
     "show": "figures, reports, pages",
     "evaluation": "is it faithful?",
     "explanation": "why this class?",
+    "conversion": "networks of others",
     "training": "recipe, loop, run",
     "network": "ProtoPNet, encoders",
     "data": "images, splits",

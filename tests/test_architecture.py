@@ -33,10 +33,23 @@ BELOW = {
     "network": {"base", "moments"},
     "data": {"base"},
     "training": {"base", "network", "data"},
+    "conversion": {"base", "network", "data", "training"},
     "explanation": {"base", "network", "data", "training", "shapley"},
     "evaluation": {"base", "network", "data", "training", "shapley", "explanation"},
     "show": {"base", "network", "data", "training", "shapley", "explanation", "evaluation"},
-    "cli": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
+    "serve": {"base", "network", "data", "training", "shapley", "explanation", "evaluation", "show"},
+    "cli": {
+        "base",
+        "network",
+        "data",
+        "training",
+        "conversion",
+        "shapley",
+        "explanation",
+        "evaluation",
+        "show",
+        "serve",
+    },
 }
 """What the modules of each package may import at their top."""
 
@@ -46,6 +59,7 @@ SUGAR = {
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
+    ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix
     ("protopfaith.evaluation.results", "show"),  # .frame()
 }

@@ -19,6 +19,7 @@ NAMES = {
     "ProtoPNet",
     "Run",
     "__version__",
+    "convert",
     "estimate",
     "explain",
     "faithfulness",

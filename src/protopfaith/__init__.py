@@ -4,8 +4,9 @@ The names below are all that most programs need. They are loaded when they are f
 `import protopfaith` takes no time:
 
 >>> import protopfaith as pf
->>> explanation = pf.explain("runs/birds", "bird.png", precision=0.1)  # doctest: +SKIP
->>> explanation.report("bird.html")  # doctest: +SKIP
+>>> explanation = pf.explain("runs/birds", "bird.png", precision=0.1)
+>>> explanation.report("bird.html").name
+'bird.html'
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith._version import __version__
 
 if TYPE_CHECKING:
+    from protopfaith.conversion import convert
     from protopfaith.evaluation import faithfulness
     from protopfaith.explanation import Explainer, explain
     from protopfaith.moments import Gaussian
@@ -32,6 +34,7 @@ __all__ = [
     "ProtoPNet",
     "Run",
     "__version__",
+    "convert",
     "estimate",
     "explain",
     "faithfulness",
@@ -46,6 +49,7 @@ _HOMES = {
     "Players": "shapley",
     "ProtoPNet": "network",
     "Run": "training",
+    "convert": "conversion",
     "estimate": "shapley",
     "explain": "explanation",
     "faithfulness": "evaluation",

@@ -106,6 +106,21 @@ def instance(value: Any, kinds: type | tuple[type, ...], what: str, expected: st
     return value
 
 
+def tensor(value: Any, what: str, expected: str, *dimensions: int) -> Any:
+    """`value`, if it is a tensor with one of these numbers of dimensions and has numbers to compute with.
+
+    >>> import torch
+    >>> tensor(torch.zeros(2, 3), "A map", "height x width", 2).shape
+    torch.Size([2, 3])
+    """
+    count = getattr(value, "dim", None)
+    if not callable(count):
+        raise ProtoPFaithError(f"{what} must be a tensor of {expected}, not {shown(value)}.")
+    if count() not in dimensions:
+        raise ProtoPFaithError(f"{what} must be {expected}, not of shape {tuple(value.shape)}.")
+    return value
+
+
 def _range(least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
         return f"from {least:,} to {most:,}"

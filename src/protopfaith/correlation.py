@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
+from protopfaith.errors import ProtoPFaithError
+
 ROUNDING = 1e-14
 """What is left of a constant map when its mean is subtracted, as a share of it."""
 
@@ -51,9 +54,19 @@ def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
 
     NaN where a map has no positive part. Chance is the mask's share of the pixels.
 
+    Args:
+        maps: (..., H, W)
+        mask: where the object is, bool, H x W
+
     >>> mask = torch.tensor([[True, False], [True, True]])
     >>> share_inside(torch.tensor([[3.0, 1.0], [-5.0, 0.0]]), mask).item()
     0.75
     """
+    tensor(mask, "A mask", "height x width", 2)
+    if mask.dtype != torch.bool or maps.shape[-2:] != mask.shape:
+        raise ProtoPFaithError(
+            f"A mask is bool and of the maps' size, not {mask.dtype} of {tuple(mask.shape)} for maps of "
+            f"{tuple(maps.shape[-2:])}; convert it."
+        )
     warm = maps.clamp_min(0)
     return warm[..., mask].sum(-1) / warm.sum((-2, -1))

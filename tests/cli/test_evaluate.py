@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from tests.cli.conftest import CLASSES, protopfaith
+from tests.cli.conftest import CLASSES, fails_with, protopfaith
 
 
 def test_evaluate_writes_numbers_and_a_picture(place: Path, run: Path) -> None:
@@ -30,3 +30,65 @@ def test_a_run_finds_its_images_from_another_folder(place: Path, run: Path, tmp_
     shutil.copytree(place / "images", moved)
     done = protopfaith(tmp_path, "evaluate", str(run), "--root", str(moved))
     assert done.returncode == 0, done.stderr
+
+
+def table_of(place: Path, folder: Path) -> Path:
+    """The images of the run and new ones, in a CSV file with sites."""
+    shutil.copytree(place / "images", folder / "clinic")
+    for name in CLASSES:
+        for number in range(12):
+            path = folder / "clinic" / name / f"{number}.png"
+            image = Image.open(path)
+            image.putpixel((0, 0), (number, 7, 9))
+            image.save(path)
+    lines = ["file,label,patient,site"]
+    lines += [f"{c}/{n}.png,{c},p{n},{'north' if n < 6 else 'south'}" for c in CLASSES for n in range(12)]
+    (folder / "clinic" / "list.csv").write_text("\n".join(lines))
+    return folder / "clinic" / "list.csv"
+
+
+def test_evaluate_on_images_from_elsewhere(place: Path, run: Path, tmp_path: Path) -> None:
+    table = table_of(place, tmp_path)
+    done = protopfaith(
+        place, "evaluate", str(run), "--data", str(table), "--resamples", "50", "--device", "cpu"
+    )
+    assert done.returncode == 0, done.stderr
+    for words in ("external: list", "internal test set", "difference", "site: north", "Written to"):
+        assert words in done.stdout
+    values = json.loads((run / "evaluation" / "external-list.json").read_text())
+    assert values["images"] == 36
+    assert values["rows"][0]["groups"] == 12
+    assert Image.open(run / "evaluation" / "external-list-compared.png").size[0] > 300
+
+
+def test_a_folder_from_elsewhere_with_bad_files(place: Path, run: Path, tmp_path: Path) -> None:
+    folder = table_of(place, tmp_path).parent
+    (folder / "blue" / "broken.png").write_bytes(b"no image")
+    (folder / "violet").mkdir()
+    shutil.copy(folder / "blue" / "1.png", folder / "violet" / "1.png")
+    options = ["--resamples", "50", "--no-compare", "--device", "cpu"]
+    done = protopfaith(place, "evaluate", str(run), "--data", "folder", "--root", str(folder), *options)
+    assert done.returncode == 1
+    assert "broken.png" in done.stderr
+    assert "'violet' (1)" in done.stdout
+    assert "internal" not in done.stdout
+    assert json.loads((run / "evaluation" / "external-clinic.json").read_text())["images"] == 36
+
+
+def test_without_its_own_images_there_is_no_comparison(place: Path, run: Path, tmp_path: Path) -> None:
+    table = table_of(place, tmp_path)
+    shutil.copytree(run, tmp_path / "run")
+    recipe = (tmp_path / "run" / "recipe.yaml").read_text()
+    (tmp_path / "run" / "recipe.yaml").write_text(
+        recipe.replace(str(place / "images"), str(tmp_path / "gone"))
+    )
+    done = protopfaith(place, "evaluate", str(tmp_path / "run"), "--data", str(table), "--resamples", "50")
+    assert done.returncode == 0, done.stderr
+    assert "no comparison" in done.stderr
+    assert "internal" not in done.stdout
+
+
+def test_options_of_external_data_need_it(place: Path, run: Path) -> None:
+    fails_with(protopfaith(place, "evaluate", str(run), "--subgroups", "sex"), "--subgroups", "--data")
+    fails_with(protopfaith(place, "evaluate", str(run), "--data", "images", "--subgroups", "sex"), "sex")
+    fails_with(protopfaith(place, "evaluate", str(run), "--data", "images", "--subgroups", ","), "commas")

@@ -22,6 +22,7 @@ ARGUMENTS = {
     "amax": (1,),
     "amin": (1,),
     "linear": (torch.ones(3, 6),),
+    "layernorm": ((6, 6),),
     "batchnorm": (torch.zeros(4), torch.ones(4)),
     "reshape": (2, -1),
     "view": (2, -1),

@@ -21,6 +21,8 @@ MODELS = {
     "googlenet": 32,
     "efficientnet_b0": 32,
     "shufflenet_v2_x1_0": 32,
+    "mobilenet_v3_small": 32,
+    "convnext_tiny": 32,
 }
 
 

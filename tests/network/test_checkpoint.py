@@ -172,3 +172,24 @@ def test_every_activation_comes_back(activation, tmp_path):
     x = torch.rand(2, 3, 32, 32)
     with torch.no_grad():
         assert torch.equal(model.distances(x), again.distances(x))
+
+
+def test_other_layers_and_another_epsilon_come_back(tmp_path):
+    model = ProtoPNet(
+        "small", 2, 2, 8, similarity="log", epsilon=1e-2, layers=[16, "relu", 8, "sigmoid"]
+    ).eval()
+    save(model, tmp_path / "model.safetensors")
+    again, _ = load(tmp_path / "model.safetensors")
+    x = torch.rand(2, 3, 48, 48)
+    assert again.config == model.config
+    assert torch.equal(again(x), model(x))
+    assert (again.epsilon, again.activation) == (1e-2, "sigmoid")
+
+
+def test_networks_without_them_are_written_as_before(tmp_path):
+    assert not {"epsilon", "layers"} & ProtoPNet("small", 2, 2, 8).config.keys()
+
+
+def test_prototypes_must_fit_the_layers():
+    with pytest.raises(ProtoPFaithError, match="8 channels cannot be compared with the 4"):
+        ProtoPNet("small", 2, 2, 8, layers=[4, "sigmoid"])

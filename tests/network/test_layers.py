@@ -5,7 +5,12 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ACTIVATIONS, SIMILARITIES
-from protopfaith.network.layers import feature_layers, own_class_weights
+from protopfaith.network.layers import (
+    feature_layers,
+    own_class_weights,
+    similarity_function,
+    stacked_layers,
+)
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
@@ -47,3 +52,29 @@ def test_own_class_weights():
 def test_unknown_activation():
     with pytest.raises(ProtoPFaithError, match="Known: relu, relu1, sigmoid"):
         feature_layers(3, 3, "relu2")
+
+
+def test_z_of_another_shape_is_what_its_list_says():
+    z = stacked_layers(6, [4, "relu", 2, "sigmoid"])
+    x = torch.randn(2, 6, 3, 3)
+    slow = torch.relu(torch.einsum("oi,bihw->bohw", z[0].weight[:, :, 0, 0], x) + z[0].bias[:, None, None])
+    slow = torch.einsum("oi,bihw->bohw", z[2].weight[:, :, 0, 0], slow) + z[2].bias[:, None, None]
+    assert torch.allclose(z(x), slow.sigmoid(), atol=1e-6)
+    assert torch.equal(stacked_layers(6, [])(x), x)
+
+
+@pytest.mark.parametrize("layers", ["relu", [0], [-3], [2.5], ["softmux"], [True], [10**9], [1] * 65, None])
+def test_layers_that_are_none_raise(layers):
+    with pytest.raises(ProtoPFaithError):
+        stacked_layers(6, layers)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, 1.0, float("nan"), float("inf")])
+def test_an_epsilon_lies_between_zero_and_one(epsilon):
+    with pytest.raises(ProtoPFaithError, match="epsilon"):
+        similarity_function("log", epsilon)
+
+
+def test_the_linear_similarity_has_no_epsilon():
+    with pytest.raises(ProtoPFaithError, match="no epsilon"):
+        similarity_function("linear", 1e-3)

@@ -9,10 +9,20 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.robustness import datasets, images, options, outputs, python_api, recipes, runs
+from tests.robustness import (
+    conversion,
+    datasets,
+    images,
+    oddities,
+    options,
+    outputs,
+    python_api,
+    recipes,
+    runs,
+)
 from tests.robustness.harness import Case, Place, judge
 
-ROOMS = (options, recipes, images, runs, datasets, outputs, python_api)
+ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities)
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
 

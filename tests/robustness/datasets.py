@@ -273,5 +273,34 @@ DOGS = [
     ),
 ]
 
-CASES = [case for case in (*FOLDERS, *CUBS, *RSNA, *DICOM, *DOGS) if not case.good]
-GOOD = [case for case in (*FOLDERS, *CUBS, *RSNA, *DICOM, *DOGS) if case.good]
+
+def judged(what: str, table: bytes | str, *, good: bool = False, says: tuple[str, ...] = ()) -> Case:
+    """A CSV file of images from elsewhere, beside the images of the template."""
+
+    def arguments(place: Place) -> list[Any]:
+        (place.images / "list.csv").write_bytes(table.encode() if isinstance(table, str) else table)
+        options = ["--resamples", "20", "--no-compare", "--device", "cpu"]
+        return ["evaluate", place.run, "--data", place.images / "list.csv", *options]
+
+    return Case(f"evaluate --data: {what}", arguments, good=good, says=says)
+
+
+ELSEWHERE = [
+    judged("an empty table", "", says=("list.csv",)),
+    judged("headings alone", "file,label\n", says=("list.csv",)),
+    judged("no label", "file\nblue/0.png\n", says=("label",)),
+    judged("a path outside", "file,label\n../../x.png,blue\n", says=("x.png",)),
+    judged("an absolute path", "file,label\n/etc/hostname,blue\n", says=("hostname",)),
+    judged("no such file", "file,label\nnowhere.png,blue\n", says=("nowhere.png",)),
+    judged("unknown classes", "file,label\nblue/0.png,violet\n", says=("violet",)),
+    judged("a table that is not UTF-8", b"file,label\n\xff,blue\n", says=("list.csv",)),
+    judged("a table with NUL", b"file,label\n\0,blue\n"),
+    judged("ragged rows", "file,label\nblue/0.png,blue,x\n", says=("list.csv",)),
+    judged("a file twice", "file,label\nblue/0.png,blue\nblue/0.png,green\n", says=("blue/0.png",)),
+    judged("a folder as file", "file,label\nblue,blue\n", says=("blue",)),
+    judged("an image as table", GOOD_PNG, says=("list.csv",)),
+]
+
+ALL = (*FOLDERS, *CUBS, *RSNA, *DICOM, *DOGS, *ELSEWHERE)
+CASES = [case for case in ALL if not case.good]
+GOOD = [case for case in ALL if case.good]

@@ -44,7 +44,9 @@ def start(place: Path, arguments: list[str]) -> subprocess.Popen[bytes]:
 
 
 def finish(place: Path, name: str) -> None:
-    """The command to its end; a training that was begun is resumed."""
+    """The command to its end; a training that was begun is resumed, a new run that is there is whole."""
+    if name == "prune" and (place / "new").exists():
+        return
     arguments = COMMANDS[name]
     if name == "train" and (place / "new" / "recipe.yaml").is_file():
         arguments = [*arguments, "--resume"]

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +87,8 @@ class Case:
     """Files of the place that must stay as they are, besides those that came before the command."""
     check: Callable[[Place], None] | None = None
     """What must hold afterwards."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment, besides the usual ones."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ def _judge_command(case: Case, place: Place) -> Outcome:
         os.fsdecode(one) if isinstance(one, (bytes, Path)) else str(one) for one in case.command(place)
     ]
     before = fingerprints(place.folder)
-    done = run_program(place.folder, arguments)
+    done = run_program(place.folder, arguments, case.environment)
     text = f"$ {' '.join(arguments)}\n{done.out[-1500:]}{done.err[-3000:]}{done.trace}"
     if done.trace or "Traceback (most recent call last)" in done.out + done.err:
         return Outcome("traceback", text)
@@ -202,7 +204,7 @@ def _judge_call(case: Case, place: Place) -> Outcome:
     return Outcome("fine") if case.good else Outcome("accepted", case.name)
 
 
-def run_program(folder: Path, arguments: list[str]) -> Done:
+def run_program(folder: Path, arguments: list[str], variables: Mapping[str, str] | None = None) -> Done:
     """The program in `folder`, inside this process; `trace` is what a terminal would show of an exception."""
     from protopfaith.cli import main
 
@@ -210,7 +212,7 @@ def run_program(folder: Path, arguments: list[str]) -> Done:
     before, argv, path, environment = Path.cwd(), sys.argv, list(sys.path), dict(os.environ)
     code: Any = 0
     trace = ""
-    os.environ["COLUMNS"] = "400"
+    os.environ |= {"COLUMNS": "400", **(variables or {})}
     os.chdir(folder)
     sys.argv = ["protopfaith", *arguments]
     try:

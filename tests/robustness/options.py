@@ -76,6 +76,19 @@ CASES = [
     *(on_run("evaluate", "--batch-size", v, "--device", "cpu") for v in ("0", HUGE, "x")),
     *(on_run("evaluate", "--split", v, "--device", "cpu") for v in ("tests", "", "../test", "TRAIN")),
     *(on_run("evaluate", "--device", v) for v in ("meta", "tpu", "")),
+    *(on_run("evaluate", "--data", v) for v in ("", "nowhere", "bird", "a\nb", "x" * 5000, "/dev/null")),
+    *(
+        on_run("evaluate", "--data", "birds", *more)
+        for more in (["--groups", "x.csv"], ["--subgroups", "sex"])
+    ),
+    *(on_run("evaluate", "--data", "folder", "--root", v) for v in ("nowhere", "", "/dev/null")),
+    *(on_run("evaluate", "--data", ".", "--resamples", v) for v in ("0", "-1", "x", HUGE)),
+    *(on_run("evaluate", *more) for more in (["--groups", "x.csv"], ["--subgroups", "sex"])),
+    on_run("parts", says=("part locations",)),
+    *(on_run("parts", "--explainers", v) for v in ("", "our", "ours,,protopnet")),
+    *(on_run("parts", o, v) for o in ("--classes", "--images", "--budget") for v in ("0", "-1", "x", HUGE)),
+    *(on_run("parts", "--noise", v) for v in ("-1", "nan", "inf", "x")),
+    *(on_run("parts", "--split", v) for v in ("tests", "")),
     *(on_run("predict", "--device", v) for v in ("meta", "xpu:0")),
     *(on_run("prototypes", "--nearest", v, *QUICK[:4]) for v in ("0", "-1", HUGE, "x")),
     *(on_run("prototypes", "--players", v, "--budget", "64") for v in ("0", "superpixels:0", "x")),
@@ -130,6 +143,7 @@ CASES = [
     bare("evaluate", "nowhere", says=("nowhere",)),
     bare("explain", "nowhere", "x.png", says=("nowhere",)),
     bare("prototypes", "nowhere", says=("nowhere",)),
+    bare("parts", "nowhere", says=("nowhere",)),
     bare("faithfulness", "nowhere", says=("nowhere",)),
     bare("prune", "nowhere", says=("nowhere",)),
     bare("evaluate", "/dev/null"),
@@ -137,6 +151,21 @@ CASES = [
     bare("evaluate", "x" * 5000),
     bare("evaluate", "a\nb"),
     on_run("predict", "--root", "nowhere"),
+    # the explorer
+    bare("serve"),
+    bare("serve", "nowhere", says=("nowhere",)),
+    on_run("serve", "nowhere", says=("nowhere",)),
+    *(on_run("serve", "--port", value, "--no-browser") for value in ("-1", "65536", "x", "", HUGE, "1.5")),
+    *(
+        on_run("serve", "--host", value, "--port", "0", "--no-browser")
+        for value in ("no.such.host.invalid", "256.1.1.1", "a b", "x" * 300)
+    ),
+    *(
+        on_run("serve", "--token", value, "--port", "0", "--no-browser", says=("token",))
+        for value in ("", "short", "with spaces in it", "töken-with-ümlaut")
+    ),
+    on_run("serve", "--root", "nowhere", says=("nowhere",)),
+    on_run("serve", "--device", "xpu:0", "--port", "0", "--no-browser"),
     # training
     bare("train"),
     bare("train", "--resume"),

@@ -5,6 +5,7 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate, relative_error
+from protopfaith.shapley.estimation import LARGEST_BUDGET, check_plan
 
 from .games import SAMPLING, mask_game, network_game, random_table, table_game
 
@@ -218,3 +219,10 @@ def test_a_result_that_is_resumed_equals_one_that_went_there_in_one_go(method):
     size = float(straight.values.abs().max())
     assert resumed.evaluations == straight.evaluations
     assert torch.allclose(resumed.values, straight.values, rtol=0, atol=tolerance * size)
+
+
+def test_a_budget_may_be_larger_than_what_a_precision_alone_ends_at():
+    check_plan(10 * LARGEST_BUDGET, None)
+    check_plan(10 * LARGEST_BUDGET, 0.1)
+    with pytest.raises(ProtoPFaithError, match="budget"):
+        check_plan(10**15, None)

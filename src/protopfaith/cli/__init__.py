@@ -9,16 +9,20 @@ from protopfaith.cli import (  # isort: skip
     encoders,
     data,
     training,
+    convert,
     evaluate,
     predict,
     explain,
     prototypes,
+    parts,
     faithfulness,
+    serve,
     prune,
 )
 from protopfaith.cli.app import main
 
 __all__ = [
+    "convert",
     "data",
     "demo",
     "encoders",
@@ -26,9 +30,11 @@ __all__ = [
     "explain",
     "faithfulness",
     "main",
+    "parts",
     "predict",
     "prototypes",
     "prune",
     "recipes",
+    "serve",
     "training",
 ]

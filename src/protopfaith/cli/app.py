@@ -34,11 +34,14 @@ ORDER = (  # of work
     "encoders",
     "data",
     "train",
+    "convert",
     "evaluate",
     "predict",
     "explain",
     "prototypes",
+    "parts",
     "faithfulness",
+    "serve",
     "prune",
 )
 

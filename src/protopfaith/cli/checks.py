@@ -71,7 +71,7 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
         raise ProtoPFaithError(f"{str(path)!r} is no file to write to; give one such as result{suffix}.")
     try:
         target = path.resolve() if path.is_symlink() else path
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # a name too long, a link to itself
         raise ProtoPFaithError(
             f"{named(path)[:120]} cannot be written ({reason(error)}); give another name."
         ) from error

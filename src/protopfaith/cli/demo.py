@@ -42,6 +42,7 @@ def demo(
         f"explain {out} {images[0]} --players {PLAYERS} --precision 0.05",
         f"prototypes {out} --players {PLAYERS} --budget {BUDGET}",
         f"faithfulness {out}",
+        f"serve {out}",
     ):
         say(f"  {called_as()} {line}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])

@@ -2,41 +2,148 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, note, say
+from protopfaith.cli.app import NamesInHelp, app, console, fail_for, note, say
 from protopfaith.cli.checks import check_run
 from protopfaith.cli.data import choose_split
-from protopfaith.cli.options import BatchSize, Device, MovedRoot, RunFolder
+from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed
+from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
+    from protopfaith.data import ImageSet
+    from protopfaith.evaluation.external import ExternalEvaluation
     from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
 
-@app.command()
+ONLY_EXTERNAL = "goes with images from elsewhere; name these with --data, or leave it out."
+
+
+@app.command(cls=NamesInHelp)
 def evaluate(
     folder: RunFolder,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
-    root: MovedRoot = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Images from elsewhere, compared with the split: a folder with one folder per class, a CSV "
+            "file with the columns file and label (also patient, sex, age, site, device), or one of: "
+            "{DATASETS}."
+        ),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of the images, if not the one the recipe names; with --data that of the images "
+            "from elsewhere."
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="For a folder from elsewhere: a CSV file of image and patient.")
+    ] = None,
+    subgroups: Annotated[
+        str | None,
+        typer.Option(help="Columns with commas between. Default: sex, age, site and device where known."),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Beside the run's own images, or alone.")
+    ] = True,
+    resamples: Annotated[int, typer.Option(min=10, max=100_000, help="Sets drawn for intervals.")] = 1000,
+    seed: Seed = 0,
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
-    """Balanced accuracy, sensitivity, specificity, AUROC, calibration, confusion, distinct prototypes."""
+    """Balanced accuracy, sensitivity, specificity, AUROC, calibration, confusion, distinct prototypes.
+
+    With --data the same on images from elsewhere, with intervals and subgroups, beside the run's own.
+    """
+    if data is None:
+        for option, given in (("--groups", groups), ("--subgroups", subgroups)):
+            if given is not None:
+                raise ProtoPFaithError(f"{option} {ONLY_EXTERNAL}")
     check_run(folder, root)
     note(f"Loading {folder} ...")
     from protopfaith.training import Run
 
-    run = Run(folder, root)
-    result = evaluate_run(run, split, device, batch_size)
-    console.print(result.table())
-    say(str(result.calibration))
-    say(run.comparison())
-    print_hidden(run, split, device, batch_size)
-    print_prototypes(run)
-    say(f"Written to {run.folder / 'evaluation'}")
+    run = Run(folder, root if data is None else None)
+    if data is None:
+        result = evaluate_run(run, split, device, batch_size)
+        console.print(result.table())
+        say(str(result.calibration))
+        say(run.comparison())
+        print_hidden(run, split, device, batch_size)
+        print_prototypes(run)
+        say(f"Written to {run.folder / 'evaluation'}")
+        return
+    found = judge_elsewhere(
+        run, data, root, groups, columns_of(subgroups), split if compare else None, resamples, seed, device,
+        batch_size,
+    )  # fmt: skip
+    console.print(found.result.table())
+    console.print(found.table())
+    say(str(found.result.calibration))
+    for sentence in found.notes:
+        say(sentence)
+    say(f"Written to {found.save(run.folder / 'evaluation')}")
+    fail_for(found.problems)
+
+
+def columns_of(text: str | None) -> list[str] | None:
+    """Names of columns, as headings are read: in lower case."""
+    if text is None:
+        return None
+    names = [name.strip().lower() for name in text.split(",")]
+    if not all(names):
+        raise ProtoPFaithError(f"Subgroups are columns with commas between, such as sex,age, not {text!r}.")
+    return names
+
+
+def judge_elsewhere(
+    run: Run,
+    data: str,
+    root: Path | None,
+    groups: Path | None,
+    columns: list[str] | None,
+    split: str | None,
+    resamples: int,
+    seed: int,
+    device: str,
+    batch_size: int,
+) -> ExternalEvaluation:
+    """Judges the run on images from elsewhere, and on a split of its own unless that is None."""
+    from protopfaith.data.external import load_external
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.external import evaluate_external
+    from protopfaith.training.reference import temperature_of
+
+    model, preprocessing = run.model(choose_device(device)), run.preprocessing()
+    external = load_external(data, preprocessing, root=root, groups=groups)
+    own = own_sets(run)
+    return evaluate_external(
+        model,
+        preprocessing,
+        external,
+        internal=choose_split(own, split) if split is not None and own else None,
+        seen={record.sha256 for name in ("train", "validation") if own for record in own[name].records},
+        temperature=temperature_of(run, model),
+        columns=columns,
+        resamples=resamples,
+        seed=seed,
+        batch_size=batch_size,
+    )
+
+
+def own_sets(run: Run) -> dict[str, ImageSet]:
+    """The run's own images; nothing, with a word, where they are not to be had."""
+    try:
+        return run.data().sets()
+    except ProtoPFaithError as error:
+        note(f"There is no comparison with the run's own images, which cannot be loaded. {error}")
+        return {}
 
 
 def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classification:

@@ -74,7 +74,7 @@ def train(
         check_recipe(recipe)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
-    changes += [f"data.groups={groups.resolve()}"] if groups is not None else []
+    changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
     note("Loading torch ...")
     if grid is not None:
         search(grid, out, changes, resume)

@@ -4,11 +4,14 @@ Importing this package registers all data sets in its files.
 """
 
 from protopfaith.data.birds import defining_parts
+from protopfaith.data.disk import load_listing, official_split
+from protopfaith.data.external import External, Sample, load_external
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
+from protopfaith.data.listing import Entry, Listing, existing_folder
 from protopfaith.data.preparation import Preparation, prepare
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.registry import DATASETS, load_data, options_of
+from protopfaith.data.registry import DATASETS, as_size, load_data, options_of
 from protopfaith.data.sheet import contact_sheet
 from protopfaith.data.transforms import Augmentation, augment
 from protopfaith.registry import import_modules
@@ -18,15 +21,24 @@ import_modules(__name__, __path__)
 __all__ = [
     "DATASETS",
     "Augmentation",
+    "Entry",
+    "External",
     "ImageData",
     "ImageSet",
+    "Listing",
     "Preparation",
     "Preprocessing",
     "Record",
+    "Sample",
+    "as_size",
     "augment",
     "contact_sheet",
     "defining_parts",
+    "existing_folder",
     "load_data",
+    "load_external",
+    "load_listing",
+    "official_split",
     "options_of",
     "prepare",
     "read_image",

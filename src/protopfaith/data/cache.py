@@ -27,7 +27,7 @@ from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, reason, remove_leftovers, sha256
+from protopfaith.files import atomic, is_folder, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
@@ -175,7 +175,7 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
     try:
         return read(folder)
     except Exception as error:  # whatever a broken file leads to
-        if folder.exists():
+        if is_folder(folder):
             logger.warning("The cache in %s is broken (%s) and is made anew.", folder, reason(error))
     private_folder(folder.parent)
     remove_leftovers(folder.parent)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
 from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, split_pool
-from protopfaith.data.listing import Entry, Listing
+from protopfaith.data.listing import Entry, Listing, check_inside
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError
@@ -40,7 +40,28 @@ def load_listing(
         preprocessing: at which size they are kept
         skip_unreadable: go on without files that cannot be read, which is an error otherwise
         split_name: under which the split is written into the cache, for people
+
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from PIL import Image
+    >>> root = Path(mkdtemp())
+    >>> for number in range(20):
+    ...     Image.new("RGB", (16, 16), (10 * number, 0, 0)).save(root / f"{number}.png")
+    >>> entries = [Entry(f"{n}.png", ("cat", "dog")[n % 2], "test" if n > 13 else "train") for n in range(20)]
+    >>> data = load_listing(
+    ...     Listing("pets", root, tuple(entries), ("cat", "dog")),
+    ...     lambda known: official_split(known, fold=None, seed=0),
+    ...     Preprocessing((8, 8)),
+    ...     skip_unreadable=False,
+    ...     split_name="seed0",
+    ... )
+    >>> {name: len(images) for name, images in data.sets().items()}
+    {'train': 11, 'validation': 3, 'test': 6}
     """
+    if not listing.entries:
+        raise ProtoPFaithError(f"The data set {listing.name!r} lists no images; add some.")
+    for entry in listing.entries:
+        check_inside(entry.path, f"The data set {listing.name!r}")
     hashes = content_hashes(listing)
     cached = cached_images(listing, hashes, preprocessing)
     refuse_unreadable(cached, skip_unreadable)
@@ -125,7 +146,17 @@ def leave_out_test_copies(known: Sequence[Known], split_of: Sequence[str]) -> li
 
 def official_split(known: Sequence[Known], fold: int | str | None, seed: int) -> list[str]:
     """The official test set is held out; the official training set is dealt into five folds, stratified by
-    class, of which one validates."""
+    class, of which one validates.
+
+    Args:
+        known: all readable images
+        fold: the one that validates: 0 to 4, "none", or None for the first
+        seed: of the deal
+
+    >>> known = [Known(Entry(f"{n}.png", "cat", "test" if n > 4 else "train"), str(n)) for n in range(7)]
+    >>> sorted(official_split(known, fold=0, seed=0))
+    ['test', 'test', 'train', 'train', 'train', 'train', 'validation']
+    """
     official = leave_out_test_copies(known, [item.entry.split or "train" for item in known])
     kept = [i for i, split in enumerate(official) if split]
     chosen = with_fold(
@@ -180,4 +211,6 @@ def _record(
         item.sha256,
         tuple(resize(box) for box in entry.boxes),
         {name: (x * across, y * down) for name, (x, y) in entry.points.items()},
+        entry.group,
+        entry.about,
     )

@@ -46,9 +46,11 @@ def load_folder(
     belongs, named = _groups(listing, groups)
     split_given = [belongs.get(entry.path, entry.path) for entry in listing.entries if entry.split]
     notes = parted(split_given, [entry.split or "" for entry in listing.entries if entry.split])
+    entries = tuple(replace(entry, group=belongs.get(entry.path, "")) for entry in listing.entries)
+    notes = [*listing.notes, *named, *notes]
     return load_listing(
         replace(
-            listing, name=f"folder{scaling.name}", read=scaling.read, notes=(*listing.notes, *named, *notes)
+            listing, name=f"folder{scaling.name}", entries=entries, read=scaling.read, notes=tuple(notes)
         ),
         lambda known: split_folder(known, fold, seed, belongs),
         replace(

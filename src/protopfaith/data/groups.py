@@ -11,6 +11,7 @@ from pathlib import Path
 from protopfaith.data.cache import remember
 from protopfaith.data.listing import Listing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import read_plain_text
 
 WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
 NAMED = re.compile(rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)", re.IGNORECASE)
@@ -28,9 +29,9 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
     """
     path = Path(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row and any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = read_plain_text(path, "a CSV file of images and their groups").splitlines()
+        rows = [row for row in csv.reader(lines) if row and any(cell.strip() for cell in row)]
+    except csv.Error as error:
         raise ProtoPFaithError(f"The groups {path} cannot be read ({error}); give a CSV file.") from error
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from protopfaith.arguments import instance
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 
@@ -21,13 +22,28 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one image besides its pixels; coordinates are (x, y) pixels at training size."""
+    """What is known of one image besides its pixels; coordinates are (x, y) pixels at training size.
+
+    Args:
+        path: relative to the data's root, with forward slashes
+        label: index of its class
+        sha256: of the file (of the pixels, for embedded data)
+        boxes: around the object: left, top, right, bottom
+        points: where parts are, by their names
+
+    >>> Record("cats/7.png", 0, "e3b0c442", boxes=((10.0, 5.0, 60.0, 50.0),)).boxes
+    ((10.0, 5.0, 60.0, 50.0),)
+    """
 
     path: str
     label: int
     sha256: str
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    group: str = ""
+    """Which images belong together, as those of one patient; empty where it stands alone."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What else is known, such as sex and age."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +53,37 @@ class _Mapped:
     path: str
 
 
+def _check_pixels(pixels: np.ndarray, count: int) -> None:
+    """Raises if there are no pixels for so many images."""
+    instance(pixels, np.ndarray, "Pixels", "an array of N x C x H x W")
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or len(pixels) < count:
+        raise ProtoPFaithError(
+            f"Pixels are uint8, N x C x H x W, for {count} images, not {pixels.dtype} of shape "
+            f"{pixels.shape}; convert them."
+        )
+
+
 class ImageSet(Dataset[tuple[torch.Tensor, int]]):
     """`records[i]` describes the image `pixels[rows[i]]` (uint8, C x H x W, training size).
 
     `pixels` may be mapped from a file, and several sets may share it. `part_maps[rows[i]]` (H x W, if
     any) holds 0 for the background and k for the k-th of `part_names`.
+
+    Args:
+        pixels: all images, uint8, N x C x H x W; may be mapped from a file
+        records: what is known of each image of this set
+        classes: names
+        rows: where the images are in `pixels`; by default the first ones
+        root: the folder that paths are relative to
+        part_maps: N x H x W: 0 for the background, k for the k-th part
+        part_names: of the parts
+
+    >>> pixels = np.zeros((2, 3, 8, 8), np.uint8)
+    >>> images = ImageSet(pixels, [Record("a.png", 0, "1"), Record("b.png", 1, "2")], ["cat", "dog"])
+    >>> images
+    ImageSet(2 images of 2 classes, 3x8x8)
+    >>> images.subset([1]).paths
+    ['b.png']
     """
 
     def __init__(
@@ -55,6 +97,7 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         part_maps: np.ndarray | None = None,
         part_names: Sequence[str] = (),
     ):
+        _check_pixels(pixels, len(records) if rows is None else max(rows, default=-1) + 1)
         self.pixels = pixels
         self.records = tuple(records)
         self.classes = tuple(classes)
@@ -64,6 +107,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         self.part_names = tuple(part_names)
         self.paths = [record.path for record in self.records]
         self.labels = torch.tensor([record.label for record in self.records], dtype=torch.long)
+        if any(not 0 <= record.label < len(self.classes) for record in self.records):
+            raise ProtoPFaithError(
+                f"Labels of images count the {len(self.classes)} classes from 0, but one is "
+                f"{int(self.labels.max())}; name every class."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         # Loading processes get the name of a mapped file, not a copy of its content.
@@ -155,9 +203,21 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 class ImageData:
     """Training, validation and test images that share classes and preprocessing.
 
-    `validation` is empty when everything is trained on (`fold="none"`). `notes` are sentences about
-    what was decided while loading (skipped images, how splits were made), for people. `unreadable` are
-    the paths of files that were skipped.
+    Args:
+        train: images to learn from
+        validation: to choose by; empty when everything is trained on (`fold="none"`)
+        test: held out
+        classes: names
+        fingerprint: changes with every image's path, content and class
+        preprocessing: how images are prepared for the network
+        notes: sentences about what was decided while loading (skipped images, how splits were made), for
+            people
+        unreadable: paths of files that were skipped
+
+    >>> from protopfaith.data import load_data
+    >>> data = load_data("birds", size=16, train=8, validation=8, test=8)
+    >>> {name: len(images) for name, images in data.sets().items()}
+    {'train': 8, 'validation': 8, 'test': 8}
     """
 
     train: ImageSet

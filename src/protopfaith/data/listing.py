@@ -13,7 +13,7 @@ from PIL import Image
 from protopfaith.data.images import SUFFIXES, read_image
 from protopfaith.data.imageset import Box
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder
+from protopfaith.files import is_file, is_folder, reason
 
 CASE = "explanation.json"
 """What a folder of results holds, whose figures are no images to explain."""
@@ -21,19 +21,47 @@ CASE = "explanation.json"
 
 @dataclass(frozen=True)
 class Entry:
-    """One image file. `path` is relative to the root, with forward slashes; boxes and points are in pixels
-    of the file; `split` is the official one, if there is any."""
+    """One image file, as a list of a data set describes it.
+
+    Args:
+        path: relative to the root, with forward slashes
+        label: its class
+        split: the official one ("train", "validation" or "test"), if there is any
+        boxes: around the object, in pixels of the file: left, top, right, bottom
+        points: where parts are, (x, y) in pixels of the file
+        group: images of one group belong together, as those of one patient
+        about: what else is known, such as sex and age
+
+    >>> Entry("cats/7.png", "cat", split="test").label
+    'cat'
+    """
 
     path: str
     label: str
     split: str | None = None
     boxes: tuple[Box, ...] = ()
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    group: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of a data set. `notes` are sentences about what was found or decided, for people."""
+    """The files of a data set, before any is decoded.
+
+    Args:
+        name: of the data set
+        root: the folder that paths are relative to
+        entries: its files
+        classes: names, in the order of the network's outputs
+        notes: sentences about what was found or decided, for people
+        read: opens one file
+        official: whether others made it: contradictions in it are told, not refused
+
+    >>> listing = Listing("pets", Path("pets"), (Entry("cats/7.png", "cat"),), ("cat", "dog"))
+    >>> len(listing.entries)
+    1
+    """
 
     name: str
     root: Path
@@ -42,13 +70,17 @@ class Listing:
     notes: tuple[str, ...] = ()
     read: Callable[[Path], Image.Image] = read_image
     official: bool = False
-    """Whether others made it: contradictions in it are told, not refused."""
 
     def stamp(self) -> str:
         """Changes when a file is added, removed or written to; cheap, since no file is opened."""
         digest = hashlib.sha256(f"{self.root.resolve()}\n".encode("utf-8", "surrogateescape"))
         for entry in self.entries:
-            status = (self.root / entry.path).stat()
+            try:
+                status = (self.root / entry.path).stat()
+            except OSError as error:
+                raise ProtoPFaithError(
+                    f"The image {self.root / entry.path} cannot be read ({reason(error)}); restore it."
+                ) from error
             digest.update(
                 f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
             )
@@ -80,7 +112,17 @@ def _images_in(folder: Path) -> list[Path]:
 
 
 def existing_folder(root: Path | None, name: str) -> Path:
-    """The root as a folder that is there and holds something."""
+    """The root as a folder that is there and holds something.
+
+    Args:
+        root: what the user gave
+        name: of the data set, for the error
+
+    >>> from tempfile import mkdtemp
+    >>> existing_folder(Path(mkdtemp()), "shells")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    protopfaith.errors.ProtoPFaithError: The folder ... is empty; put the 'shells' data there ...
+    """
     if root is None:
         raise ProtoPFaithError(
             f"The data set {name!r} needs the folder where it lies; give it as --root "

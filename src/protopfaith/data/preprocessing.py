@@ -25,6 +25,14 @@ class Preprocessing:
     """Resize (bilinear, antialiased, aspect not kept, as in the paper), scale to 0..1, subtract `mean`,
     divide by `std`. `bits` and `window` say how files with more than 8 bits are read, see `Scaling`.
 
+    Args:
+        size: (height, width) that the network is given
+        channels: 1 or 3
+        mean: subtracted from each channel
+        std: each channel is divided by it
+        bits: of files with more than 8 bits, see `Scaling`
+        window: (center, width) of DICOM values; see `Scaling`
+
     >>> preprocessing = Preprocessing((96, 96), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
     >>> preprocessing(Image.new("RGB", (200, 100), "white")).shape
     torch.Size([3, 96, 96])

@@ -76,7 +76,15 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def as_size(size: Size, default: int) -> tuple[int, int]:
-    """(height, width) from what the caller gave."""
+    """(height, width) from what the caller gave.
+
+    Args:
+        size: a number, (height, width), or None
+        default: in the place of None
+
+    >>> as_size(None, 224), as_size((96, 128), 224)
+    ((224, 224), (96, 128))
+    """
     height, width = checked_size(default if size is None else size)
     if height < 8 or width < 8:
         raise ProtoPFaithError(f"Images of {height}x{width} pixels are too small; ask for 8x8 or more.")

@@ -46,8 +46,9 @@ Patient = Mapping[str, Any]
 def load_rsna(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unreadable: bool) -> ImageData:
     """RSNA: healthy against pneumonia, one channel; official DICOM files, or a folder of pictures."""
     listing, patients = list_rsna(existing_folder(root, "rsna"))
+    entries = tuple(_with_patient(entry, patients.get(entry.path, {})) for entry in listing.entries)
     return load_listing(
-        listing,
+        replace(listing, entries=entries),
         partial(split_rsna, patients=patients, fold=fold, seed=seed),
         default_preprocessing(as_size(size, 224), 1),
         skip_unreadable=skip_unreadable,
@@ -92,6 +93,11 @@ def split_rsna(known: Sequence[Known], patients: Mapping[str, Patient], fold: Fo
 def _stratum(person: Patient) -> tuple[str, int]:
     age = person.get("age")
     return str(person.get("sex") or "?"), -1 if age is None else int(age) // 10
+
+
+def _with_patient(entry: Entry, person: Patient) -> Entry:
+    about = {key: str(person[key]) for key in ("sex", "age") if person.get(key) is not None}
+    return replace(entry, group=str(person.get("id") or ""), about=about)
 
 
 def _with_split_note(listing: Listing, patients: Mapping[str, Patient]) -> Listing:

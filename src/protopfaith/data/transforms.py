@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protopfaith.arguments import finite_number
+from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.data.hiding import Hiding
 from protopfaith.errors import ProtoPFaithError
 
@@ -30,12 +30,17 @@ PAD_MODES = {"border": "edge", "reflection": "symmetric"}
 class Augmentation:
     """What may happen to a training image; the default is nothing.
 
-    `rotation` and `shear` are the largest angles in degrees, `translation` is the largest shift as a
-    fraction of the image, `scale` the range of factors, `flip` the probability of a mirror image,
-    `padding` what fills the corners. Brightness, contrast and saturation change by factors between
-    1 - `color` and 1 + `color`. `size` (height, width) is that of the images trained on; smaller ones
-    are faster, and where `scale` enlarges what they show, it keeps the size at which objects appear. What
-    `hide` hides is hidden last, after normalization (see `protopfaith.data.hiding`).
+    Args:
+        rotation: the largest angle, in degrees
+        shear: the largest angle, in degrees
+        translation: the largest shift, as a fraction of the image
+        scale: the range of factors
+        flip: the probability of a mirror image
+        padding: what fills the corners: zeros, border or reflection
+        color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
+        size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
+            what they show, it keeps the size at which objects appear; None: as they are
+        hide: regions that are hidden last, after normalization, see `protopfaith.data.hiding`
 
     >>> Augmentation(rotation=15, flip=0.5).color
     0.0
@@ -110,6 +115,8 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 3, 8, 8])
     """
+    tensor(pixels, "Images to augment", "N x C x height x width", 4)
+    instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
     if augmentation == Augmentation(padding=augmentation.padding, hide=augmentation.hide):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]

@@ -2,8 +2,10 @@
 
 from protopfaith.correlation import share_inside
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
+from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
+from protopfaith.evaluation.metrics.bootstrap import Bootstrap, Interval, bootstrap
 from protopfaith.evaluation.metrics.removal import (
     aopc,
     insertion_score,
@@ -13,22 +15,31 @@ from protopfaith.evaluation.metrics.removal import (
 )
 from protopfaith.evaluation.metrics.sanity import prototype_health, randomization, stability
 from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_with_truth, true_values
+from protopfaith.evaluation.parts import PartScores, PartsEvaluation, evaluate_parts
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 __all__ = [
     "AXIOMS",
     "EXPLAINERS",
     "AxiomCheck",
+    "Bootstrap",
     "Explained",
     "ExplainerResult",
+    "ExternalEvaluation",
     "Faithfulness",
+    "Interval",
     "Options",
+    "PartScores",
+    "PartsEvaluation",
     "Truth",
     "TruthAgreement",
     "aopc",
+    "bootstrap",
     "check_axioms",
     "compare_with_truth",
     "default_explainers",
+    "evaluate_external",
+    "evaluate_parts",
     "faithfulness",
     "insertion_score",
     "paper_aopc",

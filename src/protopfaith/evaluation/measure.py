@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import seed_number, shown
+from protopfaith.arguments import instance, seed_number, shown
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast, choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -79,6 +79,14 @@ def faithfulness(
             `protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
             gradients and axioms stay in full precision
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
+        seed: of all random choices
+        device: where to compute
+
+    >>> from tempfile import mkdtemp
+    >>> quick = dict(prototypes=1, steps=5, players=16, budget=64, truth_budget=0, checked=1, progress=False)
+    >>> found = faithfulness("runs/birds", mkdtemp(), explainers=["owen", "random"], **quick)
+    >>> found.results
+    (ExplainerResult('owen', 1 prototypes), ExplainerResult('random', 1 prototypes))
     """
     run = run if isinstance(run, Run) else Run(run)
     device, seed = choose_device(device), seed_number(seed)
@@ -102,6 +110,8 @@ def faithfulness(
         autocast=choose_autocast(autocast, torch.device(device)),
     )
     check_request(names, prototypes, settings)
+    if out_folder is not None:
+        instance(out_folder, (str, Path), "Where to write", "a folder")
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
     with _Steps(progress) as telling:
         bench, sample = _open_bench(run, settings, prototypes, folder=folder, device=device, step=telling)

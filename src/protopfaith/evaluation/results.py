@@ -25,13 +25,37 @@ EARLY = 0.2  # the share of the image whose removal tells most
 
 @dataclass(frozen=True, eq=False)
 class ExplainerResult:
-    """One explainer on its prototypes. `curves`: kind of removal to (n, T + 1); the rest is (n,)."""
+    """One explainer on its n prototypes.
+
+    Args:
+        name: of the explainer
+        prototypes: on which it was judged
+        curves: kind of removal to distances along it, (n, T + 1)
+        agreement: pearson, spearman, relative_error; NaN where the truth is not known, empty without any
+        completeness_gap: sum of its values minus the total, (n,)
+        seconds: per image, (n,)
+        inside: share of its positive evidence on the object, (n,)
+        axioms: the worst of each, over the images checked
+        randomization: rank correlation with the map of a network with shuffled weights
+        stability: how far maps move with noise in the image
+        quantus: metrics of that library, (n,)
+        shares: whether its maps claim to be shares of a total: only then a gap between the two means
+            something
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.evaluation import faithfulness
+    >>> quick = dict(prototypes=1, steps=5, players=16, budget=64, truth_budget=0, checked=1, progress=False)
+    >>> found = faithfulness("runs/birds", mkdtemp(), explainers=["owen", "random"], **quick)
+    >>> found.results[0]
+    ExplainerResult('owen', 1 prototypes)
+    >>> found.results[0].curves["zero"].shape
+    torch.Size([1, 6])
+    """
 
     name: str
     prototypes: tuple[int, ...]
     curves: dict[str, Tensor]
     agreement: dict[str, Tensor]
-    """pearson, spearman, relative_error; NaN where the truth is not known, empty without any."""
     completeness_gap: Tensor
     seconds: Tensor
     inside: Tensor
@@ -40,7 +64,6 @@ class ExplainerResult:
     stability: Tensor
     quantus: dict[str, Tensor] = field(default_factory=dict)
     shares: bool = True
-    """Whether its maps claim to be shares of a total: only then a gap between the two means something."""
 
     def __repr__(self) -> str:
         return f"ExplainerResult({self.name!r}, {len(self.prototypes)} prototypes)"
@@ -86,7 +109,32 @@ class ExplainerResult:
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
-    """How faithful explainers are on one run; `folder` holds page, figures and CSV."""
+    """How faithful explainers are on one run.
+
+    Args:
+        folder: with page, figures and CSV
+        prototypes: on which explainers were judged
+        classes: how many the network has
+        prototypes_per_class: how many, on average
+        steps: T, of a removal curve
+        players: what the regions are, in words
+        n_players: how many regions
+        results: one of each explainer
+        skipped: explainers that could not run, and why
+        truth: the true Shapley values, if they were asked for
+        truth_prototypes: whose they are
+        object_share: the object's mean share of the pixels: what a map without preference has inside; NaN if
+            not known
+        health: which prototypes are distinct and alive
+        settings: how it was computed
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.evaluation import faithfulness
+    >>> quick = dict(prototypes=1, steps=5, players=16, budget=64, truth_budget=0, checked=1, progress=False)
+    >>> found = faithfulness("runs/birds", mkdtemp(), explainers=["owen", "random"], **quick)
+    >>> found.frame().index.tolist(), found.page.name
+    (['owen', 'random'], 'index.html')
+    """
 
     folder: Path
     prototypes: tuple[int, ...]
@@ -94,17 +142,12 @@ class Faithfulness:
     prototypes_per_class: float
     steps: int
     players: str
-    """What the regions are, in words."""
     n_players: int
     results: tuple[ExplainerResult, ...]
     skipped: dict[str, str]
-    """Explainers that could not run, and why."""
     truth: Truth | None
-    """The true Shapley values, if they were asked for."""
     truth_prototypes: tuple[int, ...]
-    """Whose they are."""
     object_share: float
-    """The object's mean share of the pixels: what a map without preference has inside; NaN if not known."""
     health: PrototypeHealth
     settings: dict[str, Any]
 

@@ -1,8 +1,9 @@
 """Why this class, and what is this prototype? Answers that a person can read, check and pass on.
 
 >>> from protopfaith.explanation import Explainer
->>> explanation = Explainer("runs/birds").explain("bird.png", precision=0.1)  # doctest: +SKIP
->>> explanation.report("bird.html")  # doctest: +SKIP
+>>> explanation = Explainer("runs/birds").explain("bird.png", precision=0.1)
+>>> explanation.report("bird.html").name
+'bird.html'
 """
 
 from protopfaith.explanation.bulk import Batch, Failure, explain_files

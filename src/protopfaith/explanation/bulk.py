@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from protopfaith.anonymous import public_names, write_key
-from protopfaith.arguments import named
+from protopfaith.anonymous import public_names, without_path, write_key
+from protopfaith.arguments import instance, named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
@@ -20,7 +20,7 @@ from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, 
 from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
-from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.settings import Settings, stable_text
@@ -28,13 +28,22 @@ from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
+HIDDEN = "training image"  # in the place of its name
 # Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
 AROUND = ("second_baseline", "sources", "duplicate_tolerance")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An image that could not be explained, and why."""
+    """An image that could not be explained, and why.
+
+    Args:
+        path: of the image; its number where results are anonymous
+        message: why, in one sentence
+
+    >>> Failure(Path("cat.png"), "The file is empty.").message
+    'The file is empty.'
+    """
 
     path: Path
     message: str
@@ -42,8 +51,21 @@ class Failure:
 
 @dataclass(frozen=True, repr=False)
 class Batch:
-    """The folders of finished cases (each with report.html, explanation.json, explanation.npz and
-    figures), the page that lists them, and what failed."""
+    """What came of many images: a folder for each case (with report.html, explanation.json, explanation.npz
+    and figures), a page that lists them, and what failed.
+
+    Args:
+        cases: folders of finished cases
+        failures: images that could not be explained
+        index: the page that lists all cases
+
+    >>> from tempfile import mkdtemp
+    >>> quick = Settings(players=16, budget=64, sources=False)
+    >>> files = ["bird.png", "missing.png"]
+    >>> batch = explain_files("runs/birds", files, mkdtemp(), settings=quick, figures=())
+    >>> len(batch.cases), len(batch.failures), batch.reports[0].name
+    (1, 1, 'report.html')
+    """
 
     cases: tuple[Path, ...]
     failures: tuple[Failure, ...]
@@ -101,9 +123,15 @@ def explain_files(
         anonymous: numbers instead of file names, also of source images; which is which stays behind in
             `FOLDER-key.csv` beside the folder.
         keywords: fields of `Settings`, in the place of those of `settings`.
+
+    >>> from tempfile import mkdtemp
+    >>> batch = explain_files("runs/birds", ["bird.png"], mkdtemp(), players=16, budget=64, figures=())
+    >>> sorted(path.name for path in batch.cases[0].iterdir())
+    ['explanation.json', 'explanation.npz', 'report.html']
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
+    instance(folder, (str, Path), "Where to write", "a folder")
     request = _Request(
         explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous
     )
@@ -121,11 +149,10 @@ def explain_files(
             try:
                 case, found = request.answer(path, overall)
             except ProtoPFaithError as error:
-                logger.debug("%s: %s", path, error)  # callers tell the failures at the end
-                failures.append(Failure(path, str(error)))
+                failures.append(request.failure(path, str(error)))
                 continue
             except Exception as error:  # one bad image does not spoil the others
-                failures.append(Failure(path, unexpected(error, request.folder)))
+                failures.append(request.failure(path, unexpected(error, request.log_folder)))
                 continue
             cases[case] = None
             if on_case is not None:
@@ -162,6 +189,7 @@ class _Request:
         if self.settings.sources:
             self.explainer.sources.check()
         for kind in self.figures:
+            instance(kind, str, "The format of a figure", "a name such as png")
             check_format(_figure_name(kind))
 
     def announce(self, paths: Sequence[Path], bar: Bar) -> Overall:
@@ -178,12 +206,24 @@ class _Request:
                 bar.say(sentence)
         return Overall(bar, count, each)
 
+    @property
+    def log_folder(self) -> Path:
+        """Where tracebacks go, which have paths in them: with anonymous results beside them, as the key."""
+        return self.folder.parent if self.anonymous else self.folder
+
+    def failure(self, path: Path, message: str) -> Failure:
+        """What went wrong with an image; of an anonymous one without its name."""
+        if not self.anonymous:
+            return Failure(path, message)
+        name = self.names[path]
+        return Failure(Path(name), without_path(message, path, name))
+
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
         case = self._case(path)
         if case.is_dir():
             return case, None
-        overall.start(path.name)
+        overall.start(self.names[path] if self.anonymous else path.name)
         early = case.with_name(f"{case.name}-coarse.html")
         explanation = self.explainer.explain(
             path,
@@ -205,7 +245,7 @@ class _Request:
             if not case.is_dir():  # else another process was faster with the same
                 raise
         early.unlink(missing_ok=True)
-        _warn_if_imprecise(explanation, path)
+        _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
         return case, explanation
 
     def _is_new(self, path: Path) -> bool:
@@ -244,13 +284,15 @@ class _Request:
 def without_source_names(explanation: Explanation) -> Explanation:
     """The same, whose prototypes come from images without names."""
 
-    def hidden(evidence: Any) -> Any:
-        source = evidence.source
-        return (
-            evidence if source is None else replace(evidence, source=replace(source, image="training image"))
+    def hidden(evidence: PrototypeEvidence) -> PrototypeEvidence:
+        source, side = evidence.source, evidence.source_side
+        return replace(
+            evidence,
+            source=None if source is None else replace(source, image=HIDDEN),
+            source_side=None if side is None else replace(side, path=HIDDEN),
         )
 
-    return replace(explanation, evidence=tuple(map(hidden, explanation.evidence)))
+    return replace(explanation, path="", evidence=tuple(map(hidden, explanation.evidence)))
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -258,7 +300,7 @@ def _write_early(quick: Explanation, path: Path) -> None:
     logger.info("A first, coarse answer: %s", path)
 
 
-def _warn_if_imprecise(explanation: Explanation, path: Path) -> None:
+def _warn_if_imprecise(explanation: Explanation, path: str) -> None:
     from protopfaith.show.wording.numbers import percent
 
     asked = explanation.precision_asked

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
@@ -82,10 +83,7 @@ class ShapleyAttribution:
                 shape (H, W), (1, C, H, W) or (B, C, H, W), with C or 1 channels.
             return_convergence_delta: also return by how much the values of each image miss their total.
         """
-        if inputs.dim() != 4:
-            raise ProtoPFaithError(
-                f"The inputs are images B x C x H x W, not a tensor of shape {tuple(inputs.shape)}."
-            )
+        tensor(inputs, "Inputs", "images B x C x H x W", 4)
         plan = self.settings.on(inputs.device, inputs.shape[-2:])
         extra = () if additional_forward_args is None else additional_forward_args
         extra = extra if isinstance(extra, tuple) else (extra,)

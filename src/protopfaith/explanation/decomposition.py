@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.network import ProtoPNet
 from protopfaith.registry import did_you_mean
 
 
@@ -24,15 +25,30 @@ class Decomposition:
 
     For two classes the total is log P(c) - log P(d); R cancels, so $\Psi_k = (a_{ck} - a_{dk})
     \sigma_k$ for the prototypes of both.
+
+    Args:
+        target: the class that is explained
+        versus: the class that it is compared with, if any
+        prototypes: indices of the K prototypes that are told apart, those of the target first
+        scores: their shares in the total, (K,)
+        weighted: weight times similarity, without the share of log R, (K,)
+        rest: what all other prototypes add, together
+        log_normalizer: log R; zero for a difference of classes, where it cancels
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=8).eval()
+    >>> with torch.no_grad():
+    ...     found = decompose(model, model.distances(torch.zeros(1, 3, 32, 32))[0], target=0)
+    >>> found.prototypes.tolist(), found.total < 0
+    ([0, 1], True)
     """
 
     target: int
     versus: int | None
-    prototypes: Tensor  # (K,): indices of the prototypes that are told apart, those of the target first
-    scores: Tensor  # (K,): their shares in the total
-    weighted: Tensor  # (K,): weight times similarity, without the share of log R
-    rest: float  # what all other prototypes add, together
-    log_normalizer: float  # log R; zero for a difference of classes, where it cancels
+    prototypes: Tensor
+    scores: Tensor
+    weighted: Tensor
+    rest: float
+    log_normalizer: float
 
     @property
     def total(self) -> float:
@@ -135,7 +151,7 @@ def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
     >>> similarities(ProtoPNet("small", 2, 1, 8), torch.tensor([0.5, 2.0])).tolist()
     [-0.5, -2.0]
     """
-    return SIMILARITIES[model.similarity](distances)
+    return model.similarities(distances)
 
 
 def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:
@@ -151,6 +167,7 @@ def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tenso
     [1.0, -0.5]
     """
     weights = model.classifier.weight.detach()
+    _check_classes(model, target, versus)
     return weights[target] if versus is None else weights[target] - weights[versus]
 
 
@@ -171,6 +188,7 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
     >>> round(float(torch.cat(scores).exp().sum()), 6)
     1.0
     """
+    _check_classes(model, target)
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
     logits = torch.zeros(len(weighted), dtype=torch.float64).index_add_(0, owners, own)
@@ -201,6 +219,7 @@ def decompose(
     >>> abs(decompose(model, distances, target=0).total - log_p[0].item()) < 1e-5
     True
     """
+    _check_classes(model, target, versus)
     weighted = _weighted(model, distances) / (temperature or 1.0)
     logits = weighted.sum(1)
     target = int(logits.argmax()) if target is None else target
@@ -248,8 +267,19 @@ def find_class(model: ProtoPNet, name: str | int | None) -> int | None:
 
 def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
     """Weight times similarity: (C, P), float64."""
+    if len(tensor(distances, "Distances", "one number for each prototype", 1)) != len(model.prototypes):
+        raise ProtoPFaithError(
+            f"The network has {len(model.prototypes)} prototypes, but {len(distances)} distances were given; "
+            "give those that it computed for one image."
+        )
     similarity = similarities(model, distances.detach().cpu().double())
     return model.classifier.weight.detach().cpu().double() * similarity
+
+
+def _check_classes(model: ProtoPNet, *numbers: int | None) -> None:
+    for number in numbers:
+        if number is not None:
+            whole_number(number, "The number of a class", least=0, most=len(model.class_names) - 1)
 
 
 def check_different(model: ProtoPNet, target: int | None, versus: int | None) -> None:

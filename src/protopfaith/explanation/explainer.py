@@ -36,7 +36,6 @@ from protopfaith.network import FusedProtoPNet, ProtoPNet
 from protopfaith.progress import Report
 from protopfaith.training import Run
 from protopfaith.training.reference import Reference, measure_and_keep, weights_hash
-from protopfaith.training.run import load_recipe_data
 
 Explainable = ProtoPNet | Run | Path | str
 
@@ -250,6 +249,10 @@ class Explainer:
     @cached_property
     def images(self) -> SourceImages | None:
         """The images among which prototypes have their sources; None where nothing is known of them."""
+        if self.run is not None and not (
+            self._given or self._root or self.run.root or any(self.model.sources)
+        ):
+            return None  # converted without its images
         return None if self._data is None else SourceImages.of(self._data)
 
     @cached_property
@@ -271,7 +274,7 @@ class Explainer:
         if self._given is not None or self.run is None:
             return self._given
         # Not run.data(): whether one of thousands of images changed matters only if it is a source.
-        return load_recipe_data(self.run.recipe(), self._root or self.run.root)
+        return Run(self.run.folder, self._root or self.run.root).images()
 
     @cached_property
     def sources(self) -> Sources:

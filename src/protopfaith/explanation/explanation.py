@@ -30,21 +30,45 @@ from protopfaith.training.reference import Reference
 
 @dataclass(frozen=True, eq=False)
 class PrototypeEvidence:
-    """What one prototype has to do with the decision."""
+    """What one prototype has to do with the decision.
+
+    Args:
+        prototype: its index
+        class_index: of its class
+        class_name: of its class
+        distance: of the image to it
+        similarity: what F reads: -distance, or the log similarity
+        weight: in F, to the explained class (or difference of classes)
+        paper_score: the paper's Psi_k, with R over the classes' own prototypes
+        score: its share in the complete decomposition
+        source: the training image that it is a part of, if it was projected
+        duplicate_of: a prototype of higher rank with the same vector
+        duplicate_kind: "", "identical" or "near"
+        test: the regions' shares in its distance
+        activation: ProtoPNet's own map on the test image, (H, W)
+        box: around what that map has above its 95th percentile: left, top, right, bottom
+        source_side: the prototype on its source image
+
+    >>> from protopfaith.explanation import Explainer
+    >>> found = Explainer("runs/birds").explain("bird.png", players=16, budget=64)
+    >>> best = found.evidence[0]
+    >>> best.class_name == found.class_names[found.target], len(best.source_side.regions.values)
+    (True, 4)
+    """
 
     prototype: int
     class_index: int
     class_name: str
     distance: float
-    similarity: float  # what F reads: -distance, or the log similarity
-    weight: float  # in F, to the explained class (or difference of classes)
-    paper_score: float  # the paper's Psi_k, with R over the classes' own prototypes
-    score: float  # its share in the complete decomposition
+    similarity: float
+    weight: float
+    paper_score: float
+    score: float
     source: PrototypeSource | None
-    duplicate_of: int | None  # a prototype of higher rank with the same vector
-    duplicate_kind: str  # "", "identical" or "near"
+    duplicate_of: int | None
+    duplicate_kind: str
     test: RegionValues
-    activation: Tensor  # ProtoPNet's own map on the test image, (H, W)
+    activation: Tensor
     box: tuple[int, int, int, int]
     source_side: SourceSide | None
 
@@ -57,7 +81,20 @@ class PrototypeEvidence:
 
 @dataclass(frozen=True, eq=False)
 class SecondBaseline:
-    """The class map with another baseline, and how far it agrees with the first."""
+    """The class map with another baseline, and how far it agrees with the first.
+
+    Args:
+        baseline: its name
+        class_map: with this baseline
+        class_agreement: of both maps of the class
+        prototype_agreement: of both maps of each prototype, by its index
+
+    >>> from protopfaith.explanation import Explainer
+    >>> quick = {"players": 16, "budget": 64, "sources": False}
+    >>> found = Explainer("runs/birds").explain("bird.png", second_baseline="blur:4", **quick)
+    >>> found.second.baseline
+    'blur (sigma 4)'
+    """
 
     baseline: str
     class_map: RegionValues
@@ -72,6 +109,46 @@ class SecondBaseline:
 class Explanation:
     """An image, the decision on it, and what it rests on: everything a figure or a report shows.
 
+    Args:
+        name: of the image, for people
+        pixels: uint8, C x H x W, as the network sees it
+        original: uint8, C x H0 x W0, before it was resized
+        class_names: of the network
+        probabilities: of all classes, (C,)
+        prediction: the most probable class
+        target: the class that is explained
+        versus: the class that it is compared with, if that was asked for
+        decomposition: the decision as a sum over prototypes
+        runner_up: against the most probable other class; the same one if that was asked for
+        evidence: prototypes, those that matter most first
+        class_map: the regions' shares in what is explained
+        prototype_values: (P, n): shares in all distances; NaN where not asked for (moment_path)
+        method: the estimator
+        baseline: what stood for absent regions
+        evaluations: of the game on this image
+        precision: relative error that was reached
+        precision_asked: relative error that was asked for
+        reached: whether it was
+        second: with another baseline, if that was asked for
+        coarse: whether it is the first, quick answer
+        seconds: that it took
+        network: which network: weights, encoder, size
+        settings: how it was computed
+        notes: sentences about what to keep in mind
+        output: what the class map adds up to, one of `settings.OUTPUTS`
+        other_maps: of the other outputs, by name
+        rival: the class asked for as `versus`, or the most probable other one
+        temperature: what logits were divided by; None: not calibrated
+        empty_probabilities: (C,): of the image without any region
+        closeness: of the target; None where the average training image is unknown
+        rival_closeness: of the rival, in the same quantity as if it were explained
+        nearest_distance: to the nearest prototype of the predicted class
+        usual_distance: 99% of that class's validation images are nearer than this
+        evaluations_in_all: with those of a second baseline and of new source images
+        path: of the image, as it was given; empty where it was no file
+        true_class: where it is known
+        mask: bool, H x W as the network sees it: where the object is, if known
+
     >>> import torch
     >>> from protopfaith.explanation import Explainer
     >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
@@ -81,18 +158,18 @@ class Explanation:
     """
 
     name: str
-    pixels: Tensor  # uint8, C x H x W, as the network sees it
-    original: Tensor  # uint8, C x H0 x W0, before it was resized
+    pixels: Tensor
+    original: Tensor
     class_names: tuple[str, ...]
-    probabilities: Tensor  # (C,)
+    probabilities: Tensor
     prediction: int
     target: int
     versus: int | None
     decomposition: Decomposition
-    runner_up: Decomposition  # against the most probable other class; the same one if that was asked for
+    runner_up: Decomposition
     evidence: tuple[PrototypeEvidence, ...]
     class_map: RegionValues
-    prototype_values: Tensor  # (P, n): shares in all distances; NaN where not asked for (moment_path)
+    prototype_values: Tensor
     method: str
     baseline: str
     evaluations: int
@@ -106,19 +183,19 @@ class Explanation:
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
     # Defaults stand for what explanations of earlier versions do not have.
-    output: str = "logit"  # what the class map adds up to, one of `settings.OUTPUTS`
-    other_maps: dict[str, RegionValues] = field(default_factory=dict)  # of the other outputs, by name
-    rival: int | None = None  # the class asked for as `versus`, or the most probable other one
-    temperature: float | None = None  # what logits were divided by; None: not calibrated
-    empty_probabilities: Tensor | None = None  # (C,): of the image without any region
-    closeness: Closeness | None = None  # of the target; None where the average training image is unknown
-    rival_closeness: Closeness | None = None  # of the rival, in the same quantity as if it were explained
-    nearest_distance: float | None = None  # to the nearest prototype of the predicted class
-    usual_distance: float | None = None  # 99% of that class's validation images are nearer than this
-    evaluations_in_all: int | None = None  # with those of a second baseline and of new source images
-    path: str = ""  # of the image, as it was given; empty where it was no file
-    true_class: int | None = None  # where it is known
-    mask: Tensor | None = None  # bool, H x W as the network sees it: where the object is, if known
+    output: str = "logit"
+    other_maps: dict[str, RegionValues] = field(default_factory=dict)
+    rival: int | None = None
+    temperature: float | None = None
+    empty_probabilities: Tensor | None = None
+    closeness: Closeness | None = None
+    rival_closeness: Closeness | None = None
+    nearest_distance: float | None = None
+    usual_distance: float | None = None
+    evaluations_in_all: int | None = None
+    path: str = ""
+    true_class: int | None = None
+    mask: Tensor | None = None
 
     @property
     def title(self) -> str:

@@ -131,7 +131,7 @@ def play(
     """
     # With a precision alone a first guess, before anything is known of the errors.
     meter = _Meter(progress, settings.budget or usual_budget(image.device))
-    game = _game(meter.counting(function), image, settings, players, check=check)
+    game = open_game(meter.counting(function), image, settings, players, check=check)
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     result = estimate(
         game,
@@ -145,11 +145,11 @@ def play(
     )
     meter.finish()
     if settings.autocast is not None:
-        result = _with_exact_totals(result, function, game, driving)
+        result = with_exact_totals(result, function, game, driving)
     return result.without_state()
 
 
-def _game(
+def open_game(
     function: Callable[[Tensor], Tensor],
     image: Tensor,
     settings: Settings,
@@ -171,7 +171,7 @@ def _game(
 
 
 @torch.no_grad()
-def _with_exact_totals(
+def with_exact_totals(
     result: Attribution, function: Callable[[Tensor], Tensor], game: Game, driving: Sequence[int]
 ) -> Attribution:
     """The result of a game under autocast, with the totals that the function has without it.
@@ -253,7 +253,7 @@ def check_game(settings: Settings, image: Tensor) -> None:
     if settings.second_baseline is not None:
         baselines.append(settings.second_baseline)
     for baseline in baselines:
-        game = _game(_zeros, image, replace(settings, baseline=baseline), players, check=False)
+        game = open_game(_zeros, image, replace(settings, baseline=baseline), players, check=False)
         check_estimate(
             game,
             settings.estimator,

@@ -12,14 +12,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.arguments import named
+from protopfaith.arguments import named, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
-MaskLike = str | Path | Image.Image | Tensor
+MaskLike = str | Path | Image.Image | Tensor | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,8 @@ def open_picture(
     if isinstance(image, np.ndarray):
         image = _from_array(image)
     if isinstance(image, Tensor):
+        if image.is_meta or image.layout != torch.strided:
+            raise ProtoPFaithError("An image to explain is a plain tensor with pixels in it; convert it.")
         if image.dim() == 4 and len(image) == 1:
             image = image[0]
         if image.is_floating_point():
@@ -99,8 +101,8 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
     """Where the object is, as the network sees it: bool, H x W.
 
     Args:
-        mask: an image file, a Pillow image or a tensor (H x W); the object is where it is not zero. Its shape
-            is that of the image, or of what the network sees.
+        mask: an image file, a Pillow image, a tensor or an array (H x W); the object is where it is not zero.
+            Its shape is that of the image, or of what the network sees.
         size: height and width of what the network sees.
 
     >>> open_mask(torch.eye(2), (4, 4)).int().tolist()
@@ -109,10 +111,13 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
     if isinstance(mask, str | Path):
         mask = read_image(mask)
     if isinstance(mask, Image.Image):
-        mask = torch.from_numpy(np.array(mask.convert("L")))
-    if mask.dim() != 2:
-        raise ProtoPFaithError(f"A mask is height x width, not a tensor of shape {tuple(mask.shape)}.")
-    there = (mask != 0).float()[None, None]
+        mask = np.array(mask.convert("L"))
+    if isinstance(mask, np.ndarray):
+        mask = torch.from_numpy(np.ascontiguousarray(mask))
+    given: Tensor = tensor(mask, "A mask", "height x width", 2)
+    if not given.numel() or bool(given.isnan().any()):
+        raise ProtoPFaithError("A mask has a number for each pixel; this one has no pixels, or NaN.")
+    there = (given != 0).float()[None, None]
     found = torch.nn.functional.interpolate(there, tuple(size), mode="nearest-exact")[0, 0] > 0
     if not bool(found.any()):
         raise ProtoPFaithError("The mask is empty: it is zero everywhere; mark the object in it.")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import similarities
 from protopfaith.network import ProtoPNet
@@ -23,7 +24,7 @@ def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
     in [0, 1] and 4 for vectors of length 1; without such a bound (ReLU) the largest one of each map. Log
     similarity: log((s + 1) / (s + epsilon)).
     """
-    if model.similarity == "log":
+    if model.similarity != "linear":
         return similarities(model, maps)
     if model.activation == "unit":
         return 4 - maps
@@ -55,6 +56,7 @@ def protopnet_maps(
     >>> protopnet_maps(model, torch.rand(2, 6, 6), (48, 48)).shape
     torch.Size([2, 48, 48])
     """
+    tensor(distance_maps, "Distance maps", "prototypes x height x width", 3)
     return upscale(flip(model, distance_maps), size, interpolation)
 
 
@@ -70,6 +72,9 @@ def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, in
     >>> crop_box(activation)
     (5, 2, 8, 4)
     """
+    tensor(activation, "A map", "height x width", 2)
+    if not activation.numel() or bool(activation.isnan().any()):
+        raise ProtoPFaithError("A map with NaN, or without a pixel, has no box; give another.")
     chosen = activation >= torch.quantile(activation.double().flatten(), percentile / 100)
     rows, columns = (torch.where(chosen.any(dim))[0] for dim in (1, 0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

@@ -138,11 +138,24 @@ def region_values(attribution: Attribution, output: int, sign: int) -> RegionVal
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two maps over the same players agree."""
+    """How far two maps over the same players agree.
+
+    Args:
+        correlation: Pearson's, over all players
+        same_sign: share of the players that both maps decide that have equal sign; NaN without any
+        compared: how many players both maps decide
+
+    >>> players = Players.windows((2, 2), 1)
+    >>> one, two = torch.tensor([1.0, 0.0, -2.0, 0.0]), torch.tensor([2.0, 0.0, -3.0, 0.0])
+    >>> first, second = (RegionValues(v, torch.zeros(4), float(v.sum()), 0.0, players, 1) for v in (one, two))
+    >>> found = agreement(first, second)
+    >>> found.same_sign, found.compared, found.correlation > 0.99
+    (1.0, 4, True)
+    """
 
     correlation: float
-    same_sign: float  # share of the players that both maps decide, with equal sign
-    compared: int  # how many players both maps decide
+    same_sign: float
+    compared: int
 
 
 def agreement(first: RegionValues, second: RegionValues) -> Agreement:

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.files import atomic, read_json, reason
+from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
 
@@ -69,8 +70,15 @@ def load(path: Path | str) -> Explanation:
 
     Args:
         path: what `save` was given, or its JSON file; the NPZ file lies beside it.
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.explanation import Explainer
+    >>> found = Explainer("runs/birds").explain("bird.png", players=16, budget=64, sources=False)
+    >>> path, _ = found.save(f"{mkdtemp()}/bird")
+    >>> bool((load(path).class_map.values == found.class_map.values).all())
+    True
     """
-    path = _json_path(Path(path))
+    path = _json_path(Path(instance(path, (str, Path), "An explanation", "the path of its JSON file")))
     try:
         content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
         if not isinstance(content, dict):
@@ -97,7 +105,9 @@ def load(path: Path | str) -> Explanation:
 
 def _json_path(path: Path) -> Path:
     """The JSON file of a stem; a file that is there is meant itself."""
-    return path if path.suffix == ".json" or path.is_file() else path.with_name(f"{path.name}.json")
+    if path.suffix == ".json" or is_file(path) or not path.name:
+        return path
+    return path.with_name(f"{path.name}.json")
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int, str]) -> Any:

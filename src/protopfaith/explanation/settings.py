@@ -113,6 +113,7 @@ class Settings:
         if self.duplicate_tolerance is not None:
             finite_number(self.duplicate_tolerance, "The duplicate_tolerance", least=0)
         check_plan(self.source_budget, None)
+        instance(self.sources, bool, "Whether to explain sources", "True or False")
         _check_options(self.options)
         _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
@@ -124,6 +125,8 @@ class Settings:
         for name in keywords:
             if name not in NAMES:
                 raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
+        if settings is not None:
+            instance(settings, Settings, "Settings", "made by Settings(...)")
         return replace(settings or Settings(), **keywords)
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
@@ -265,7 +268,7 @@ def _parsed(spec: Any) -> PlayersLike | None:
         return spec
     if isinstance(spec, str) and spec.isdecimal():
         spec = int(spec[:20])
-    if isinstance(spec, int):
+    if isinstance(spec, int) or hasattr(spec, "__index__"):  # of any library
         return whole_number(spec, "The side of the windows that are players", most=LARGEST_WINDOW)
     number = str(spec).removeprefix(SUPERPIXELS)
     if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:

@@ -27,13 +27,29 @@ WITHOUT_SOURCES = "explain without sources (sources=False, or --no-sources)"  # 
 
 @dataclass(frozen=True, eq=False)
 class SourceSide:
-    """A prototype on the training image that it is a part of."""
+    """A prototype on the training image that it is a part of.
+
+    Args:
+        path: of the training image
+        pixels: uint8, C x H x W
+        regions: the regions' shares in the distance
+        activation: ProtoPNet's own map, (H, W)
+        box: of its 95th percentile
+        evaluations: of the game on that image
+        precision: relative error that was reached
+
+    >>> from protopfaith.explanation import Explainer
+    >>> explainer = Explainer("runs/birds")
+    >>> side = explainer.sources.explain([0], Settings(players=16, budget=64))[0]
+    >>> side.pixels.shape, side.evaluations
+    (torch.Size([3, 32, 32]), 16)
+    """
 
     path: str
-    pixels: Tensor  # uint8, C x H x W
+    pixels: Tensor
     regions: RegionValues
-    activation: Tensor  # ProtoPNet's own map, (H, W)
-    box: tuple[int, int, int, int]  # of its 95th percentile
+    activation: Tensor
+    box: tuple[int, int, int, int]
     evaluations: int
     precision: float
 
@@ -125,7 +141,8 @@ class Sources:
             name = self.model.class_names[int(self.model.prototype_classes[prototype])]
             raise ProtoPFaithError(
                 f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
-                f"not projected; train it through a projection, or {WITHOUT_SOURCES}."
+                "not projected, or it was converted without its images; train it through a projection, "
+                f"convert it with --root, or {WITHOUT_SOURCES}."
             )
         return source
 

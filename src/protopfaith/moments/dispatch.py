@@ -16,6 +16,10 @@ Rule = Callable[..., Any]
 RULES: dict[Callable, Rule] = {}
 """Every torch function that random variables can pass through, with its rule."""
 
+ATTENTION = ("multi_head_attention_forward", "scaled_dot_product_attention", "softmax", "matmul", "bmm")
+"""Functions of attention: products of random variables that depend on each other, whatever rule each has."""
+SAMPLING = "use a sampling estimator (default, owen, permutation, kernel), which takes any network as it is"
+
 _NAMESPACES = (torch, torch.Tensor, torch.nn.functional, torch.special)
 
 
@@ -26,6 +30,9 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     and the in-place forms. The rule receives the torch function that was called, then its arguments, of
     which at least one is a `Gaussian`, and returns a Gaussian; in-place forms take care of
     themselves.
+
+    Args:
+        functions: torch functions, or names that stand for all of their forms
 
     >>> from protopfaith.moments import Gaussian
     >>> @rule("deg2rad")
@@ -38,10 +45,15 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     ...     del RULES[form]
     """
 
+    found: list[Callable] = []
+    for entry in functions:
+        if not isinstance(entry, str) and not callable(entry):
+            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {entry!r}.")
+        found += forms(entry) if isinstance(entry, str) else (entry,)
+
     def register(function: Rule) -> Rule:
-        for entry in functions:
-            for form in forms(entry) if isinstance(entry, str) else (entry,):
-                RULES[form] = function
+        for form in found:
+            RULES[form] = function
         return function
 
     return register
@@ -101,9 +113,14 @@ def missing_rule(function: Callable, argument: str | None = None) -> ProtoPFaith
     """The error of a function that has no rule, or none for one of its arguments."""
     name = name_of(function)
     short = getattr(function, "__name__", "operation").strip("_")
+    if short in ATTENTION:
+        return ProtoPFaithError(
+            f"There is no moment rule for attention ({name}, called from {calling_module()}), so dasp and "
+            f"moment_path cannot explain this network; {SAMPLING}."
+        )
     return ProtoPFaithError(
         f"There is no moment rule for {name}{'' if argument is None else f' with the argument {argument}'}, "
-        f"called from {calling_module()}; write one and register it:\n\n"
+        f"called from {calling_module()}; {SAMPLING}, or write a rule and register it:\n\n"
         f"    @protopfaith.moments.rule({name})\n"
         f"    def {short}(function, x, *args, **kwargs):\n"
         f"        return protopfaith.moments.Gaussian(mean, variance)  # both from x.mean and x.variance\n"

@@ -26,6 +26,17 @@ def fused(enabled: bool = True, backend: str = "inductor") -> Iterator[None]:
     """Compiles the formulas inside this context with `torch.compile`, one kernel each.
 
     The first call of each takes some seconds; after that, a GPU runs it several times faster.
+
+    Args:
+        enabled: False switches it off, inside another such context for example
+        backend: of `torch.compile`
+
+    >>> from protopfaith.moments import Gaussian
+    >>> x = Gaussian(torch.zeros(2), 1.0)
+    >>> with fused(backend="eager"):  # "inductor", the default, takes a compiler
+    ...     y = torch.relu(x)
+    >>> torch.allclose(y.mean, torch.relu(x).mean)
+    True
     """
     token = _backend.set(backend if enabled else None)
     try:

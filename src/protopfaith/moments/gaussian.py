@@ -67,6 +67,11 @@ class Gaussian:
     `y` a copy of `x` adds as independent variables do. The exception is what common factors account
     for.
 
+    Args:
+        mean: of every variable, of any shape
+        variance: of every variable, of the mean's shape, or one number for all
+        factors: how they depend on K common variables, (K, \*shape); None where they are independent
+
     >>> x = Gaussian(torch.zeros(1, 3, 8, 8), 1.0)
     >>> y = torch.nn.Conv2d(3, 4, 3)(x).relu()
     >>> y.mean.shape, y.variance.shape

@@ -27,6 +27,8 @@ ARCHITECTURE: dict[str, Any] = {
     "in_channels": int,
     "activation": str,
     "similarity": str,
+    "epsilon": float,
+    "layers": list,
 }
 """The keys that a header may have for the constructor, and their types."""
 LARGEST_MAP = 100_000
@@ -47,6 +49,8 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     >>> with TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
+    instance(model, ProtoPNet, "What is saved", "a ProtoPNet")
+    instance(path, (str, Path), "Where to save", "the path of a .safetensors file")
     header = {
         "format": FORMAT,
         "architecture": model.config,

@@ -7,7 +7,9 @@ from torch import Tensor
 from torch.nn.functional import linear, normalize
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
+from protopfaith.arguments import tensor
 from protopfaith.dtypes import full_precision
+from protopfaith.errors import ProtoPFaithError
 
 
 def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
@@ -22,11 +24,21 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
 
     Dispatches `__torch_function__`, so a type other than Tensor can bring a rule of its own.
 
+    Args:
+        z: latent vectors, (B, L, h, w)
+        prototypes: (P, L)
+
     >>> squared_distances(torch.zeros(1, 3, 2, 2), torch.ones(5, 3)).shape
     torch.Size([1, 5, 2, 2])
     """
     if has_torch_function((z, prototypes)):
         return handle_torch_function(squared_distances, (z, prototypes), z, prototypes)
+    tensor(z, "Latent vectors", "B x L x height x width", 4)
+    if tensor(prototypes, "Prototypes", "P x L", 2).shape[1] != z.shape[1]:
+        raise ProtoPFaithError(
+            f"Latent vectors of {z.shape[1]} channels have no distance to prototypes of "
+            f"{prototypes.shape[1]}; give both the same."
+        )
     dtype = torch.promote_types(torch.promote_types(z.dtype, prototypes.dtype), torch.float32)
     with full_precision(z.device.type):
         vectors = z.to(dtype).flatten(2).transpose(1, 2)  # (B, h*w, L)
@@ -71,4 +83,5 @@ def minimum_over_positions(maps: Tensor) -> Tensor:
     """
     if has_torch_function_unary(maps):
         return handle_torch_function(minimum_over_positions, (maps,), maps)
+    tensor(maps, "Distance maps", "B x P x height x width", 4)
     return maps.flatten(2).min(dim=2).values  # not amin: its backward pass needs three more maps

@@ -20,6 +20,7 @@ from torch import Tensor, fx, nn
 from torch.nn.functional import relu
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from protopfaith.arguments import instance
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.model import ProtoPNet
 
@@ -48,7 +49,7 @@ class FusedProtoPNet:
     """
 
     def __init__(self, model: ProtoPNet):
-        self.model = model
+        self.model = instance(model, ProtoPNet, "What is fused", "a ProtoPNet")
         self.prototypes = model.prototypes
         self._prepared: dict[torch.dtype, Latent | None] = {}
 

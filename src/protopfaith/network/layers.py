@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from protopfaith.arguments import shown, whole_number
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import unit_vectors
 from protopfaith.registry import Registry
 
 ACTIVATIONS: Registry[Callable[[], nn.Module]] = Registry("activation")
-SIMILARITIES: Registry[Callable[[Tensor], Tensor]] = Registry("similarity")
+SIMILARITIES: Registry[Callable[..., Tensor]] = Registry("similarity")
+"""From distances to what F reads; those with a parameter `epsilon` may be given another than their own."""
+MOST_LAYERS = 64
+MOST_CHANNELS = 100_000
 
 ACTIVATIONS.register("sigmoid")(nn.Sigmoid)
 ACTIVATIONS.register("relu")(nn.ReLU)
@@ -45,6 +51,23 @@ def log_similarity(distances: Tensor, epsilon: float = 1e-4) -> Tensor:
     return torch.log((distances + 1) / (distances + epsilon))
 
 
+def similarity_function(name: str, epsilon: float | None = None) -> Callable[[Tensor], Tensor]:
+    """The similarity `name`, with an `epsilon` of its own where one is given.
+
+    >>> similarity_function("log", 1e-3)(torch.tensor(0.0)).exp().round().item()
+    1000.0
+    """
+    if epsilon is None:
+        return SIMILARITIES[name]
+    if name == "linear":
+        raise ProtoPFaithError("The linear similarity -s has no epsilon; leave it out, or choose log.")
+    if not 0 < epsilon < 1:
+        raise ProtoPFaithError(
+            f"The epsilon of a similarity lies between 0 and 1, but it is {shown(epsilon)}."
+        )
+    return partial(SIMILARITIES[name], epsilon=epsilon)
+
+
 def feature_layers(in_channels: int, channels: int, activation: str) -> nn.Sequential:
     """Z: 1x1 convolution to L channels, ReLU, 1x1 convolution L to L, activation.
 
@@ -61,6 +84,46 @@ def feature_layers(in_channels: int, channels: int, activation: str) -> nn.Seque
             second.weight.mul_(0.25)
             nn.init.constant_(second.bias, 0.5)  # type: ignore[arg-type]
     return nn.Sequential(first, nn.ReLU(), second, ACTIVATIONS[activation]())
+
+
+def stacked_layers(in_channels: int, layers: Sequence[int | str]) -> nn.Sequential:
+    """Z of another shape: a number is a 1x1 convolution to so many channels, a text an activation.
+
+    >>> stacked_layers(512, [128, "relu", 128, "sigmoid"])[2].weight.shape
+    torch.Size([128, 128, 1, 1])
+    """
+    if not isinstance(layers, (list, tuple)) or len(layers) > MOST_LAYERS:
+        raise ProtoPFaithError(
+            f"The layers of Z are a list of at most {MOST_LAYERS} numbers of channels and names of "
+            f"activations, not {shown(layers)}."
+        )
+    stack = nn.Sequential()
+    for layer in layers:
+        if isinstance(layer, str):
+            stack.append(ACTIVATIONS[layer]())
+        else:
+            whole_number(layer, "The number of channels of a layer of Z", least=1, most=MOST_CHANNELS)
+            stack.append(nn.Conv2d(in_channels, layer, kernel_size=1))
+            in_channels = layer
+    return stack
+
+
+def last_activation(layers: Sequence[int | str]) -> str:
+    """The name of what such a Z ends with: an activation, or "none".
+
+    >>> last_activation([128, "sigmoid"]), last_activation([128])
+    ('sigmoid', 'none')
+    """
+    return layers[-1] if layers and isinstance(layers[-1], str) else "none"
+
+
+def last_channels(in_channels: int, layers: Sequence[int | str]) -> int:
+    """The number of channels of the latent vectors that such a Z gives.
+
+    >>> last_channels(512, [128, "sigmoid"]), last_channels(512, [])
+    (128, 512)
+    """
+    return next((layer for layer in reversed(layers) if isinstance(layer, int)), in_channels)
 
 
 def own_class_weights(prototype_classes: Tensor, n_classes: int) -> Tensor:

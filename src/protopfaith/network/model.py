@@ -17,7 +17,14 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
-from protopfaith.network.layers import SIMILARITIES, feature_layers, own_class_weights
+from protopfaith.network.layers import (
+    feature_layers,
+    last_activation,
+    last_channels,
+    own_class_weights,
+    similarity_function,
+    stacked_layers,
+)
 
 MOST = 100_000
 """Classes, prototypes of a class, channels of a prototype: more are not meant."""
@@ -26,22 +33,38 @@ MOST_CHANNELS = 1_024
 
 @dataclass(frozen=True)
 class PrototypeSource:
-    """The training image and the latent position that a projected prototype is equal to."""
+    """The training image and the latent position that a projected prototype is equal to.
+
+    Args:
+        image: path relative to the data's root, or the embedded data's id
+        row: of the latent position, counted from the top
+        column: of the latent position, counted from the left
+        sha256: of the image as stored
+
+    >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
+    'cats/7.png'
+    """
 
     image: str
-    """Path relative to the data's root, or the embedded data's id."""
     row: int
     column: int
     sha256: str
-    """Of the image as stored."""
 
 
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
-    `encoder`: a name (see `protopfaith.network.build_encoder`) or a module returning a feature map.
-    `classes`: their number or names. `prototypes_per_class`: one number, or one for each class.
-    `weights`: for the encoder: None, "imagenet", or the path of a state dict.
+    Args:
+        encoder: a name (see `protopfaith.network.build_encoder`) or a module that returns a feature map
+        classes: their number or names
+        prototypes_per_class: one number, or one for each class
+        prototype_channels: L, the length of a prototype
+        in_channels: of the images
+        activation: of Z, one of `ACTIVATIONS`
+        similarity: what F reads: one of `SIMILARITIES`
+        weights: for the encoder: None, "imagenet", or the path of a state dict
+        epsilon: of the log similarity, if not its own
+        layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
 
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> x = torch.zeros(4, 3, 96, 96)
@@ -61,6 +84,8 @@ class ProtoPNet(nn.Module):
         in_channels: int = 3,
         activation: str = "relu1",
         similarity: str = "linear",
+        epsilon: float | None = None,
+        layers: Sequence[int | str] | None = None,
         weights: str | Path | None = None,
     ):
         super().__init__()
@@ -70,14 +95,20 @@ class ProtoPNet(nn.Module):
         self.class_names = _names(classes)
         counts = _counts(prototypes_per_class, self.class_names)
         self.in_channels = in_channels
-        self.activation = activation
         self.similarity = similarity
+        self.epsilon = epsilon
+        self.layers = None if layers is None else list(layers)
         self.encoder_name = encoder if isinstance(encoder, str) else None
         self.encoder = _encoder(encoder, in_channels, weights)
-        self.features = feature_layers(
-            output_channels(self.encoder, in_channels, self.encoder_name), prototype_channels, activation
-        )
-        start = torch.randn if activation == "unit" else torch.rand  # directions, or values in [0, 1]
+        encoded = output_channels(self.encoder, in_channels, self.encoder_name)
+        if self.layers is None:
+            self.activation = activation
+            self.features = feature_layers(encoded, prototype_channels, activation)
+        else:
+            self.activation = last_activation(self.layers)
+            self.features = stacked_layers(encoded, self.layers)
+            _check_channels(prototype_channels, last_channels(encoded, self.layers))
+        start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
         self.prototypes = nn.Parameter(start(sum(counts), prototype_channels))
         owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         self.register_buffer("prototype_classes", owners)
@@ -85,7 +116,7 @@ class ProtoPNet(nn.Module):
         with torch.no_grad():
             self.classifier.weight.copy_(own_class_weights(owners, len(counts)))
         self.sources: list[PrototypeSource | None] = [None] * len(owners)
-        self._similarity = SIMILARITIES[similarity]
+        self._similarity = similarity_function(similarity, epsilon)
         self.settle_prototypes()
 
     @torch.no_grad()
@@ -112,6 +143,10 @@ class ProtoPNet(nn.Module):
         """s from V(x), for callers who need both: (B, P)."""
         return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
 
+    def similarities(self, distances: Tensor) -> Tensor:
+        """What F reads of distances of any shape: -s, or the log similarity."""
+        return self._similarity(distances)
+
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
         """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the
         place of F's weights: (B, n).
@@ -130,6 +165,7 @@ class ProtoPNet(nn.Module):
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
         counts = torch.bincount(self.prototype_classes, minlength=len(self.class_names)).tolist()
+        special = {"epsilon": self.epsilon, "layers": self.layers}
         return {
             "encoder": self.encoder_name,
             "classes": list(self.class_names),
@@ -138,6 +174,8 @@ class ProtoPNet(nn.Module):
             "in_channels": self.in_channels,
             "activation": self.activation,
             "similarity": self.similarity,
+            # Only where they are there: earlier versions read the files of all other networks.
+            **{key: value for key, value in special.items() if value is not None},
         }
 
     def _check(self, x: Tensor) -> None:
@@ -177,6 +215,14 @@ def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -
             f"{shown(prototypes_per_class)}."
         )
     return counts
+
+
+def _check_channels(prototype_channels: int, latent: int) -> None:
+    if prototype_channels != latent:
+        raise ProtoPFaithError(
+            f"Prototypes of {prototype_channels} channels cannot be compared with the {latent} channels that "
+            "the layers of Z end with; give both the same number."
+        )
 
 
 def _encoder(encoder: str | nn.Module, in_channels: int, weights: str | Path | None) -> nn.Module:

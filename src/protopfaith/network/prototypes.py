@@ -9,20 +9,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.model import ProtoPNet
 
 
 @dataclass(frozen=True)
 class DistinctPrototypes:
-    """Prototypes of a class that are equal form a group; each group counts once."""
+    """Prototypes of a class that are equal form a group; each group counts once.
+
+    Args:
+        groups: indices of prototypes, ordered by their first one; every prototype is in one group
+        per_class: the number of groups of each class
+        total: the number of prototypes
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> found = distinct_prototypes(ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2))
+    >>> found.per_class, found.fraction, found.duplicates
+    ((2, 2), 1.0, ())
+    """
 
     groups: tuple[tuple[int, ...], ...]
-    """Indices of prototypes, ordered by their first one; every prototype is in one group."""
     per_class: tuple[int, ...]
-    """The number of groups of each class."""
     total: int
-    """The number of prototypes."""
 
     def __repr__(self) -> str:
         return f"DistinctPrototypes({self.distinct} of {self.total})"
@@ -69,8 +78,9 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
     >>> distinct_prototypes(model)
     DistinctPrototypes(3 of 4)
     """
-    if tolerance is None:
-        tolerance = equality_tolerance(model.prototypes.shape[1], model.activation)
+    instance(model, ProtoPNet, "What has prototypes", "a ProtoPNet")
+    usual = equality_tolerance(model.prototypes.shape[1], model.activation)
+    tolerance = usual if tolerance is None else finite_number(tolerance, "The tolerance", least=0)
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]
@@ -105,9 +115,19 @@ def duplicate_groups(
 ) -> tuple[tuple[int, ...], ...]:
     """The groups of `distinct_prototypes`, from vectors (P, L) and their classes (P).
 
+    Args:
+        prototypes: vectors, (P, L)
+        classes: of the prototypes, (P,)
+        tolerance: squared distance up to which two are equal
+
     >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
     ((0, 2), (1,), (3,))
     """
+    tensor(prototypes, "Prototypes", "P x L", 2)
+    if len(tensor(classes, "Their classes", "one number for each prototype", 1)) != len(prototypes):
+        raise ProtoPFaithError(
+            f"{len(prototypes)} prototypes need as many classes, not {len(classes)}; give one for each."
+        )
     groups: list[tuple[int, ...]] = []
     for label in classes.unique():
         left = torch.where(classes == label)[0]

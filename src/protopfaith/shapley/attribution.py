@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
 from protopfaith.shapley.players import Players
@@ -26,12 +27,26 @@ class Attribution:
     """Shapley values of every player for every output, with their standard errors.
 
     All tensors are float64 on the CPU. `standard_errors` are zero for exact values and NaN where an
-    estimator cannot know its error (a deterministic approximation, or a single sample).
-    `completeness_gap` is the sum of the values minus `total`, taken before the residual was
-    redistributed; afterwards `values` sum to `total` if the estimator redistributes. `precision` is
-    the one reached: see `relative_error`. `reached` is False when a precision was asked for and
-    the budget did not suffice. `state` lets `protopfaith.shapley.estimate` go on with more
-    evaluations.
+    estimator cannot know its error (a deterministic approximation, or a single sample). After the residual
+    was redistributed, `values` sum to `total` if the estimator redistributes. `state` lets
+    `protopfaith.shapley.estimate` go on with more evaluations.
+
+    Args:
+        values: the Shapley values, (outputs, n)
+        standard_errors: of the values, (outputs, n)
+        completeness_gap: sum of the values minus total, before it was redistributed, (outputs,)
+        total: value of all players minus value of none, (outputs,)
+        evaluations: of the function, in all
+        players: who shares the total
+        baseline: what stands for absent players, in words
+        method: the estimator's name
+        seed: of its draws
+        precision: the relative error that was reached, see `relative_error`; NaN where it is unknown
+        reached: False where a precision was asked for and the budget did not suffice
+        degrees_of_freedom: of the standard errors
+        options: of the estimator
+        state: what `estimate` needs to go on; None where it cannot
+        wrong_signs: (outputs, n): chances, where the estimator has a posterior that says them
 
     >>> from protopfaith.shapley import Game, estimate
     >>> image = torch.arange(4.0).reshape(1, 2, 2)
@@ -41,10 +56,10 @@ class Attribution:
     ([[0.0, 1.0, 4.0, 9.0]], torch.Size([1, 2, 2]))
     """
 
-    values: Tensor  # (outputs, n)
-    standard_errors: Tensor  # (outputs, n)
-    completeness_gap: Tensor  # (outputs,)
-    total: Tensor  # (outputs,): value of all players minus value of none
+    values: Tensor
+    standard_errors: Tensor
+    completeness_gap: Tensor
+    total: Tensor
     evaluations: int
     players: Players
     baseline: str
@@ -148,8 +163,8 @@ class Attribution:
         if self.wrong_signs is not None:
             arrays["wrong_signs"] = self.wrong_signs.numpy()
         arrays["labels"] = self.players.labels.cpu().numpy()
-        for name, tensor in (self.state or {}).items():
-            arrays[f"state.{name}"] = tensor.cpu().numpy()
+        for name, part in (self.state or {}).items():
+            arrays[f"state.{name}"] = part.cpu().numpy()
         metadata = {name: getattr(self, name) for name in _SCALARS}
         metadata |= {"format": FORMAT, "players": self.players.kind, "resumable": self.state is not None}
         arrays["metadata"] = np.array(json.dumps(metadata))
@@ -220,6 +235,8 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
     >>> relative_error(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.3, 0.4]]))
     0.10000000149011612
     """
+    for given, what in ((values, "Values"), (standard_errors, "Standard errors")):
+        tensor(given, what, "outputs x players", 1, 2)
     if outputs is not None:
         values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
     error = standard_errors.square().mean(-1).sqrt()

@@ -103,6 +103,8 @@ def make_baseline(
             options = {**options, **_argument(name, argument)}
         return BASELINES[name](image, **options).detach(), _describe(name, options)
     try:
+        if isinstance(spec, bool):
+            raise TypeError
         value = torch.as_tensor(spec)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ProtoPFaithError(

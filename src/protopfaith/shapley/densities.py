@@ -7,6 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from protopfaith.shapley.constants import constant
 from protopfaith.shapley.game import Game
 
 KNOTS = 10  # of the function's mean as a function of density
@@ -37,8 +38,7 @@ def _knots(dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def anchored_mean(game: Game) -> dict[str, Tensor]:
     """Normal equations of the mean over density, which know its two ends from the start."""
-    ends = torch.tensor([0.0, 1.0], dtype=torch.float64, device=game.device)
-    hats = hat_functions(ends)
+    hats = hat_functions(constant((0.0, 1.0), torch.float64, game.device))
     values = torch.stack([game.empty, game.grand]).double()
     roughness = torch.eye(KNOTS, dtype=torch.float64, device=game.device).diff(dim=0).diff(dim=0)
     return {"left": hats.T @ hats + 0.1 * roughness.T @ roughness, "right": hats.T @ values}

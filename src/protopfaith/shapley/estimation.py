@@ -19,7 +19,7 @@ from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
 
 DEFAULT_METHOD = "adaptive_owen"
-LARGEST_BUDGET = 10**12
+MOST_EVALUATIONS = 10**12  # more is a typing error
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
 
@@ -157,6 +157,7 @@ def _checked(  # noqa: PLR0917
     options: dict[str, object],
 ) -> dict[str, Any]:
     """The options in their types, once all that was asked makes sense."""
+    instance(game, Game, "What is played", "a Game")
     check_plan(budget, precision)
     check_names(name, ESTIMATORS[name], options)
     _check_outputs(outputs, game)
@@ -260,7 +261,7 @@ def game_error(
 
 def check_plan(budget: int | None, precision: float | None) -> None:
     """Raises if no estimator could work with the budget or the precision."""
-    if budget is not None and whole_number(budget, "The budget", most=LARGEST_BUDGET) < 1:
+    if budget is not None and whole_number(budget, "The budget", most=MOST_EVALUATIONS) < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
     if precision is not None and not 0 < finite_number(precision, "The precision", most=1) <= 1:
         raise ProtoPFaithError(

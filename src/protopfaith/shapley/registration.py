@@ -17,19 +17,22 @@ class Traits:
     """What an estimator says about itself where it is registered. All have defaults that are safe: an
     estimator that says nothing is asked once, for everything, and believed no more than its numbers say.
 
+    Args:
+        description: how values come about, for people: "They were ..."
+        evaluates: it evaluates the game on coalitions. Otherwise its evaluations are passes of its own kind,
+            on random variables for example, of which only it can report progress
+        per_output: the cost grows with the outputs, so that it is asked for few of them
+        full_precision: it needs the function in full precision: variances and small differences do not
+            survive autocast
+
     >>> Traits(description="guessed").evaluates
     True
     """
 
     description: str = "estimated"
-    """How values come about, for people: "They were ..."."""
     evaluates: bool = True
-    """It evaluates the game on coalitions. Otherwise its evaluations are passes of its own kind, on random
-    variables for example, of which only it can report progress."""
     per_output: bool = False
-    """The cost grows with the outputs, so that it is asked for few of them."""
     full_precision: bool = False
-    """It needs the function in full precision: variances and small differences do not survive autocast."""
 
 
 def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:

@@ -68,7 +68,16 @@ def _trust(explanation: Explanation) -> str:
 class ShownAttribution:
     """An attribution that shows itself in a notebook: one map per output, on a scale of its own.
 
-    `sign=-1` where the outputs are distances, so that warm colors mean similarity.
+    Args:
+        attribution: what to show
+        sign: -1 where the outputs are distances, so that warm colors mean similarity
+        names: of the outputs
+
+    >>> import torch
+    >>> from protopfaith.shapley import Game, Players, estimate
+    >>> game = Game(lambda x: x.flatten(1).sum(1), torch.ones(1, 4, 4), Players.windows((4, 4), 2))
+    >>> ShownAttribution(estimate(game, "exact"), names=["sum"])._repr_html_().count("<img")
+    1
     """
 
     def __init__(self, attribution: Attribution, *, sign: int = 1, names: list[str] | None = None):

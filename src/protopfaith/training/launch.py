@@ -74,6 +74,9 @@ def train(
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
+    for given, kind in ((data, ImageData), (model, ProtoPNet)):
+        if given is not None:
+            instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
         raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
     if fabric is None:

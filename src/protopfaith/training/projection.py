@@ -48,6 +48,26 @@ def project(
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
     `model.distance_maps` of the source image is 0 (up to rounding) at the source's position. With
     `distinct` no two prototypes of a class share an image or a vector, as far as the class's images allow.
+
+    Args:
+        model: changed in place
+        batches: the training images, by index
+        images: what is known of them
+        preprocessing: how they are prepared
+        distinct: no two prototypes of a class share an image or a vector
+        batch_size: images per forward pass
+        rank: number of this process
+        ranks: how many processes share the work
+        sum_over_ranks: adds a tensor up over all of them
+
+    >>> from protopfaith.data import load_data
+    >>> from protopfaith.training.batches import ResidentImages
+    >>> data = load_data("birds", size=32, train=16, validation=8, test=8)
+    >>> model = ProtoPNet("small", data.classes, prototypes_per_class=1, prototype_channels=8)
+    >>> batches = ResidentImages(data.train, torch.device("cpu"))
+    >>> project(model, batches, data.train, data.preprocessing)
+    >>> model.sources[0].image in data.train.paths
+    True
     """
     training = model.training
     model.eval()

@@ -188,6 +188,17 @@ class ComputeRecipe:
 class Recipe:
     """Everything that decides how a model comes about.
 
+    Args:
+        seed: of all random choices
+        data: which images, at which size
+        augmentation: what happens to training images
+        model: the network
+        costs: weights of the losses
+        optimization: batch size, learning rates and the like
+        schedule: stages and their epochs
+        projection: how prototypes become parts of images
+        compute: devices and number formats
+
     >>> Recipe()
     Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
     """

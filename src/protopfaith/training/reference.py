@@ -17,7 +17,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.network import ProtoPNet
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 
@@ -143,11 +143,10 @@ def measure_reference(
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     chosen = _sample(data.validation)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
-    similarity = SIMILARITIES[model.similarity]
-    logits = similarity(validation) @ model.classifier.weight.detach().cpu().double().T
+    logits = model.similarities(validation) @ model.classifier.weight.detach().cpu().double().T
     return Reference(
         weights_hash(model),
-        similarity(train).mean(0),
+        model.similarities(train).mean(0),
         len(train),
         usual_distances(validation, chosen.labels, model.prototype_classes.cpu(), len(model.class_names)),
         fit_temperature(logits, chosen.labels) if len(chosen) else None,

@@ -46,6 +46,12 @@ class Run:
     Args:
         folder: the folder of a training, or of a pruned run
         root: where the images lie now, if not where the recipe says
+
+    >>> run = Run("runs/birds")
+    >>> run.is_finished(), run.preprocessing().size
+    (True, (32, 32))
+    >>> len(run.model().prototypes)
+    16
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
@@ -156,13 +162,26 @@ class Run:
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
-        data = load_recipe_data(self.recipe(), self.root)
-        if data.fingerprint != self.environment()["data_fingerprint"]:
+        data = self.images()
+        environment = self.environment()
+        known = environment["data_fingerprint"]
+        if not known and len(data.classes) != len(environment.get("classes", ())):
+            raise ProtoPFaithError(
+                f"{self.folder} was converted without images and has {len(environment.get('classes', ()))} "
+                f"classes, but these images have {len(data.classes)}; give those that it was trained on."
+            )
+        if known and data.fingerprint != known:
             raise ProtoPFaithError(
                 f"The images of {self.folder} are not those it was trained on (their fingerprint differs); "
                 "restore them, or train anew."
             )
         return data
+
+    def images(self) -> ImageData:
+        """The images where they lie now, prepared as its network takes them; not compared with those of the
+        training."""
+        data = load_recipe_data(self.recipe(), self.root)
+        return replace(data, preprocessing=self.preprocessing()) if is_file(self.model_path) else data
 
     def is_finished(self) -> bool:
         """Whether training came to its end."""
@@ -246,6 +265,8 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         run.check_model()
     if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
+    if "converted_from" in run.environment():
+        raise ProtoPFaithError(f"{run.folder} was converted and was not trained here; start another run.")
     ours, theirs = _decisive(recipe), _decisive(run.recipe())
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
@@ -42,9 +42,25 @@ def train_folds(
     recipe has one.
 
     Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
+
+    Args:
+        recipe: how to train each of them
+        folder: of all runs
+        folds: which of 0 to 4
+        resume: go on with what was interrupted
+        progress: show a bar
+
+    >>> from tempfile import mkdtemp
+    >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> table = train_folds(load_recipe("birds", small + short), f"{mkdtemp()}/folds", [0, 1], progress=False)
+    >>> table["fold"].tolist()
+    [0, 1, 'mean', 'std']
     """
     import pandas as pd
 
+    instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
     folder, fabric = _open(recipe, folder, resume)
     rows = []
@@ -103,7 +119,7 @@ def load_grid(name_or_path: str | Path) -> Grid:
     >>> load_grid("cub").recipe
     'cub'
     """
-    path = Path(name_or_path)
+    path = Path(instance(name_or_path, (str, Path), "A search space", "a name or a YAML file"))
     if path.is_file():
         text = read_text(path)
     elif str(name_or_path) in grid_names():
@@ -141,6 +157,23 @@ def train_grid(
 
     Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
     The test set is not touched.
+
+    Args:
+        name_or_path: one of `grid_names`, or a YAML file
+        folder: of all runs
+        overrides: changes of the recipe for every run, such as "seed=1"
+        resume: go on with what was interrupted
+        progress: show a bar
+
+    >>> from tempfile import mkdtemp
+    >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
+    >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
+    >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "costs.yaml").write_text("recipe: birds\\nsearch:\\n  costs.cluster: [0.1, 0.8]")
+    >>> table = train_grid(folder / "costs.yaml", folder / "runs", small + short, progress=False)
+    >>> sorted(table["run"])
+    ['000', '001']
     """
     import pandas as pd
 
@@ -167,7 +200,7 @@ def _overrides(point: dict[str, Any]) -> list[str]:
 
 def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:
     """The folder of several runs, and processes for all of them: they can be launched only once."""
-    folder = Path(folder)
+    folder = Path(instance(folder, (str, Path), "Where to train", "a folder"))
     fabric = make_fabric(recipe.compute)
     if not resume and fabric.is_global_zero:
         refuse_existing(folder)

@@ -19,8 +19,10 @@ RECTIFIERS = {
     "clamp_min as a function": (lambda x: torch.clamp_min(x, 0.5), lambda y: np.maximum(y, 0.5), [0.5]),
     "clamp_max as a method": (lambda x: x.clamp_max(2.0), lambda y: np.minimum(y, 2.0), [2.0]),
     "leaky_relu": (lambda x: F.leaky_relu(x, 0.1), lambda y: np.where(y > 0, y, 0.1 * y), [0]),
+    "hardsigmoid": (F.hardsigmoid, lambda y: np.clip(y / 6 + 0.5, 0, 1), [-3, 3]),
 }
 SMOOTH = {
+    "hardswish": (F.hardswish, lambda y: y * np.clip(y + 3, 0, 6) / 6),
     "sigmoid": (torch.sigmoid, special.expit),
     "tanh": (torch.tanh, np.tanh),
     "gelu": (F.gelu, lambda y: y * special.ndtr(y)),

@@ -140,3 +140,39 @@ def test_training_statistics_have_no_rule():
 def test_random_weights_have_no_rule():
     with pytest.raises(ProtoPFaithError, match=r"no moment rule for torch.nn.functional.linear"):
         F.linear(torch.zeros(2, 3), Gaussian(torch.zeros(4, 3), 1.0))
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("count", [16, 96, 384])
+def test_layer_norm_is_close_to_sampling(count, spread):
+    """An approximation: the error shrinks with the number of variables; what remains is stated here."""
+    generator = torch.Generator().manual_seed(count)
+    mean = torch.randn(4, count, generator=generator, dtype=torch.float64)
+    variance = spread * torch.rand(4, count, generator=generator, dtype=torch.float64)
+    weight, bias = torch.rand(2, count, generator=generator, dtype=torch.float64)
+    result = F.layer_norm(Gaussian(mean, variance), (count,), weight, bias)
+    samples = F.layer_norm(sample(mean, variance, 20_000, seed=1), (count,), weight, bias)
+    deviation = samples.std(0)
+    noise = 5 / 20_000**0.5
+    assert float(((result.mean - samples.mean(0)) / deviation).abs().max()) <= noise + 1 / count
+    relative = (result.variance / deviation.square() - 1).abs()
+    assert float(relative.max()) <= 2 * noise + 4 / count
+
+
+def test_layer_norm_follows_common_factors():
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.randn(2, 64, generator=generator, dtype=torch.float64)
+    factors = 0.5 * torch.randn(3, 2, 64, generator=generator, dtype=torch.float64)
+    own = 0.1
+    e = torch.randn(20_000, 3, generator=generator, dtype=torch.float64)
+    noise = torch.randn(20_000, 2, 64, generator=generator, dtype=torch.float64)
+    samples = F.layer_norm(mean + torch.einsum("nk,kij->nij", e, factors) + own**0.5 * noise, (64,))
+    result = F.layer_norm(Gaussian(mean, own + factors.square().sum(0), factors), (64,))
+    plain = F.layer_norm(Gaussian(mean, own + factors.square().sum(0)), (64,))
+    covariance = torch.einsum("nk,nij->kij", e, samples) / len(e)
+    error = float((result.factors - covariance).square().mean().sqrt())
+    assert error <= 0.1 * float(covariance.square().mean().sqrt())
+    truth = samples.var(0)
+    assert float((result.variance - truth).abs().mean()) <= 0.1 * float(truth.mean())
+    lost = (plain.variance - truth).abs().mean()
+    assert float((result.variance - truth).abs().mean()) < float(lost)

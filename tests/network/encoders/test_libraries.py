@@ -9,7 +9,7 @@ import torchvision
 from torch.nn.functional import adaptive_avg_pool2d
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, build_encoder, output_channels
+from protopfaith.network import ENCODERS, ProtoPNet, build_encoder, output_channels
 from protopfaith.network.encoders.libraries import feature_map_part
 
 # Networks of different build, and how each gets from its feature map to its logits.
@@ -45,11 +45,6 @@ def test_auxiliary_classifiers_do_not_cut_the_network_short():
     """With published weights Inception comes with one in its middle."""
     network = torchvision.models.inception_v3(aux_logits=True, init_weights=False)
     assert output_channels(feature_map_part(network), 3) == network.fc.in_features
-
-
-def test_networks_without_a_feature_map_are_refused():
-    with pytest.raises(ProtoPFaithError, match="vit_b_32 gives no feature map"):
-        ProtoPNet("vit_b_32", 2)
 
 
 def test_parameters_keep_torchvisions_names():
@@ -89,7 +84,38 @@ def test_timm(name):
 
 @needs_timm
 def test_timm_without_a_feature_map_and_unknown_names():
-    with pytest.raises(ProtoPFaithError, match="timm:vit_tiny_patch16_224 gives no feature map"):
-        ProtoPNet("timm:vit_tiny_patch16_224", 2)
+    with pytest.raises(ProtoPFaithError, match="timm:pit_ti_224 gives no feature map"):
+        ProtoPNet("timm:pit_ti_224", 2)
     with pytest.raises(ProtoPFaithError, match="no model named 'resnet5O'"):
         build_encoder("timm:resnet5O")
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "channels", "stride"),
+    [
+        ("resnet18", "layer3", 256, 16),
+        ("vgg11", "features.19", 512, 16),
+        ("densenet121", "features.norm5", 1024, 32),
+    ],
+)
+def test_a_network_cut_at_a_layer_gives_what_that_layer_gives(name, layer, channels, stride):
+    whole, cut = build_encoder(name).eval(), build_encoder(f"{name}@{layer}").eval()
+    cut.load_state_dict({key: whole.state_dict()[key] for key in cut.state_dict()})
+    kept = []
+    whole.get_submodule(layer).register_forward_hook(
+        lambda module, inputs, output: kept.append(output.clone())
+    )
+    x = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        whole(x)
+        assert torch.allclose(cut(x), kept[0], atol=1e-5)
+    assert kept[0].shape == (1, channels, 64 // stride, 64 // stride)
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet18@layer9", "resnet18@", "resnet18@layer4.0.conv1", "nothing@layer1"]
+)
+def test_what_cannot_be_cut_is_in_no_registry(name):
+    assert name not in ENCODERS
+    with pytest.raises(ProtoPFaithError):
+        build_encoder(name)

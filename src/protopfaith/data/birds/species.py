@@ -40,6 +40,9 @@ PARTS: tuple[str, ...] = ("body", "head", *SHARED)
 def defining_parts(species: str) -> tuple[str, ...]:
     """The parts whose variant no other species has.
 
+    Args:
+        species: one of the eight invented ones
+
     >>> defining_parts("Great Tukka")
     ('beak', 'tail')
     """

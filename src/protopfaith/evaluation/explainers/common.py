@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import tensor
 from protopfaith.evaluation.metrics.removal import region_sums
 from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
 from protopfaith.registry import Registry
@@ -37,42 +38,62 @@ Explainable = ProtoPNet | DistanceModel
 
 @dataclass(frozen=True)
 class Options:
-    """How explainers work; each takes what it needs."""
+    """How explainers work; each takes what it needs.
+
+    Args:
+        players: the regions
+        baseline: what stands where a region is absent
+        budget: evaluations of the network for one image, for those that sample
+        sizes: coalition sizes of DASP
+        nodes: densities of the moment path
+        path_steps: points on the path of integrated gradients
+        samples: noisy images of SmoothGrad and GradientShap
+        noise: smoothGrad's standard deviation, as a share of the image's range
+        seed: of all random choices
+        memory: bytes that a batch may take
+        autocast: a number format for plain forward passes
+        batch_size: images in a plain forward pass; as many as memory allows by default, measured for every
+            game
+        moment_batch: the same for moment passes, which need some ten times the memory
+
+    >>> Options(Players.windows((32, 32), 8), budget=512).baseline
+    'zero'
+    """
 
     players: Players
     baseline: str | float | Sequence[float] | Tensor = "zero"
     budget: int = 2048
-    """Evaluations of the network for one image, for those that sample."""
     sizes: int = 8
-    """Coalition sizes of DASP."""
     nodes: int = 32
-    """Densities of the moment path."""
     path_steps: int = 64
-    """Points on the path of integrated gradients."""
     samples: int = 32
-    """Noisy images of SmoothGrad and GradientShap."""
     noise: float = 0.15
-    """SmoothGrad's standard deviation, as a share of the image's range."""
     seed: int = 0
     memory: int | None = None
-    """Bytes that a batch may take."""
     autocast: torch.dtype | None = None
     batch_size: int | None = None
-    """Images in a plain forward pass; as many as memory allows by default, measured for every game."""
     moment_batch: int | None = None
-    """The same for moment passes, which need some ten times the memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
     """Maps in the sign of similarity: warm is what makes the distance smaller.
 
-    A map is a density: its sum over the pixels of a region is what the region gets. `shares`: minus the map
-    is meant as shares of s(image) - s(baseline); other maps have a scale of their own. `regions`: where the
-    map is constant; None if every pixel has its own value.
+    A map is a density: its sum over the pixels of a region is what the region gets.
+
+    Args:
+        maps: (outputs, H, W), float64, on the CPU
+        shares: minus the map is meant as shares of s(image) - s(baseline); other maps have a scale of their
+            own
+        regions: where the map is constant; None if every pixel has its own value
+        attribution: what it was made from, where the explainer has one
+
+    >>> explained = Explained(torch.ones(1, 4, 4, dtype=torch.float64), shares=False)
+    >>> explained.values(Players.windows((4, 4), 2)).tolist()
+    [[4.0, 4.0, 4.0, 4.0]]
     """
 
-    maps: Tensor  # (outputs, H, W), float64, on the CPU
+    maps: Tensor
     shares: bool
     regions: Players | None = None
     attribution: Attribution | None = None
@@ -83,6 +104,7 @@ class Explained:
 
     def values(self, players: Players) -> Tensor:
         """What every player gets, (outputs, n)."""
+        tensor(self.maps, "Maps", "outputs x height x width", 3)
         return region_sums(self.maps, players)
 
     def standard_errors(self, players: Players) -> Tensor:

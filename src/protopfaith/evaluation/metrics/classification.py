@@ -118,7 +118,7 @@ def classification(
     for tensor in (logits, labels):
         instance(tensor, Tensor, "Logits and labels", "tensors")
     logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
-    _check(logits, labels, names)
+    check_classification(logits, labels, len(names))
     confusion = multiclass_confusion_matrix(logits.argmax(1), labels, num_classes=len(names))
     right, of_class = confusion.diagonal().double(), confusion.sum(1).double()
     wrongly = confusion.sum(0).double() - right
@@ -142,27 +142,40 @@ def one_against_all_auroc(logits: Tensor, labels: Tensor) -> list[float]:
     from torchmetrics.functional.classification import binary_auroc
 
     values = []
+    odds = log_odds(logits)
     for index in range(logits.shape[1]):
         positive = (labels == index).long()
         if not 0 < int(positive.sum()) < len(labels):
             values.append(math.nan)
             continue
-        others = torch.cat([logits[:, :index], logits[:, index + 1 :]], dim=1)
-        odds = logits[:, index] - others.logsumexp(1)
-        ranks = odds.unique(return_inverse=True)[1].double() / len(labels)
+        ranks = odds[:, index].unique(return_inverse=True)[1].double() / len(labels)
         values.append(float(binary_auroc(ranks, positive)))
     return values
 
 
-def _check(logits: Tensor, labels: Tensor, names: tuple[str, ...]) -> None:
-    if logits.dim() != 2 or logits.shape != (len(labels), len(names)) or not len(labels):
+def log_odds(logits: Tensor) -> Tensor:
+    """Each logit minus the logsumexp of the others, (N, C): in the order of probabilities, without rounding.
+
+    >>> log_odds(torch.tensor([[3.0, 1.0]]))
+    tensor([[ 2., -2.]])
+    """
+    columns = [
+        logits[:, index] - torch.cat([logits[:, :index], logits[:, index + 1 :]], dim=1).logsumexp(1)
+        for index in range(logits.shape[1])
+    ]
+    return torch.stack(columns, dim=1)
+
+
+def check_classification(logits: Tensor, labels: Tensor, classes: int) -> None:
+    """Raises unless there are finite logits of all classes and a label for each image."""
+    if logits.dim() != 2 or logits.shape != (len(labels), classes) or not len(labels):
         raise ProtoPFaithError(
-            f"Classification needs logits of shape images x {len(names)} classes and as many labels, at "
+            f"Classification needs logits of shape images x {classes} classes and as many labels, at "
             f"least one, but got {tuple(logits.shape)} and {len(labels)} labels."
         )
-    if labels.min() < 0 or labels.max() >= len(names):
+    if labels.min() < 0 or labels.max() >= classes:
         raise ProtoPFaithError(
-            f"Labels go from 0 to {len(names) - 1} for {len(names)} classes, but got {int(labels.min())} to "
+            f"Labels go from 0 to {classes - 1} for {classes} classes, but got {int(labels.min())} to "
             f"{int(labels.max())}."
         )
     broken = int((~logits.isfinite().all(1)).sum())

@@ -2,7 +2,7 @@ r"""AOPC: how fast the distance to a prototype rises when what an explainer call
 
 For prototype j on its own source image $I$, whose share t/T of most important pixels is removed:
 
-.. math:: \mathrm{AOPC} = \frac{1}{n T} \sum_j \sum_{t=1}^T s_j(I^{(0)}) - s_j(I^{(t)}).
+$$\mathrm{AOPC} = \frac{1}{n T} \sum_j \sum_{t=1}^T s_j(I^{(0)}) - s_j(I^{(t)}).$$
 
 Negative, and large in size, is good. The paper divides the sum by C + K + T - 1 instead: `paper_aopc`.
 """
@@ -98,6 +98,16 @@ def removal_curves(
         outputs: which output belongs to each image, (n,)
         baselines: what stands where pixels are gone, (n, C, H, W)
         insertion: start from the baseline and put the image's pixels back, most important first
+        steps: T
+        batch_size: images per forward pass; without it as many as `memory` allows
+        memory: bytes that a batch may take
+        autocast: a number format for the forward passes
+
+    >>> image = torch.tensor([[[[4.0, 3.0], [2.0, 1.0]]]])
+    >>> ranks = removal_ranks(image[0, 0])[None]
+    >>> total = lambda images: images.sum((1, 2, 3))[:, None]
+    >>> removal_curves(total, image, ranks, torch.tensor([0]), torch.zeros_like(image), steps=2).tolist()
+    [[10.0, 3.0, 0.0]]
     """
     if not len(images) == len(ranks) == len(outputs) == len(baselines) or not len(images):
         raise ProtoPFaithError(

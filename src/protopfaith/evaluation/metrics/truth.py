@@ -18,9 +18,18 @@ EXACT_PLAYERS = 12
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Shapley values from two independent halves of a large budget: their mean is the truth."""
+    """Shapley values from two independent halves of a large budget: their mean is the truth.
 
-    halves: Tensor  # (2, outputs, n)
+    Args:
+        halves: (2, outputs, n)
+        evaluations: of both together
+
+    >>> truth = Truth(torch.tensor([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 5.0]]]), evaluations=64)
+    >>> truth.values.tolist(), truth.rank_reliability.round(decimals=6).tolist()
+    ([[1.0, 2.0, 4.0]], [1.0])
+    """
+
+    halves: Tensor
     evaluations: int
 
     def __repr__(self) -> str:
@@ -49,12 +58,20 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class TruthAgreement:
-    """How near values are to the truth, for each output."""
+    """How near values are to the truth, for each output.
+
+    Args:
+        pearson: correlation, (outputs,)
+        spearman: rank correlation, (outputs,)
+        relative_error: |values - truth| / |truth|, Euclidean; it needs values on the truth's own scale
+
+    >>> compare_with_truth(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1.0, 2.0, 3.0]]))
+    TruthAgreement(pearson 1.000, spearman 1.000, relative_error 0.000)
+    """
 
     pearson: Tensor
     spearman: Tensor
     relative_error: Tensor
-    """|values - truth| / |truth|, Euclidean; it needs values on the truth's own scale."""
 
     def __repr__(self) -> str:
         means = (
@@ -80,6 +97,7 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
     >>> true_values(game, budget=64).values.round(decimals=6).tolist()
     [[4.0, 4.0, 4.0, 4.0]]
     """
+    instance(game, Game, "What is played", "a Game")
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
         return Truth(torch.stack([exact, exact]), 2**game.n_players)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from protopfaith.arguments import whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
@@ -25,25 +26,45 @@ from protopfaith.files import atomic
 from protopfaith.network import PrototypeSource
 from protopfaith.progress import Report
 
+MOST_PATCHES = 1_000
 MOSTLY = 0.5  # a class rests on background when less than this share of its evidence lies on the object
 
 
 @dataclass(frozen=True, eq=False)
 class PrototypePortrait:
-    """One prototype: where it comes from, what it sees there, what else looks like it."""
+    """One prototype: where it comes from, what it sees there, what else looks like it.
+
+    Args:
+        prototype: its index
+        class_index: of its class
+        class_name: of its class
+        weight: in F, to its own class
+        source: the training image and the place in it
+        source_side: what it sees there
+        nearest: places in training images that are most like it
+        duplicate_of: another one with the same vector
+        duplicate_kind: "", "identical" or "near"
+        uses: images, other than its source, for which it contributes most to the predicted class
+        object_share: of its positive evidence on the source image; NaN where no mask or box is known
+        object_area: share of the image that the object takes: what a blind map would have
+
+    >>> portrait = explain_prototypes("runs/birds", players=16, budget=64).prototypes[0]
+    >>> portrait.class_name, len(portrait.nearest)
+    ('Marsh Orrin', 5)
+    """
 
     prototype: int
     class_index: int
     class_name: str
-    weight: float  # in F, to its own class
+    weight: float
     source: PrototypeSource
     source_side: SourceSide
     nearest: tuple[Patch, ...]
     duplicate_of: int | None
     duplicate_kind: str
     uses: int
-    object_share: float  # of its positive evidence on the source image; NaN where no mask or box is known
-    object_area: float  # share of the image that the object takes: what a blind map would have
+    object_share: float
+    object_area: float
 
     def __repr__(self) -> str:
         return f"PrototypePortrait(prototype={self.prototype}, {self.class_name!r}, {self.uses} uses)"
@@ -51,7 +72,21 @@ class PrototypePortrait:
 
 @dataclass(frozen=True, eq=False)
 class ClassPortrait:
-    """One class: how many of its prototypes differ, and whether they look at the object."""
+    """One class: how many of its prototypes differ, and whether they look at the object.
+
+    Args:
+        name: of the class
+        distinct: how many of its prototypes differ
+        prototypes: how many it has
+        unused: how many no image uses
+        object_share: of the prototypes' positive evidence, on the object; NaN where it is not known
+        object_area: share of the image that the object takes
+        rests_on_background: whether less than half of its evidence lies on the object
+
+    >>> portrait = explain_prototypes("runs/birds", players=16, budget=64).classes[0]
+    >>> portrait.name, portrait.prototypes
+    ('Marsh Orrin', 2)
+    """
 
     name: str
     distinct: int
@@ -64,12 +99,25 @@ class ClassPortrait:
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """All prototypes of a network."""
+    """All prototypes of a network.
+
+    Args:
+        prototypes: one portrait each
+        classes: one portrait each
+        latent_size: rows and columns of the latent map
+        images: the training images that patches refer to
+        settings: how it was computed
+        weights_hash: which network it is about
+
+    >>> catalog = explain_prototypes("runs/birds", players=16, budget=64)
+    >>> len(catalog.prototypes), len(catalog.classes)
+    (16, 8)
+    """
 
     prototypes: tuple[PrototypePortrait, ...]
     classes: tuple[ClassPortrait, ...]
     latent_size: tuple[int, int]
-    images: ImageSet  # the training images that patches refer to
+    images: ImageSet
     settings: Settings
     weights_hash: str
 
@@ -171,8 +219,14 @@ def explain_prototypes(
         device: where to compute.
         progress: gets ("prototypes", how many are done, how many there are).
         keywords: fields of `Settings`, in the place of those of `settings`.
+
+    >>> from tempfile import mkdtemp
+    >>> explain_prototypes("runs/birds", players=16, budget=64).save(mkdtemp()).name
+    'prototypes.html'
     """
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
+    whole_number(nearest, "The number of nearest patches", least=1, most=MOST_PATCHES)
+    whole_number(survey_batch, "The batch of the survey", least=1, most=1_000_000)
     training = _training_images(explainer)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
     every = list(range(len(explainer.model.prototypes)))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from protopfaith.moments import clipping, formulas
+from protopfaith.moments import clipping, formulas, pieces
 from protopfaith.moments.dispatch import missing_rule, rule
 from protopfaith.moments.elementwise import closed_form
 from protopfaith.moments.gaussian import Gaussian
@@ -94,6 +94,18 @@ def sigmoid(function: Callable, input: Gaussian) -> Gaussian:
     return _smooth(torch.sigmoid, STEP, input)
 
 
+@rule("hardsigmoid")
+def hardsigmoid(function: Callable, input: Gaussian) -> Gaussian:
+    """y = clamp(x / 6 + 1/2) to [0, 1]."""
+    return clamp(function, input / 6 + 0.5, 0.0, 1.0)
+
+
+@rule("hardswish")
+def hardswish(function: Callable, input: Gaussian) -> Gaussian:
+    """y = x clamp(x + 3, 0, 6) / 6, in closed form: a parabola between -3 and 3, 0 below, x above."""
+    return _by_slope(pieces.hardswish, input)
+
+
 @rule("tanh")
 def tanh(function: Callable, input: Gaussian) -> Gaussian:
     """y = 2 sigmoid(2 x) - 1."""
@@ -125,15 +137,19 @@ def _activate(
 
 
 def _smooth(g: Callable[[Tensor], Tensor], asymptote: Asymptote, x: Gaussian) -> Gaussian:
-    mean, variance = smooth(g, asymptote, *x.moments)
+    return _by_slope(lambda m, v: smooth(g, asymptote, m, v), x)
+
+
+def _by_slope(moments: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], x: Gaussian) -> Gaussian:
+    """An activation whose formula autograd follows: the gain of common factors is the derivative of the
+    mean."""
+    mean, variance = moments(*x.moments)
     if x.factors is None:
         return Gaussian.trusted(mean, variance)
     wanted = torch.is_grad_enabled() and x.requires_grad
-    with torch.enable_grad():  # the gain is the derivative of the mean rule
+    with torch.enable_grad():
         point = x.moments[0] if wanted else x.moments[0].detach().requires_grad_()
-        gains = torch.autograd.grad(
-            smooth(g, asymptote, point, x.variance)[0].sum(), point, create_graph=wanted
-        )
+        gains = torch.autograd.grad(moments(point, x.variance)[0].sum(), point, create_graph=wanted)
     return Gaussian.trusted(mean, variance, x.factors * gains[0])
 
 

@@ -3,7 +3,8 @@ mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -177,3 +178,44 @@ def _one(value: Any) -> tuple[int]:
 
 def _adaptive_sizes(inside: int, outside: int) -> list[int]:
     return [-(-(i + 1) * inside // outside) - i * inside // outside for i in range(outside)]
+
+
+@rule("layer_norm")
+def layer_norm(  # noqa: PLR0917  (torch's own arguments)
+    function: Callable,
+    input: Gaussian,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Gaussian:
+    """y = w c / S + b with c = x - average(x), S^2 = average(c^2) + eps: the mean to second order in the
+    deviation of S^2 from its expectation, the variance to first order. Exact at zero variance."""
+    if not isinstance(input, Gaussian):
+        raise missing_rule(function)
+    dims = tuple(range(-len(normalized_shape), 0))
+    count = math.prod(normalized_shape)
+
+    def center(x: Tensor) -> Tensor:
+        return x - x.mean(dims, keepdim=True)
+
+    def squared(v: Tensor) -> Tensor:
+        return v * (1 - 2 / count) + v.sum(dims, keepdim=True) / count**2
+
+    centered = input.linear_map(center, center, squared)
+    m, v = centered.moments
+    scale = (m.square() + v).mean(dims, keepdim=True) + eps  # E S^2
+    own = centered.own_variance
+    # Var S^2 / (E S^2)^2, and the covariance of each c with S^2: large c come with large S.
+    spread = (2 * v.square() + 4 * v * m.square()).sum(dims, keepdim=True) / (count * scale).square()
+    mean = m * scale.rsqrt() * (1 + 0.375 * spread - v / (count * scale))
+    spread = (2 * own.square() + 4 * own * m.square()).sum(dims, keepdim=True) / (count * scale).square()
+    variance = own + m.square() * (spread / 4 - 2 * own / (count * scale))
+    variance, factors = variance.clamp_min(0) / scale, centered.factors
+    if factors is not None:
+        factors = (factors - m * (m * factors).mean(dims, keepdim=True) / scale) * scale.rsqrt()
+        variance = variance + factors.square().sum(0)
+    result = Gaussian.trusted(mean, variance, factors)
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias

@@ -13,6 +13,7 @@ from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import HEADS, Wrapped, set_in_channels
+from protopfaith.network.encoders.transformers import TokenMap, patch_grid, tokens_to_map
 
 POOLING = ("avgpool", "flatten", "dropout")
 AUXILIARY = ("AuxLogits", "aux1", "aux2")
@@ -41,7 +42,8 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
         network = torchvision.models.get_model(name, **options)
     except (OSError, RuntimeError) as error:
         raise _no_download(name, str(published)) from error
-    encoder = feature_map_part(network)
+    transformer = isinstance(network, torchvision.models.VisionTransformer)
+    encoder = TokenMap(network) if transformer else feature_map_part(network)
     set_in_channels(encoder, in_channels)
     return encoder
 
@@ -103,6 +105,23 @@ def feature_map_part(network: nn.Module) -> nn.Module:
     return part
 
 
+def cut_at(name: str, layer: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
+    """Torchvision's network `name` up to and with one of its layers, as `layer3` or `features.norm5`."""
+    encoder = torchvision_encoder(name, in_channels, published)
+    place = encoder
+    for part in layer.split("."):
+        names = [child for child, _ in place.named_children()]
+        if not isinstance(place, nn.Sequential) or part not in names:
+            raise ProtoPFaithError(
+                f"The encoder {name} cannot be cut at {layer!r}; name a layer on its way to the last feature "
+                f"map, such as {name}@{next(iter(dict(encoder.named_children())))}."
+            )
+        for later in names[names.index(part) + 1 :]:
+            delattr(place, later)
+        place = place.get_submodule(part)
+    return encoder
+
+
 def has_timm_model(name: str) -> bool:
     """Whether timm is installed and knows a network of that name."""
     if find_spec("timm") is None:
@@ -123,9 +142,7 @@ def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) 
     if not timm.is_model(name):
         raise ProtoPFaithError(f"timm has no model named {name!r}: timm.list_models() names them.")
     try:
-        network = timm.create_model(
-            name, pretrained=published is not None, in_chans=in_channels, num_classes=0
-        )
+        network = _timm_network(name, in_channels, pretrained=published is not None)
     except Exception as error:  # several libraries take part in a download, each with its own exceptions
         if published is None:
             raise
@@ -133,10 +150,25 @@ def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) 
     return TimmFeatures(network)
 
 
+def _timm_network(name: str, in_channels: int, *, pretrained: bool) -> Any:
+    """Vision transformers are asked to take images of any size, which they do not by themselves."""
+    import timm
+
+    options: dict[str, Any] = {"pretrained": pretrained, "in_chans": in_channels, "num_classes": 0}
+    try:
+        return timm.create_model(name, dynamic_img_size=True, **options)
+    except TypeError:  # what is no transformer has no such option
+        return timm.create_model(name, **options)
+
+
 class TimmFeatures(Wrapped):
-    """The feature map of a timm network, B x channels x height x width."""
+    """The feature map of a timm network, B x channels x height x width; of a transformer, its tokens."""
 
     def forward(self, x: Any) -> Any:
         features = self.network.forward_features(x)  # type: ignore[operator]
+        if features.dim() == 3:
+            grid = patch_grid(self.network, (x.shape[-2], x.shape[-1]))
+            fits = grid is not None and 0 < grid[0] * grid[1] <= features.shape[1]
+            return tokens_to_map(features, grid) if fits and grid is not None else features
         channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
         return features.permute(0, 3, 1, 2) if channels_last else features

@@ -14,6 +14,7 @@ from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import (
+    cut_at,
     has_timm_model,
     timm_encoder,
     torchvision_encoder,
@@ -34,7 +35,10 @@ PROBE_SIZES = (64, 128, 224)
 
 
 class EncoderRegistry(Registry[Build]):
-    """The registered encoders; any other name is looked for in torchvision, and behind `timm:` in timm."""
+    """The registered encoders; any other name is looked for in torchvision, and behind `timm:` in timm.
+
+    `NAME@LAYER` is torchvision's network up to that layer of its, as `resnet50@layer3`.
+    """
 
     def register(self, name: str) -> Callable[[Build], Build]:
         add = super().register(name)
@@ -57,6 +61,8 @@ class EncoderRegistry(Registry[Build]):
             return False
         if name.startswith("timm:"):
             return has_timm_model(name.removeprefix("timm:"))
+        if "@" in name:
+            return _can_be_cut(*name.split("@", 1))
         return super().__contains__(name) or name in ALIASES or name in torchvision_names()
 
     def __missing__(self, name: str) -> Build:
@@ -66,10 +72,24 @@ class EncoderRegistry(Registry[Build]):
             return self[ALIASES[name]]
         if name.startswith("timm:"):
             return partial(timm_encoder, name.removeprefix("timm:"))
+        whole, at, layer = name.partition("@")
+        if at and whole in torchvision_names():
+            return partial(cut_at, whole, layer)
         if name in torchvision_names():
             return partial(torchvision_encoder, name)
         elsewhere = ", neither here nor in torchvision (timm's are 'timm:NAME')"
         raise self.unknown(name, [*self, *ALIASES], elsewhere)
+
+
+def _can_be_cut(name: str, layer: str) -> bool:
+    if name not in torchvision_names():
+        return False
+    try:
+        with torch.device("meta"):  # no memory is taken
+            cut_at(name, layer)
+    except ProtoPFaithError:
+        return False
+    return True
 
 
 ENCODERS = EncoderRegistry("encoder")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.shapley.attribution import redistribute
+from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
@@ -73,6 +74,7 @@ class _Adaptive:
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
+        self.added = int(self.kept["count"])  # samples beyond those that are kept
         self._learned: _Learned | None = None
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
@@ -105,7 +107,7 @@ class _Adaptive:
     def _unshrunk(self, game: Game) -> Noisy:
         """The unbiased estimate from all samples."""
         learned = self._first(game)
-        if float(self.kept["count"]) <= 1:
+        if self.added <= 1:
             return learned.found
         sums, squares, fourths = (self.kept[name] for name in ("sum", "squares", "fourths"))
         later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
@@ -141,12 +143,8 @@ class _Adaptive:
 
     def _scale(self, sizes: Tensor) -> Tensor:
         """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
-        spent = torch.tensor(
-            [max(min(len(sizes), end) - begin, 0) for begin, end in pairwise(PHASES)],
-            dtype=torch.float64,
-            device=sizes.device,
-        )
-        chance = torch.tensordot(spent / len(sizes), self.kept["chances"], 1)  # (2, n-1)
+        spent = [max(min(len(sizes), end) - begin, 0) / len(sizes) for begin, end in pairwise(PHASES)]
+        chance = torch.tensordot(constant(tuple(spent), torch.float64, sizes.device), self.kept["chances"], 1)
         return 1 / ((chance.shape[1] + 1) * of_streams(chance[:, sizes - 1]))
 
     def _first(self, game: Game) -> _Learned:
@@ -168,10 +166,7 @@ class _Adaptive:
         weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
-        priors = self._importance(
-            [Noisy.from_samples(residuals[fold != k], weights[fold != k]) for k in range(folds(len(masks)))],
-            share,
-        )
+        priors = self._importance(residuals, weights, fold, share)
         models, left = surrogates.cross_fit(
             masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
         )
@@ -179,9 +174,15 @@ class _Adaptive:
         found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
         return _Learned(len(masks), found, mean, models[0], known[0])
 
-    def _importance(self, found: list[Noisy], share: Tensor) -> list[Tensor]:
-        """The square that each player's effect is expected to have, averaged over outputs, (n,), for each of
-        several estimates of the effects."""
+    def _importance(self, residuals: Tensor, weights: Tensor, fold: Tensor, share: Tensor) -> list[Tensor]:
+        """The square that each player's effect is expected to have, averaged over outputs, (n,): for each
+        fold as the samples of the others tell it."""
+        count = len(fold)
+        others = [count - len(range(k, count, folds(count))) for k in range(folds(count))]
+        found = [
+            Noisy.from_samples(residuals, weights * (fold != k)[:, None], left)
+            for k, left in enumerate(others)
+        ]
         values = torch.cat([one.values + share for one in found])
         rough, _ = shrink(values, torch.cat([one.variances for one in found]), self.near, rough=True)
         squares = rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)
@@ -189,10 +190,10 @@ class _Adaptive:
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
         learned, chances = self._first(game), self._allocation(game)
-        curve = torch.linalg.solve(learned.mean["left"], learned.mean["right"])
+        curve = torch.linalg.solve_ex(learned.mean["left"], learned.mean["right"]).result
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
-            start = int(self.kept["count"])
+            start = self.added
             masks = self._drawn(chances, KEPT + start, size, generators)
             sizes = masks.sum(1)
             chance = of_streams(chances[:, sizes - 1], start)
@@ -201,6 +202,7 @@ class _Adaptive:
             for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size
+            self.added += size
         return count
 
 

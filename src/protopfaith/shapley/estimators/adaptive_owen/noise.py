@@ -20,14 +20,17 @@ class Noisy:
     doubts: Tensor
 
     @staticmethod
-    def from_samples(residuals: Tensor, weights: Tensor) -> Noisy:
-        """Means over samples of residuals (m, outputs) times weights (m, n)."""
+    def from_samples(residuals: Tensor, weights: Tensor, count: int | None = None) -> Noisy:
+        """Means over samples of residuals (m, outputs) times weights (m, n).
+
+        With a `count`, weights of zero are samples that do not count, and so many are left.
+        """
         square, weight = residuals.square(), weights.square()
         sums = residuals.T @ weights, square.T @ weight, square.square().T @ weight.square()
-        return Noisy.from_sums(*sums, torch.tensor(float(len(residuals))))
+        return Noisy.from_sums(*sums, float(len(residuals) if count is None else count))
 
     @staticmethod
-    def from_sums(sums: Tensor, squares: Tensor, fourths: Tensor, count: Tensor) -> Noisy:
+    def from_sums(sums: Tensor, squares: Tensor, fourths: Tensor, count: Tensor | float) -> Noisy:
         """Means of `count` samples, from the sums of these, of their squares and of their fourth powers."""
         mean, square, fourth = sums / count, squares / count, fourths / count
         variance = (square - mean.square()).clamp_min(0) / (count - 1)

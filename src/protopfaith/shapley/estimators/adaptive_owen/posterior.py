@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.shapley.constants import constant
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink_and_predict
 
 # Of the guesses that know no neighbors: from a quarter of the noise to twice the largest estimate.
@@ -91,7 +92,7 @@ def _guesses(
     """First zero; then zero and the mean value, give or take all widths; then the neighbors' predictions."""
     alone = _widths(estimates, noise)
     center, width = by_neighbors
-    trust = torch.tensor(TRUST, dtype=noise.dtype, device=noise.device)
+    trust = constant(TRUST, noise.dtype, noise.device)
     nearby = width[..., None] * trust
     zero = torch.zeros_like(alone)
     centers = [zero[..., :1], zero, share[:, None, None].expand_as(zero), center[..., None].expand_as(nearby)]

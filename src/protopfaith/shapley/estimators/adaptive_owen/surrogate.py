@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import hat_functions
 
 Setting = tuple[float, float]
@@ -91,11 +92,11 @@ def cross_fit(
     """
     data = _Data.of(masks, residuals)
     settings = _promising(data.some(TRIAL), priors[0], correlation, settings)
-    models, left = [], torch.empty_like(residuals)
+    models, left = [], residuals
     for number, prior in enumerate(priors):
         model, without = data.fitted(prior, correlation, settings)
         models.append(model)
-        left[fold == number] = without[fold == number]
+        left = torch.where((fold == number)[:, None], without, left)
     return models, left
 
 
@@ -108,6 +109,7 @@ def _promising(
     _, product = _products(data.x, prior, correlation)
     errors = data.regression(product, settings).error.nan_to_num(1.0)
     errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
+    errors = errors.cpu()  # to wait for a GPU once
     chosen: list[int] = []
     best = errors[-1]
     for worth in WORTH:
@@ -159,7 +161,8 @@ class _Data:
     def regression(self, product: Tensor, settings: Sequence[Setting]) -> _Fit:
         """Gaussian process regression by each setting; what is left of a sample without it is its weight
         over the inverse's diagonal. Not a number where the kernel is singular to rounding."""
-        gain, ratio = torch.tensor(settings, dtype=product.dtype, device=product.device).T[..., None, None]
+        both = zip(*settings, strict=True)
+        gain, ratio = (constant(x, product.dtype, product.device)[:, None, None] for x in both)
         kernel = self.density * torch.addcmul(product, gain, product.square())
         size = kernel.diagonal(dim1=1, dim2=2).mean(1)[:, None, None].clamp_min(1e-30)
         kernel = kernel / size

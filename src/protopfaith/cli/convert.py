@@ -1,0 +1,69 @@
+"""`protopfaith convert`: networks of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from protopfaith.cli.app import app, note, say
+from protopfaith.cli.checks import check_output_folder, check_root
+from protopfaith.errors import ProtoPFaithError
+
+
+@app.command()
+def convert(
+    path: Annotated[
+        Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the new run.")],
+    format: Annotated[str | None, typer.Option(help="protopnet or cabrnet; found out by itself.")] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
+    ] = None,
+    data: Annotated[str, typer.Option(help="The data set in that folder.")] = "folder",
+    classes: Annotated[
+        Path | None, typer.Option(help="A text file with the name of one class on each line.")
+    ] = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(help="The original ProtoPNet's bb*.npy, which says the image of each prototype."),
+    ] = None,
+    similarity: Annotated[
+        str | None, typer.Option(help="log or linear, where the file does not say it.")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Of the log similarity, where the file does not say it."),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Of its images, where the file does not say it.")
+    ] = None,
+    image: Annotated[Path | None, typer.Option(help="The picture to check the converted network on.")] = None,
+) -> None:
+    """Make a run of a prototype network that was trained with another program."""
+    if not path.exists():
+        raise ProtoPFaithError(f"There is nothing at {path}; give a .pth file, or a directory of CaBRNet.")
+    check_root(root)
+    check_output_folder(out, path)
+    note(f"Reading {path} ...")
+    from protopfaith.conversion import convert as convert_network
+
+    found = convert_network(
+        path,
+        out,
+        format=format,
+        root=root,
+        data=data,
+        classes=classes,
+        boxes=boxes,
+        similarity=similarity,
+        epsilon=epsilon,
+        size=size,
+        image=image,
+    )
+    for line in found.lines():
+        say(line)
+    say(f"The run is in {found.run.folder}")

@@ -1,0 +1,307 @@
+"""Directories of CaBRNet 1.2: model_arch.yml, model_state.pth, and where there are dataset.yml and
+projection_info.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.arguments import shown
+from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.backbones import encoder_differences, in_channels
+from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
+from protopfaith.conversion.formats import FORMATS, Format
+from protopfaith.conversion.unpickling import read_foreign
+from protopfaith.data import Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, read_plain_text
+from protopfaith.network import ENCODERS
+from protopfaith.yamlfile import parse_yaml
+
+ARCHITECTURE, STATE, DATA, PROJECTION = (
+    "model_arch.yml",
+    "model_state.pth",
+    "dataset.yml",
+    "projection_info.csv",
+)
+EPSILON = 1e-4
+SIZE = 224
+LAYERS = {"ReLU": "relu", "Sigmoid": "sigmoid"}
+SIMILARITIES = ("ProtoPNetSimilarity", "LegacyProtoPNetSimilarity")
+"""The same formula, computed in two ways."""
+LEFT_OUT = ("ToTensor", "ConvertImageDtype", "convert_to_rgb", "Grayscale")
+
+
+def is_cabrnet(path: Path) -> bool:
+    """Whether a path is such a directory."""
+    return is_file(path / ARCHITECTURE)
+
+
+def read_cabrnet(path: Path, asked: Asked) -> ForeignNetwork:
+    """Understands a directory that CaBRNet saved.
+
+    Args:
+        path: the directory
+        asked: what the caller knows better
+
+    Raises:
+        ProtoPFaithError: if it is another kind of network, in one sentence
+    """
+    architecture = _mapping(path / ARCHITECTURE, "the model_arch.yml of CaBRNet")
+    _check_kind(architecture, path)
+    state = _state(path / STATE)
+    extractor = _section(architecture, "extractor", path)
+    encoder, add_on = _extractor(extractor, path)
+    encoder_state = _part(state, "extractor.convnet.")
+    encoder = _checked_encoder(encoder, encoder_state, path)
+    layers, convolutions = _add_on(add_on, _part(state, "extractor.add_on."), path)
+    prototypes, weights, owners, kept = _classifier(state, path)
+    epsilon = _epsilon(architecture, asked, path)
+    preprocessing, notes = _preprocessing(path / DATA, asked, in_channels(encoder_state))
+    hints = _hints(path / PROJECTION)
+    if len(kept) < len(prototypes):
+        notes = (*notes, f"{len(prototypes) - len(kept)} disabled prototypes are left out.")
+    return ForeignNetwork(
+        "CaBRNet",
+        encoder,
+        encoder_state,
+        layers,
+        convolutions,
+        prototypes[kept],
+        owners[kept],
+        weights[:, kept],
+        similarity="log",
+        epsilon=epsilon,
+        preprocessing=preprocessing,
+        hints={place: hints[old] for place, old in enumerate(kept.tolist()) if old in hints},
+        notes=notes,
+    )
+
+
+FORMATS.register("cabrnet")(
+    Format("a directory of CaBRNet 1.2 with its model_arch.yml", is_cabrnet, read_cabrnet)
+)
+
+
+def _mapping(path: Path, expected: str) -> dict[str, Any]:
+    values = parse_yaml(read_plain_text(path, expected), str(path))
+    if not isinstance(values, dict):
+        raise ProtoPFaithError(f"{path} must hold keys and values; give {expected}.")
+    return values
+
+
+def _section(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    section = values.get(name)
+    if not isinstance(section, dict):
+        raise ProtoPFaithError(f"{path / ARCHITECTURE} has no section {name!r}; use another copy of it.")
+    return section
+
+
+def _check_kind(architecture: Mapping[str, Any], path: Path) -> None:
+    name = _section(architecture, "classifier", path).get("name")
+    if name != "ProtoPNetClassifier":
+        raise ProtoPFaithError(
+            f"{path} holds a network with the classifier {shown(name)}; of CaBRNet's networks only ProtoPNet "
+            "can be converted."
+        )
+
+
+def _state(path: Path) -> dict[str, Tensor]:
+    content = read_foreign(path)
+    if not isinstance(content, dict):
+        raise ProtoPFaithError(f"{path} holds no state dict; give a directory that CaBRNet saved.")
+    return {
+        str(key): value.float() if value.is_floating_point() else value
+        for key, value in content.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def _part(state: Mapping[str, Tensor], start: str) -> dict[str, Tensor]:
+    return {key.removeprefix(start): value for key, value in state.items() if key.startswith(start)}
+
+
+def _extractor(extractor: Mapping[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
+    """The name of the encoder with the layer that it is cut at, and the description of Z."""
+    backbone = _section(extractor, "backbone", path)
+    pipelines = [key for key in extractor if key not in ("backbone", "add_on")]
+    if len(pipelines) > 1 or backbone.get("postprocess") or backbone.get("params"):
+        raise ProtoPFaithError(
+            f"The extractor of {path} has several pipelines, or a backbone that was changed (params, "
+            "postprocess); only torchvision's networks as they are can be converted."
+        )
+    if backbone.get("layer") or not pipelines:
+        layer, add_on = backbone.get("layer"), extractor.get("add_on")
+    else:
+        pipeline = _section(extractor, pipelines[0], path)
+        layer, add_on = pipeline.get("source_layer"), pipeline.get("add_on")
+    return f"{str(backbone.get('arch')).lower()}@{layer}", add_on if isinstance(add_on, dict) else {}
+
+
+def _checked_encoder(name: str, state: Mapping[str, Tensor], path: Path) -> str:
+    """The encoder, without the layer where that is its last one."""
+    whole = name.partition("@")[0]
+    if name not in ENCODERS:
+        raise ProtoPFaithError(
+            f"The backbone of {path} is {shown(name)}, and there is no such layer on the way to the last "
+            "feature map of a network of torchvision; name one in model_arch.yml."
+        )
+    problems = encoder_differences(name, state)
+    if problems:
+        raise ProtoPFaithError(
+            f"The tensors in {path / STATE} do not fit the backbone {name} of model_arch.yml: {problems}; "
+            "use another copy of them."
+        )
+    return whole if _is_whole(name, whole) else name
+
+
+def _is_whole(name: str, whole: str) -> bool:
+    with torch.device("meta"):
+        cut, full = (str(ENCODERS[one](3, None)) for one in (name, whole))
+    return cut == full
+
+
+def _add_on(
+    described: Mapping[str, Any], state: Mapping[str, Tensor], path: Path
+) -> tuple[list[int | str], list[tuple[Tensor, Tensor]]]:
+    from protopfaith.conversion.protopnet import check_convolution
+
+    layers: list[int | str] = []
+    convolutions = []
+    for name, layer in described.items():
+        if name == "init_mode":
+            continue
+        kind = layer.get("type") if isinstance(layer, dict) else layer
+        if kind in LAYERS:
+            layers.append(LAYERS[kind])
+        elif kind == "Conv2d" and f"{name}.weight" in state:
+            weight = state[f"{name}.weight"]
+            convolutions.append(check_convolution(weight, state.get(f"{name}.bias"), path))
+            layers.append(len(weight))
+        else:
+            raise ProtoPFaithError(
+                f"The add-on layer {name!r} of {path} is {shown(kind)}; 1 x 1 convolutions, ReLU and Sigmoid "
+                "can be converted."
+            )
+    return layers, convolutions
+
+
+def _classifier(state: Mapping[str, Tensor], path: Path) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Prototypes, weights, owners, and which prototypes are kept: pruning may have disabled some."""
+    part = _part(state, "classifier.")
+    wanted = ("prototypes", "last_layer.weight", "proto_class_map")
+    if any(name not in part for name in wanted):
+        raise ProtoPFaithError(
+            f"{path / STATE} lacks classifier.{next(name for name in wanted if name not in part)}; use "
+            "another copy of it."
+        )
+    prototypes, weights, membership = (part[name] for name in wanted)
+    if prototypes.dim() != 4 or prototypes.shape[2:] != (1, 1):
+        raise ProtoPFaithError(
+            f"The prototypes in {path} have the shape {shown(tuple(prototypes.shape))}, and only P x D x 1 x "
+            "1 can be converted."
+        )
+    count = len(prototypes)
+    if weights.dim() != 2 or weights.shape[1] != count or membership.shape != weights.T.shape:
+        raise ProtoPFaithError(
+            f"The last layer in {path} does not fit its {count} prototypes; use another copy."
+        )
+    if bool((membership.count_nonzero(1) > 1).any()):
+        raise ProtoPFaithError(
+            f"The prototypes of {path} belong to several classes at once; only those of one class can be "
+            "converted."
+        )
+    kept = torch.where(membership.count_nonzero(1) == 1)[0]
+    owners = membership.argmax(1)
+    check_owners(owners[kept], len(weights), path)
+    return prototypes.flatten(1), weights, owners, kept
+
+
+def _epsilon(architecture: Mapping[str, Any], asked: Asked, path: Path) -> float:
+    """Of the similarity; a missing section is the legacy one, as in CaBRNet."""
+    described = architecture.get("similarity")
+    described = described if isinstance(described, dict) else {"name": "LegacyProtoPNetSimilarity"}
+    if described.get("name") not in SIMILARITIES:
+        raise ProtoPFaithError(
+            f"The similarity of {path} is {shown(described.get('name'))}; {' and '.join(SIMILARITIES)} can "
+            "be converted."
+        )
+    if asked.similarity not in (None, "log"):
+        raise ProtoPFaithError(
+            f"The similarity of {path} is log, as its model_arch.yml says; leave out another."
+        )
+    params = described.get("params")
+    said = params.get("stability_factor", EPSILON) if isinstance(params, dict) else EPSILON
+    epsilon = said if asked.epsilon is None else asked.epsilon
+    if not isinstance(epsilon, int | float):
+        raise ProtoPFaithError(
+            f"The stability_factor of {path} is {shown(epsilon)} and no number; correct it."
+        )
+    return float(epsilon)
+
+
+def _preprocessing(path: Path, asked: Asked, channels: int) -> tuple[Preprocessing, tuple[str, ...]]:
+    """As dataset.yml says for test images; ImageNet's statistics where it says nothing."""
+    side = asked.size or SIZE
+    gray = Preprocessing((side, side), 1, (0.0,), (1.0,))
+    usual = gray if channels == 1 else Preprocessing((side, side))
+    if not is_file(path):
+        return usual, (
+            f"There is no {DATA}; images of {usual.size[0]} pixels and ImageNet's colors are assumed.",
+        )
+    sets = _mapping(path, "the dataset.yml of CaBRNet")
+    chosen: dict[str, Any] = next(
+        (sets[name] for name in ("test_set", "projection_set") if isinstance(sets.get(name), dict)), {}
+    )
+    params = chosen.get("params")
+    size, mean, std, notes = usual.size, usual.mean, usual.std, []
+    for step in _steps(params.get("transform") if isinstance(params, dict) else None):
+        kind, values = step.get("type"), step.get("params") or {}
+        if kind == "Resize":
+            size = values.get("size", size)
+            if isinstance(size, int):
+                notes.append(
+                    "Images are resized to a square; CaBRNet's Resize of one number kept their aspect."
+                )
+        elif kind == "Normalize":
+            mean, std = tuple(values.get("mean", mean)), tuple(values.get("std", std))
+        elif kind not in LEFT_OUT:
+            notes.append(f"The transform {shown(kind)} of {DATA} is left out.")
+    return Preprocessing(asked.size or size, channels, mean, std), tuple(notes)  # type: ignore[arg-type]
+
+
+def _steps(transform: Any) -> Iterator[dict[str, Any]]:
+    """The single transforms of a nested description, in their order."""
+    if isinstance(transform, dict) and "type" in transform:
+        if "transforms" in transform:
+            yield from _steps(transform["transforms"])
+        else:
+            yield transform
+    elif isinstance(transform, (dict, list)):
+        for part in transform.values() if isinstance(transform, dict) else transform:
+            yield from _steps(part)
+
+
+def _hints(path: Path) -> dict[int, SourceHint]:
+    if not is_file(path):
+        return {}
+    rows = csv.DictReader(io.StringIO(read_plain_text(path, "the projection_info.csv of CaBRNet")))
+    try:
+        if "proto_idx" not in (rows.fieldnames or ()):
+            raise KeyError
+        found = {
+            int(row["proto_idx"]): SourceHint(int(row["img_idx"]), int(row["h"]), int(row["w"]))
+            for row in rows
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"{path} should have the columns proto_idx, img_idx, h and w with whole numbers; use another "
+            "copy, or remove it."
+        ) from error
+    return {prototype: hint for prototype, hint in found.items() if hint.image >= 0}

@@ -1,0 +1,74 @@
+"""Whether a converted network says what the file says: the formulas of its authors, computed the slow way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import conv2d
+
+from protopfaith.conversion.foreign import ForeignNetwork
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoPNet, build_encoder
+
+TOLERANCE = 1e-4
+"""Of the largest logit: what the order of additions may change in single precision."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """The largest differences on one picture, relative to the largest number."""
+
+    distances: float
+    logits: float
+
+    def __str__(self) -> str:
+        return f"distances agree to {self.distances:.1g}, logits to {self.logits:.1g} of their size"
+
+
+@torch.no_grad()
+def check_conversion(network: ForeignNetwork, model: ProtoPNet, image: Tensor) -> Check:
+    """Compares the converted network on one image with the tensors of the file; raises if they differ.
+
+    Args:
+        network: what the file holds
+        model: what became of it
+        image: C x H x W, normalized
+    """
+    distances, logits = evaluate_foreign(network, image[None])
+    found = model.distances(image[None])
+    check = Check(_difference(found, distances[:, network.order]), _difference(model.logits(found), logits))
+    if not max(check.distances, check.logits) <= TOLERANCE:  # also where they are not numbers
+        raise ProtoPFaithError(
+            f"The converted network does not say what the file says ({check}); please report this with the "
+            "file's architecture."
+        )
+    return check
+
+
+def evaluate_foreign(network: ForeignNetwork, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Distances (B, P) and logits (B, C) by the formulas of the paper, in double precision after the "
+    "encoder."""
+    encoder = build_encoder(network.encoder, network.preprocessing.channels)
+    encoder.load_state_dict(network.encoder_state, strict=False)
+    z = encoder.eval()(x).double()
+    convolutions = iter(network.convolutions)
+    for layer in network.layers:
+        if isinstance(layer, str):
+            z = z.relu() if layer == "relu" else z.sigmoid()
+        else:
+            weight, bias = next(convolutions)
+            z = conv2d(z, weight.double(), bias.double())
+    vectors = z.flatten(2)[:, None]  # one prototype after the other: all at once would be a large tensor
+    differences = (vectors - prototype[:, None] for prototype in network.prototypes.double())
+    distances = torch.cat([apart.square().sum(2).amin(2) for apart in differences], dim=1)
+    similar = -distances
+    if network.similarity == "log":
+        assert network.epsilon is not None
+        similar = ((distances + 1) / (distances + network.epsilon)).log()
+    return distances, similar @ network.weights.double().T
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    return float((found.double() - expected).abs().max() / expected.abs().max().clamp_min(1e-12))

@@ -1,0 +1,40 @@
+"""The formats that networks come in, found out by themselves or named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.foreign import ForeignNetwork
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import Registry
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of another program look, and who reads them."""
+
+    summary: str
+    looks_like: Callable[[Path], bool]
+    read: Callable[[Path, Asked], ForeignNetwork]
+
+
+FORMATS: Registry[Format] = Registry("format")
+
+
+def read_network(path: Path, asked: Asked, name: str | None = None) -> ForeignNetwork:
+    """Understands a checkpoint in the format `name`, or in the first one that it looks like."""
+    if not path.exists():
+        raise ProtoPFaithError(f"There is nothing at {path}; give {_all_of_them()}.")
+    if name is not None:
+        return FORMATS[name].read(path, asked)
+    for found in FORMATS.values():
+        if found.looks_like(path):
+            return found.read(path, asked)
+    raise ProtoPFaithError(f"{path} is no network of a known format; give {_all_of_them()}.")
+
+
+def _all_of_them() -> str:
+    return ", or ".join(found.summary for found in FORMATS.values())

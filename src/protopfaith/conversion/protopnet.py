@@ -1,0 +1,345 @@
+"""Checkpoints of the original ProtoPNet (Chen et al., 2019): a whole pickled module, or its state dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.arguments import shown
+from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.backbones import find_encoder, in_channels, modern_names
+from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
+from protopfaith.conversion.formats import FORMATS, Format
+from protopfaith.conversion.unpickling import Stub, read_foreign
+from protopfaith.data import Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file
+from protopfaith.network import SIMILARITIES
+from protopfaith.network.encoders.adapt import read_state_dict
+
+EPSILON = 1e-4  # of the original program, where a file does not say it
+SIZE = 224
+ACTIVATIONS = {"ReLU": "relu", "Sigmoid": "sigmoid"}
+EXPECTED = "the .pth file that the original ProtoPNet saved, or the state dict of its network"
+AMBIGUOUS = 0.5  # of the largest weight: a second one above it may as well be the prototype's class
+
+
+def is_protopnet(path: Path) -> bool:
+    """Whether a path may be such a checkpoint: it is a file, and reading it tells."""
+    return is_file(path)
+
+
+def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
+    """Understands a checkpoint of the original program.
+
+    Args:
+        path: a file
+        asked: what the file may not say
+
+    Raises:
+        ProtoPFaithError: if it is anything else, in one sentence
+    """
+    content = read_state_dict(path) if path.suffix == ".safetensors" else read_foreign(path)
+    module = _module(content)
+    attributes = {} if module is None else vars(module)
+    state = _state(content, path) if module is None else module_state(module)
+    encoder_state, layers, rest = _split(state, path)
+    prototypes = _prototypes(rest, path)
+    weights = _weights(rest, len(prototypes), path)
+    owners, notes = _owners(attributes, weights, path)
+    similarity, epsilon, more = _similarity(attributes, asked, path)
+    named, convolutions = _add_on(layers, attributes, path)
+    return ForeignNetwork(
+        "ProtoPNet, " + ("state dict" if module is None else "whole module"),
+        encoder=_encoder(encoder_state, attributes, path),
+        encoder_state=encoder_state,
+        layers=named,
+        convolutions=convolutions,
+        prototypes=prototypes,
+        owners=owners,
+        weights=weights,
+        similarity=similarity,
+        epsilon=epsilon,
+        preprocessing=_preprocessing(attributes, asked, encoder_state),
+        notes=(*notes, *more),
+    )
+
+
+FORMATS.register("protopnet")(Format("a .pth file of the original ProtoPNet", is_protopnet, read_protopnet))
+
+
+def module_state(module: Stub, prefix: str = "") -> dict[str, Tensor]:
+    """The state dict of a module that is a stub: its parameters and buffers, and those of its parts.
+
+    >>> from protopfaith.conversion.unpickling import stub_class
+    >>> module = stub_class("torch.nn", "Linear").__new__(stub_class("torch.nn", "Linear"))
+    >>> module.__setstate__({"_parameters": {"weight": torch.zeros(1), "bias": None}})
+    >>> list(module_state(module, "last_layer."))
+    ['last_layer.weight']
+    """
+    found: dict[str, Tensor] = {}
+    values = vars(module)
+    for kind in ("_parameters", "_buffers"):
+        entries = values.get(kind)
+        for name, tensor in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(tensor, Tensor):
+                found[f"{prefix}{name}"] = tensor
+    for name, part in parts_of(module).items():
+        found |= module_state(part, f"{prefix}{name}.")
+    return found
+
+
+def parts_of(module: Any) -> dict[str, Stub]:
+    """The modules inside a module that is a stub."""
+    entries = vars(module).get("_modules") if isinstance(module, Stub) else None
+    if not isinstance(entries, dict):
+        return {}
+    return {str(name): part for name, part in entries.items() if isinstance(part, Stub)}
+
+
+def _module(content: Any) -> Stub | None:
+    """The network, if the file holds it as a whole."""
+    for key in ("model", "net", "ppnet"):
+        if isinstance(content, dict) and isinstance(content.get(key), Stub):
+            content = content[key]
+    if not isinstance(content, Stub):
+        return None
+    parallel = parts_of(content).get("module")  # nn.DataParallel around it
+    return content if parallel is None else parallel
+
+
+def _state(content: Any, path: Path) -> dict[str, Tensor]:
+    for key in ("state_dict", "model_state_dict", "model"):
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise ProtoPFaithError(f"{path} holds no network; give {EXPECTED}.")
+    state = {str(key): value for key, value in content.items()}
+    if state and all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    return state
+
+
+def _split(
+    state: Mapping[str, Tensor], path: Path
+) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+    """The tensors of the encoder, of Z, and the others."""
+    groups: dict[str, dict[str, Tensor]] = {"features.": {}, "add_on_layers.": {}, "": {}}
+    for key, tensor in state.items():
+        start = next(start for start in groups if key.startswith(start))
+        groups[start][key.removeprefix(start)] = tensor.float() if tensor.is_floating_point() else tensor
+    if not groups["features."] or not {"prototype_vectors", "last_layer.weight"} <= groups[""].keys():
+        raise ProtoPFaithError(
+            f"{path} is no ProtoPNet: it should hold features.*, prototype_vectors and last_layer.weight, "
+            f"but has {shown(list(state)[:4])}; give {EXPECTED}."
+        )
+    if "last_layer.bias" in groups[""]:
+        raise ProtoPFaithError(
+            f"The last layer in {path} has a bias, which the original ProtoPNet does not have and this one "
+            "cannot show; convert a network without."
+        )
+    return modern_names(groups["features."]), groups["add_on_layers."], groups[""]
+
+
+def _prototypes(rest: Mapping[str, Tensor], path: Path) -> Tensor:
+    prototypes = rest["prototype_vectors"]
+    if prototypes.dim() != 4:
+        raise ProtoPFaithError(f"The prototypes in {path} are no P x D x 1 x 1 tensor; give {EXPECTED}.")
+    if prototypes.shape[2:] != (1, 1):
+        raise ProtoPFaithError(
+            f"The prototypes in {path} are patches of {prototypes.shape[2]} x {prototypes.shape[3]} latent "
+            "vectors, and only those of one vector (1 x 1) can be converted; use a network with these."
+        )
+    return prototypes.flatten(1)
+
+
+def _weights(rest: Mapping[str, Tensor], count: int, path: Path) -> Tensor:
+    weights = rest["last_layer.weight"]
+    if weights.dim() != 2 or weights.shape[1] != count or len(weights) < 2:
+        raise ProtoPFaithError(
+            f"The last layer in {path} has the shape {shown(tuple(weights.shape))}, which does not fit "
+            f"{count} prototypes; use another copy of it."
+        )
+    return weights
+
+
+def _owners(attributes: Mapping[str, Any], weights: Tensor, path: Path) -> tuple[Tensor, tuple[str, ...]]:
+    """The class of each prototype: as the module says, or else the one that its weight is largest to."""
+    notes: tuple[str, ...] = ()
+    identity = attributes.get("prototype_class_identity")
+    if (
+        isinstance(identity, Tensor)
+        and identity.shape == weights.T.shape
+        and bool((identity.sum(1) == 1).all())
+    ):
+        owners = identity.argmax(1)
+    else:
+        owners = owners_from_weights(weights, path)
+        notes = ("The class of each prototype is the one that its weight in the last layer is largest to.",)
+    check_owners(owners, len(weights), path)
+    return owners, notes
+
+
+def owners_from_weights(weights: Tensor, path: Path | str) -> Tensor:
+    """The class of each prototype from F's weights (C, P); raises if two classes may be meant.
+
+    >>> owners_from_weights(torch.tensor([[1.0, -0.5, 0.9], [0.0, 1.2, -0.1]]), "model.pth").tolist()
+    [0, 1, 0]
+    """
+    first, second = weights.topk(2, dim=0).values
+    doubtful = torch.where((first <= 0) | (second > AMBIGUOUS * first))[0].tolist()
+    if doubtful:
+        one = doubtful[0]
+        raise ProtoPFaithError(
+            f"The class of prototype {one} in {path} is ambiguous: its largest weights in the last layer are "
+            f"{float(first[one]):.3g} and {float(second[one]):.3g}; give the whole saved module, which says "
+            "the class of each prototype."
+        )
+    return weights.argmax(0)
+
+
+def _similarity(
+    attributes: Mapping[str, Any], asked: Asked, path: Path
+) -> tuple[str, float | None, tuple[str, ...]]:
+    said = attributes.get("prototype_activation_function")
+    name = asked.similarity or said or "log"
+    if not isinstance(name, str) or name not in SIMILARITIES:
+        raise ProtoPFaithError(
+            f"The similarity of {path} is {shown(name)}; log and linear can be converted: name one of them "
+            "with --similarity if it is the same."
+        )
+    if name == "linear":
+        return name, None, () if said or asked.similarity else _assumed("similarity", "linear")
+    epsilon = asked.epsilon if asked.epsilon is not None else attributes.get("epsilon")
+    notes = () if said or asked.similarity else _assumed("similarity", "log")
+    if not isinstance(epsilon, int | float):
+        epsilon, notes = EPSILON, (*notes, *_assumed("epsilon", f"{EPSILON:g}"))
+    return name, float(epsilon), notes
+
+
+def _assumed(what: str, value: str) -> tuple[str, ...]:
+    return (
+        f"The file does not say its {what}; {value} is assumed, as in the original (--{what} says another).",
+    )
+
+
+def _add_on(
+    state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: Path
+) -> tuple[list[int | str], list[tuple[Tensor, Tensor]]]:
+    """Z: convolutions with ReLUs between and a sigmoid at the end, unless the module says otherwise."""
+    modules = parts_of(parts_of_attributes(attributes).get("add_on_layers"))
+    numbers = sorted({key.split(".")[0] for key in state} | set(modules), key=_number)
+    layers: list[int | str] = []
+    convolutions = []
+    for place, number in enumerate(numbers):
+        weight = state.get(f"{number}.weight")
+        if weight is None:
+            layers.append(_activation(modules[number], path))
+            continue
+        convolutions.append(check_convolution(weight, state.get(f"{number}.bias"), path))
+        layers.append(len(weight))
+        if not modules:  # a state dict has no layers without tensors
+            layers.append("sigmoid" if place == len(numbers) - 1 else "relu")
+    return layers, convolutions
+
+
+def parts_of_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The modules among the attributes of a stub."""
+    found = attributes.get("_modules")
+    return found if isinstance(found, dict) else {}
+
+
+def check_convolution(weight: Tensor, bias: Tensor | None, path: Path | str) -> tuple[Tensor, Tensor]:
+    """A 1x1 convolution of Z with its bias, zeros where it has none; raises if it is anything else."""
+    if weight.dim() != 4 or weight.shape[2:] != (1, 1):
+        raise ProtoPFaithError(
+            f"An add-on layer in {path} has weights of shape {shown(tuple(weight.shape))}; only 1 x 1 "
+            "convolutions can be converted."
+        )
+    return weight, torch.zeros(len(weight)) if bias is None else bias
+
+
+def _activation(module: Stub, path: Path) -> str:
+    name = type(module).__name__
+    if name not in ACTIVATIONS:
+        raise ProtoPFaithError(
+            f"The add-on layers in {path} have a {name}; 1 x 1 convolutions, ReLU and Sigmoid can be "
+            "converted."
+        )
+    return ACTIVATIONS[name]
+
+
+def _number(text: str) -> tuple[int, str]:
+    return (int(text), "") if text.isdecimal() else (-1, text)
+
+
+def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: Path) -> str:
+    name = find_encoder(state, path)
+    modules = parts_of(parts_of_attributes(attributes).get("features"))
+    if name.startswith("vgg") and "features" in modules:  # the last pooling has no tensors
+        return _with_its_last_layer(name, parts_of(modules["features"]))
+    if name.startswith("res") and "layer2" in modules:
+        return _with_its_stride(name, modules["layer2"], path)
+    return name
+
+
+def _with_its_last_layer(name: str, layers: Mapping[str, Stub]) -> str:
+    """VGG, cut where the file's network ends."""
+    from protopfaith.network import build_encoder
+
+    with torch.device("meta"):
+        whole = len(build_encoder(name).get_submodule("features"))  # type: ignore[arg-type]
+    last = max((int(number) for number in layers if number.isdecimal()), default=whole - 1)
+    return name if last == whole - 1 else f"{name}@features.{last}"
+
+
+def _with_its_stride(name: str, stage: Stub, path: Path) -> str:
+    """ResNet, with the stride where the file's network has it."""
+    block = parts_of(stage).get("0")
+    blocks = parts_of(block)
+    if "conv3" not in blocks or tuple(vars(blocks["conv1"]).get("stride", ())) != (2, 2):
+        return name
+    if name != "resnet50":
+        raise ProtoPFaithError(
+            f"The {name} in {path} has its strides in the 1 x 1 convolutions, as the first version; only "
+            "that of resnet50 can be converted."
+        )
+    return "resnet50_v1"
+
+
+def _preprocessing(
+    attributes: Mapping[str, Any], asked: Asked, encoder_state: Mapping[str, Tensor]
+) -> Preprocessing:
+    said = attributes.get("img_size")
+    size = asked.size or (said if isinstance(said, int) and said > 0 else SIZE)
+    if in_channels(encoder_state) == 1:
+        return Preprocessing((size, size), 1, (0.0,), (1.0,))
+    return Preprocessing((size, size))
+
+
+def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
+    """The image of each prototype from a `bb*.npy` of the original program: one row for each prototype, the
+    number of its image first; -1 stands for none.
+
+    Args:
+        path: the file
+        count: of the prototypes
+    """
+    import numpy as np
+
+    try:
+        boxes = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ProtoPFaithError(
+            f"{path} cannot be read as an array; give a bb*.npy file that the original ProtoPNet wrote."
+        ) from error
+    if boxes.ndim != 2 or boxes.shape[0] != count or boxes.shape[1] < 5 or boxes.dtype.kind not in "iuf":
+        raise ProtoPFaithError(
+            f"{path} has the shape {shown(boxes.shape)}, but there should be one row of image number and box "
+            f"for each of the {count} prototypes; give the bb*.npy of the same network."
+        )
+    return {number: SourceHint(int(row[0])) for number, row in enumerate(boxes) if row[0] >= 0}

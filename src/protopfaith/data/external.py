@@ -1,0 +1,253 @@
+"""Images from elsewhere that a trained network is judged on: a data set, a folder of classes, or a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from protopfaith.arguments import instance, named, shown
+from protopfaith.data.dicom import patient
+from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
+from protopfaith.data.groups import read_groups
+from protopfaith.data.imageset import ImageData, ImageSet
+from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.registry import DATASETS, load_data
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder, read_plain_text, sha256
+from protopfaith.registry import did_you_mean
+
+FILE_COLUMNS = ("file", "path", "image", "filename")
+LABEL_COLUMNS = ("label", "class")
+GROUP_COLUMNS = ("patient", "group", "patient_id", "patientid", "subject")
+EXPECTED = "a table with the columns file and label (also patient, sex, age, site, device where known)"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image from elsewhere, before it is read.
+
+    Args:
+        path: its name, below the folder that it lies in
+        label: its class, as the data says it
+        group: which images belong together, as those of one patient; empty where it stands alone
+        about: what else is known: sex, age, site, device, ...
+    """
+
+    path: str
+    label: str
+    group: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class External:
+    """Labeled images that are read one by one: a file that cannot be read does not spoil the others.
+
+    Args:
+        name: what to call them in results
+        samples: the images
+        pixels: of the image of a number: uint8, C x H x W at training size; raises where it cannot be read
+        sha256: the fingerprint of its content
+        notes: sentences about what was found, for people
+    """
+
+    name: str
+    samples: tuple[Sample, ...]
+    pixels: Callable[[int], torch.Tensor]
+    sha256: Callable[[int], str]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"External({self.name!r}, {len(self.samples):,} images)"
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def load_external(
+    data: str,
+    preprocessing: Preprocessing,
+    *,
+    root: Path | str | None = None,
+    groups: Path | str | None = None,
+) -> External:
+    """Images with labels to judge a network on that was trained on others.
+
+    Args:
+        data: the name of a data set, a folder with one folder per class, or a CSV file with the columns
+            `file` and `label`, and `patient`, `sex`, `age`, `site`, `device` or any others where known
+        preprocessing: how images are prepared for the network
+        root: where a data set by name lies; for a CSV file the folder of its images, if not its own
+        groups: for a folder, a CSV file of image and group
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> with TemporaryDirectory() as place:
+    ...     for name in ("cat", "dog"):
+    ...         (Path(place) / "clinic" / name).mkdir(parents=True)
+    ...         Image.new("RGB", (8, 8)).save(Path(place) / "clinic" / name / "1.png")
+    ...     load_external(f"{place}/clinic", Preprocessing((16, 16)))
+    External('clinic', 2 images)
+    """
+    instance(data, str, "External data", "a name, a folder or a CSV file")
+    if not data.strip():
+        raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")
+    place = None if root is None else Path(root).expanduser()
+    if data == "folder":
+        return _from_folder(existing_folder(place, "folder"), preprocessing, groups)
+    if groups is not None and not is_folder(Path(data)):
+        raise ProtoPFaithError(
+            "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
+        )
+    if data in DATASETS:
+        return _from_name(data, place, preprocessing)
+    path = Path(data).expanduser()
+    if is_folder(path):
+        return _from_folder(existing_folder(path, "folder"), preprocessing, groups)
+    if is_file(path):
+        return _from_table(path, place or path.parent, preprocessing)
+    raise ProtoPFaithError(
+        f"There is no data set, folder or CSV file named {shown(named(data))}; "
+        f"{did_you_mean(data, sorted(DATASETS))}"
+    )
+
+
+# --- a data set by name
+
+
+def _from_name(name: str, root: Path | None, preprocessing: Preprocessing) -> External:
+    """All splits together: the network was trained on none of them, or what it has seen is left out later."""
+    found = load_data(name, root=root, size=preprocessing.size, skip_unreadable=True)
+    places = [(images, row) for images in found.sets().values() for row in range(len(images))]
+
+    def pixels(index: int) -> torch.Tensor:
+        images, row = places[index]
+        return preprocessing.uint8(images.image(row))
+
+    def content(index: int) -> str:
+        images, row = places[index]
+        return images.sha256(row)
+
+    samples = tuple(_sample(images, row) for images, row in places)
+    return External(name, samples, pixels, content, _notes_of(found))
+
+
+def _sample(images: ImageSet, row: int) -> Sample:
+    record = images.records[row]
+    return Sample(record.path, images.classes[record.label], record.group, record.about)
+
+
+def _notes_of(data: ImageData) -> tuple[str, ...]:
+    return tuple(note for note in data.notes if "unreadable" in note)
+
+
+# --- a folder of classes
+
+
+def _from_folder(root: Path, preprocessing: Preprocessing, groups: Path | str | None) -> External:
+    """`<class>/*.jpg`, or the same in train/, validation/ and test/, which are taken together."""
+    folders = [path for path in sorted(root.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    if any(path.name == "train" for path in folders) or all(path.name in SPLIT_FOLDERS for path in folders):
+        folders = [
+            inside
+            for path in folders
+            if path.name in SPLIT_FOLDERS
+            for inside in sorted(path.iterdir())
+            if inside.is_dir() and not inside.name.startswith(".")
+        ]
+    entries = [
+        Entry(file.relative_to(root).as_posix(), folder.name)
+        for folder in folders
+        for file in image_files(folder, READABLE)
+    ]
+    if not entries:
+        raise ProtoPFaithError(
+            f"There are no class folders with images in {root}; expected <class>/*.jpg, or give a CSV file."
+        )
+    listing = Listing("external", root, tuple(entries), tuple(sorted({entry.label for entry in entries})))
+    belongs = {} if groups is None else read_groups(groups, listing)
+    samples = [Sample(entry.path, entry.label, belongs.get(entry.path, "")) for entry in entries]
+    return _from_files(root.resolve().name or "external", root, samples, preprocessing)
+
+
+# --- a table of files
+
+
+def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> External:
+    if not is_folder(root):
+        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
+    header, rows = _read_table(path)
+    file, label = _column(path, header, FILE_COLUMNS), _column(path, header, LABEL_COLUMNS)
+    group = next((header.index(name) for name in GROUP_COLUMNS if name in header), None)
+    others = [place for place in range(len(header)) if place not in (file, label, group)]
+    samples = []
+    for row in rows:
+        name = row[file].replace("\\", "/")
+        check_inside(name, str(path))
+        about = {header[place]: row[place] for place in others if header[place] and row[place]}
+        samples.append(Sample(name, row[label], "" if group is None else row[group], about))
+    check_once((sample.path for sample in samples), str(path))
+    return _from_files(path.stem, root, samples, preprocessing)
+
+
+def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """The headings in lower case, and the rows as they are."""
+    text = io.StringIO(read_plain_text(path, EXPECTED), newline="")
+    try:
+        lines = [[cell.strip() for cell in row] for row in csv.reader(text, strict=True)]
+    except csv.Error as error:
+        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {EXPECTED}.") from error
+    lines = [row for row in lines if any(row)]
+    if len(lines) < 2:
+        raise ProtoPFaithError(f"{path} lists no images; give {EXPECTED}.")
+    header = [heading.lower() for heading in lines[0]]
+    twice = [name for place, name in enumerate(header) if name and name in header[:place]]
+    if twice:
+        raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
+    for number, row in enumerate(lines[1:], start=2):
+        if len(row) != len(header):
+            raise ProtoPFaithError(
+                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
+            )
+    return header, lines[1:]
+
+
+def _column(path: Path, header: Sequence[str], names: Sequence[str]) -> int:
+    found = [header.index(name) for name in names if name in header]
+    if not found:
+        raise ProtoPFaithError(f"{path} has no column {names[0]!r}; give {EXPECTED}.")
+    return found[0]
+
+
+# --- files, one by one
+
+
+def _from_files(name: str, root: Path, samples: Sequence[Sample], preprocessing: Preprocessing) -> External:
+    complete = tuple(_with_header(root, sample) for sample in samples)
+
+    def pixels(index: int) -> torch.Tensor:
+        return preprocessing.uint8(preprocessing.read(root / complete[index].path))
+
+    def content(index: int) -> str:
+        path = root / complete[index].path
+        return sha256(path) if is_file(path) else ""
+
+    return External(name, complete, pixels, content)
+
+
+def _with_header(root: Path, sample: Sample) -> Sample:
+    """Patient, sex and age from the header of a DICOM file, where the data does not say them itself."""
+    if not sample.path.lower().endswith(".dcm"):
+        return sample
+    try:
+        person = patient(root / sample.path)
+    except ProtoPFaithError:  # said where its pixels are read
+        return sample
+    known = {key: str(person[key]) for key in ("sex", "age") if person[key] is not None}
+    return replace(sample, group=sample.group or person["id"] or "", about={**known, **sample.about})

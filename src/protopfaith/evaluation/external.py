@@ -1,0 +1,363 @@
+"""A network on images from elsewhere, beside its own test set, with intervals and subgroups."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.anonymous import public_names, safe_cell
+from protopfaith.arguments import named
+from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.data.external import External
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.bootstrap import (
+    RESAMPLES,
+    SCORES,
+    Bootstrap,
+    Interval,
+    bootstrap,
+    difference,
+)
+from protopfaith.evaluation.metrics.classification import Classification, classification
+from protopfaith.evaluation.metrics.subgroups import subgroups
+from protopfaith.evaluation.prediction import NOT_FINITE
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.registry import did_you_mean
+from protopfaith.training.metrics import set_logits
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+INTERNAL, EXTERNAL, DIFFERENCE = "internal test set", "external", "difference"
+FEW = 30  # images of a subgroup, below which its interval says little
+
+
+@dataclass(frozen=True)
+class Row:
+    """One set of images: the external ones, the run's own test images, a subgroup, or a difference.
+
+    Args:
+        name: of the set
+        images: how many
+        groups: patients among them, or images that stand alone
+        scores: accuracy, balanced accuracy and AUROC with their intervals
+    """
+
+    name: str
+    images: int
+    groups: int
+    scores: dict[str, Interval]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One external image: its class, the one that it was taken for, or why there is none."""
+
+    path: str
+    label: str
+    group: str
+    predicted: str = ""
+    probability: float = math.nan
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ExternalEvaluation:
+    """A network on images from elsewhere.
+
+    Args:
+        name: of these images
+        result: the classification of those that could be judged
+        rows: external, internal and their difference, then every subgroup
+        images: what became of each image
+        notes: sentences for people: classes that are not there, images that were left out, ...
+        resamples: how many sets were drawn for the intervals
+    """
+
+    name: str
+    result: Classification
+    rows: tuple[Row, ...]
+    images: tuple[Judged, ...]
+    notes: tuple[str, ...]
+    resamples: int
+
+    def __repr__(self) -> str:
+        return f"ExternalEvaluation({self.name!r}, {self.rows[0].scores['balanced_accuracy']})"
+
+    @property
+    def problems(self) -> list[str]:
+        """Why images could not be judged, a sentence each."""
+        return [image.error for image in self.images if image.error]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts, for JSON; not-a-number becomes None."""
+        rows = [
+            {**asdict(row), "scores": {name: _plain(interval) for name, interval in row.scores.items()}}
+            for row in self.rows
+        ]
+        return {
+            **self.result.to_dict(),
+            "rows": rows,
+            "resamples": self.resamples,
+            "notes": list(self.notes),
+            "not_judged": len(self.problems),
+        }
+
+    def table(self) -> Table:
+        """One line for each set, for `rich.print`."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title="95% intervals: percentiles of a bootstrap over groups")
+        table.add_column("images from", overflow="fold")
+        for heading in ("images", "groups", "accuracy", "balanced accuracy", "AUROC"):
+            table.add_column(heading, justify="right")
+        for row in self.rows:
+            counts = ("", "") if row.name == DIFFERENCE else (f"{row.images:,}", f"{row.groups:,}")
+            table.add_row(escape(row.name), *counts, *(str(row.scores[score]) for score in SCORES))
+        return table
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
+        from protopfaith.evaluation.prediction import write_classification
+        from protopfaith.show.external import comparison_figure
+
+        folder, name = Path(folder), file_name(self.name)
+        write_classification(folder, name, self.result)
+        with atomic(folder / f"{name}.json") as partial:
+            partial.write_text(json.dumps(self.to_dict(), indent=2))
+        with atomic(folder / f"{name}-compared.png") as partial:
+            comparison_figure(self).savefig(partial, format="png")
+        _write_images(folder / f"{name}-images.csv", self.images)
+        return folder / f"{name}.json"
+
+
+def file_name(name: str) -> str:
+    """What results on external data are called: never that of a split.
+
+    >>> file_name("St. Mary's 2024")
+    'external-St._Mary_s_2024'
+    """
+    return f"external-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:60]}"
+
+
+def evaluate_external(
+    model: ProtoPNet,
+    preprocessing: Preprocessing,
+    external: External,
+    *,
+    internal: ImageSet | None = None,
+    seen: Collection[str] = (),
+    temperature: float | None = None,
+    columns: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    batch_size: int = 64,
+) -> ExternalEvaluation:
+    """Judges a network on images from elsewhere.
+
+    Args:
+        model: the network
+        preprocessing: how images are prepared for it
+        external: the images, see `load_external`
+        internal: the run's own test images, to compare with
+        seen: fingerprints of the images that it was trained or chosen on; these are left out
+        temperature: that its logits are divided by, for calibration
+        columns: what subgroups are made of; None: sex, age, site and device where they are known
+        resamples: sets drawn for the intervals
+        seed: of these draws
+        batch_size: images in one forward pass
+
+    >>> from protopfaith.data import Sample, load_data
+    >>> birds = load_data("birds", size=32, train=8, validation=8, test=8)
+    >>> model = ProtoPNet("small", birds.classes, prototype_channels=8).eval()
+    >>> samples = tuple(Sample(path, birds.classes[i]) for i, path in enumerate(birds.test.paths))
+    >>> other = External("elsewhere", samples, birds.test.image, birds.test.sha256)
+    >>> found = evaluate_external(model, birds.preprocessing, other, internal=birds.validation, resamples=20)
+    >>> [row.name for row in found.rows]
+    ['external: elsewhere', 'internal test set', 'difference']
+    """
+    labels, notes = match_classes([sample.label for sample in external.samples], model.class_names)
+    fresh = [index for index, label in enumerate(labels) if label is not None]
+    if seen:
+        fresh = [index for index in fresh if external.sha256(index) not in seen]
+        notes += _about_seen(sum(label is not None for label in labels) - len(fresh))
+    if not fresh:
+        raise ProtoPFaithError(
+            f"No image of {external.name} is left to judge the network on, since it was trained or chosen on "
+            "all of them; give images that it has not seen."
+        )
+    logits, errors = external_logits(model, preprocessing, external, fresh, batch_size)
+    judged = [index for index in fresh if index not in errors]
+    if not judged:
+        raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
+    truth = torch.tensor([labels[index] for index in judged])
+    notes += _about_missing(truth, model.class_names)
+    result = classification(logits, truth, model.class_names, temperature)
+    result = replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
+    groups = [external.samples[index].group for index in judged]
+    whole = bootstrap(logits, truth, groups, resamples=resamples, seed=seed)
+    rows = [_row(f"{EXTERNAL}: {external.name}", whole)]
+    if internal is not None and len(internal):
+        logits_inside = set_logits(model, internal, preprocessing, batch_size)
+        rows += _beside(whole, internal, logits_inside, resamples=resamples, seed=seed + 1)
+    about = [external.samples[index].about for index in judged]
+    members, about_columns = subgroups(about, columns)
+    for column, values in members.items():
+        for value, places in values.items():
+            some = [groups[place] for place in places]
+            part = bootstrap(logits[places], truth[places], some, resamples=resamples, seed=seed)
+            rows.append(_row(f"{column}: {value}", part))
+    return ExternalEvaluation(
+        external.name,
+        result,
+        tuple(rows),
+        _images(external, fresh, errors, logits / (temperature or 1.0), model.class_names),
+        (*external.notes, *notes, *about_columns, *_about_few(rows)),
+        resamples,
+    )
+
+
+def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[list[int | None], list[str]]:
+    """The class of each label, by its name or else whatever its case, spaces and underscores; None where the
+    network has no such class, with a sentence about these.
+
+    >>> match_classes(["Lung_Opacity", "normal", "other"], ["normal", "lung opacity"])[0]
+    [1, 0, None]
+    """
+    exact = {name: index for index, name in enumerate(class_names)}
+    counts = Counter(map(_loosely, class_names))
+    loose = {_loosely(name): i for i, name in enumerate(class_names) if counts[_loosely(name)] == 1}
+    found = [exact.get(label, loose.get(_loosely(label))) for label in labels]
+    unknown = Counter(label for label, index in zip(labels, found, strict=True) if index is None)
+    if not unknown:
+        return found, []
+    name = next(iter(unknown))
+    if all(index is None for index in found):
+        raise ProtoPFaithError(
+            f"The network knows none of the classes of these images, such as {name[:80]!r}; "
+            f"{did_you_mean(name, class_names)}"
+        )
+    named_some = ", ".join(f"{label[:80]!r} ({count})" for label, count in unknown.most_common(5))
+    more = ", ..." if len(unknown) > 5 else ""
+    return found, [f"Images of classes that the network does not have are left out: {named_some}{more}."]
+
+
+def _loosely(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
+
+
+@torch.no_grad()
+def external_logits(
+    model: ProtoPNet,
+    preprocessing: Preprocessing,
+    external: External,
+    indices: Sequence[int],
+    batch_size: int = 64,
+) -> tuple[Tensor, dict[int, str]]:
+    """The logits of the images that can be read (on the CPU), and why there are none of the others."""
+    device = model.prototypes.device
+    rows, errors = [torch.empty(0, len(model.class_names))], {}
+    for start in range(0, len(indices), batch_size):
+        pixels = {}
+        for index in indices[start : start + batch_size]:
+            try:
+                pixels[index] = external.pixels(index)
+            except ProtoPFaithError as error:
+                errors[index] = str(error)
+        if not pixels:
+            continue
+        logits = model(preprocessing.normalize(torch.stack(list(pixels.values())).to(device))).cpu().float()
+        finite = logits.isfinite().all(1)
+        for index, good in zip(pixels, finite.tolist(), strict=True):
+            if not good:
+                errors[index] = NOT_FINITE.format(named(external.samples[index].path))
+        rows.append(logits[finite])
+    return torch.cat(rows), errors
+
+
+def _beside(whole: Bootstrap, internal: ImageSet, logits: Tensor, *, resamples: int, seed: int) -> list[Row]:
+    """The run's own images, and how much worse (or better) the external ones do."""
+    groups = [record.group for record in internal.records]
+    own = bootstrap(logits, internal.labels, groups, resamples=resamples, seed=seed)
+    differences = {score: difference(whole.interval(score), own.interval(score)) for score in SCORES}
+    return [_row(INTERNAL, own), Row(DIFFERENCE, 0, 0, differences)]
+
+
+def _row(name: str, found: Bootstrap) -> Row:
+    return Row(name, found.images, found.groups, {score: found.interval(score) for score in SCORES})
+
+
+def _images(
+    external: External,
+    indices: Sequence[int],
+    errors: dict[int, str],
+    logits: Tensor,
+    names: Sequence[str],
+) -> tuple[Judged, ...]:
+    sure, chosen = logits.double().softmax(1).max(1)
+    results = iter(zip(chosen.tolist(), sure.tolist(), strict=True))
+    images = []
+    for index in indices:
+        sample = external.samples[index]
+        if index in errors:
+            images.append(Judged(sample.path, sample.label, sample.group, error=errors[index]))
+            continue
+        predicted, probability = next(results)
+        images.append(Judged(sample.path, sample.label, sample.group, names[predicted], probability))
+    return tuple(images)
+
+
+def _write_images(path: Path, images: Sequence[Judged]) -> None:
+    """A CSV file with a row for each image."""
+    names = public_names([image.path for image in images])
+    with (
+        atomic(path) as partial,
+        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(["image", "class", "group", "predicted", "probability", "error"])
+        for name, image in zip(names, images, strict=True):
+            probability = "" if math.isnan(image.probability) else image.probability
+            texts = map(safe_cell, (name, image.label, image.group, image.predicted))
+            writer.writerow([*texts, probability, safe_cell(image.error)])
+
+
+def _about_seen(count: int) -> list[str]:
+    if not count:
+        return []
+    return [f"Left out, as the network was trained or chosen on them: {count} of the images."]
+
+
+def _about_missing(truth: Tensor, names: Sequence[str]) -> list[str]:
+    present = set(truth.tolist())
+    missing = [name for index, name in enumerate(names) if index not in present]
+    if not missing:
+        return []
+    some = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+    return [
+        f"{len(missing)} of {len(names)} classes have no images here ({some}); means are over the others."
+    ]
+
+
+def _about_few(rows: Sequence[Row]) -> list[str]:
+    few = [row.name for row in rows if row.name != DIFFERENCE and row.groups < FEW]
+    if not few:
+        return []
+    some = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+    return [f"Fewer than {FEW} images or patients each, so that intervals are rough: {some}."]
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}

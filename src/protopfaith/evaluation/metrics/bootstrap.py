@@ -1,0 +1,212 @@
+"""How sure is a score? Intervals by drawing images, or whole patients, again and again with replacement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protopfaith.arguments import seed_number, whole_number
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.classification import check_classification, log_odds
+
+LEVEL = 0.95
+RESAMPLES = 1000
+CHUNK = 4_000_000  # weights in memory at a time
+SCORES = ("accuracy", "balanced_accuracy", "auroc")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A score and the 95% interval around it; not-a-number where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "-"
+        if math.isnan(self.low):
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Scores of a set of images, and what they are on sets that are drawn from it.
+
+    Args:
+        values: accuracy, balanced accuracy and AUROC of the images
+        draws: the same on each resample, (R,)
+        images: how many there are
+        groups: how many are drawn: patients, or images that stand alone
+        certain: groups that a bound is computed from where all images are right, or all wrong, by score
+    """
+
+    values: dict[str, float]
+    draws: dict[str, Tensor]
+    images: int
+    groups: int
+    certain: dict[str, int]
+
+    def __repr__(self) -> str:
+        return (
+            f"Bootstrap({self.images} images in {self.groups} groups, {self.interval('balanced_accuracy')})"
+        )
+
+    def interval(self, score: str) -> Interval:
+        """The score with its percentiles.
+
+        Where no image is wrong (or none is right) every resample says the same, however few images there
+        are: the interval then is the exact one of that many groups without an error.
+        """
+        value = self.values[score]
+        if value not in (0.0, 1.0):
+            return Interval(value, *percentiles(self.draws[score]))
+        if score not in self.certain or self.groups < 2:
+            return Interval(value, math.nan, math.nan)
+        bound = ((1 - LEVEL) / 2) ** (1 / self.certain[score])
+        return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
+
+
+def difference(first: Interval, second: Interval) -> Interval:
+    """The first score minus the second, which comes from other images.
+
+    From each score's own interval, on the side that counts (Zou and Donner's MOVER): so one without any
+    variation in its resamples is not taken for certain.
+
+    >>> print(difference(Interval(0.7, 0.6, 0.8), Interval(0.9, 0.9, 0.9)))
+    -0.200 (-0.300 to -0.100)
+    """
+    value = first.value - second.value
+    down = math.hypot(first.value - first.low, second.high - second.value)
+    up = math.hypot(first.high - first.value, second.value - second.low)
+    return Interval(value, value - down, value + up)
+
+
+def percentiles(draws: Tensor, level: float = LEVEL) -> tuple[float, float]:
+    """The middle part of what was drawn; not-a-number for fewer than two numbers.
+
+    >>> [round(end, 6) for end in percentiles(torch.arange(101.0), 0.9)]
+    [5.0, 95.0]
+    """
+    known = draws[~draws.isnan()].double()
+    if len(known) < 2:
+        return math.nan, math.nan
+    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+    low, high = known.quantile(ends).tolist()
+    return low, high
+
+
+def bootstrap(
+    logits: Tensor,
+    labels: Tensor,
+    groups: Sequence[str] | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Bootstrap:
+    """Draws whole groups with replacement, as many as there are, and scores each such set.
+
+    Images of one patient resemble each other, so that drawing them one by one would make intervals too
+    narrow. Balanced accuracy and AUROC are means over the classes that occur among the images; in a resample
+    that lacks a class, over the others.
+
+    Args:
+        logits: (N, C)
+        labels: (N,)
+        groups: which images belong together; None or an empty text: an image stands alone
+        resamples: how many sets are drawn
+        seed: of the draws
+
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 3.0]])
+    >>> found = bootstrap(logits, torch.tensor([0, 1, 1, 1]), resamples=200)
+    >>> found.values["accuracy"]
+    0.75
+    """
+    whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
+    logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
+    check_classification(logits, labels, logits.shape[-1])
+    index = group_numbers(groups if groups is not None else [""] * len(labels))
+    if len(index) != len(labels):
+        raise ProtoPFaithError(f"There are {len(labels)} images but {len(index)} groups; give one for each.")
+    scorer = _Scorer(logits, labels)
+    plain = scorer(torch.ones(1, len(labels), dtype=torch.float64))
+    count = int(index.max()) + 1
+    drawn = [scorer(weights) for weights in _weights(index, count, resamples, seed)] if count > 1 else []
+    empty = torch.full((resamples,), math.nan, dtype=torch.float64)
+    draws = {name: torch.cat([one[name] for one in drawn]) if drawn else empty for name in SCORES}
+    per_class = [len(index[labels == label].unique()) for label in labels.unique()]
+    certain = {"accuracy": count, "balanced_accuracy": min(min(per_class) * len(per_class), count)}
+    return Bootstrap({name: float(plain[name]) for name in SCORES}, draws, len(labels), count, certain)
+
+
+def group_numbers(groups: Sequence[str]) -> Tensor:
+    """A number for each image, the same for those of one group.
+
+    >>> group_numbers(["p1", "", "p1", ""]).tolist()
+    [0, 1, 0, 2]
+    """
+    numbers: dict[str | int, int] = {}
+    keys: list[str | int] = [group or place for place, group in enumerate(groups)]
+    return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.long)
+
+
+def _weights(index: Tensor, count: int, resamples: int, seed: int) -> Iterator[Tensor]:
+    """How often each image is in each resample, (r, N) at a time."""
+    generator = torch.Generator().manual_seed(seed_number(seed))
+    rows = max(1, CHUNK // len(index))
+    for start in range(0, resamples, rows):
+        size = min(rows, resamples - start)
+        chosen = torch.randint(count, (size, count), generator=generator)
+        times = torch.zeros(size, count, dtype=torch.float64)
+        times.scatter_add_(1, chosen, torch.ones_like(times))
+        yield times[:, index]
+
+
+class _Scorer:
+    """Scores of weighted images; what does not depend on the weights is done once."""
+
+    def __init__(self, logits: Tensor, labels: Tensor):
+        self.of_class = torch.nn.functional.one_hot(labels, logits.shape[1]).double()
+        self.right = self.of_class * (logits.argmax(1) == labels).double()[:, None]
+        self.odds = log_odds(logits) if logits.shape[1] > 1 else logits
+        occurs = self.of_class.sum(0)
+        self.both = [c for c in range(logits.shape[1]) if 0 < occurs[c] < len(labels)]
+        if logits.shape[1] == 2:  # both are the same number
+            self.both = self.both[:1]
+
+    def __call__(self, weights: Tensor) -> dict[str, Tensor]:
+        """`weights`: (R, N)."""
+        total, right = weights @ self.of_class, weights @ self.right
+        aurocs = [weighted_auroc(self.odds[:, c], self.of_class[:, c] > 0, weights) for c in self.both]
+        none = torch.full((len(weights),), math.nan, dtype=torch.float64)
+        return {
+            "accuracy": right.sum(1) / total.sum(1),
+            "balanced_accuracy": (right / total).nanmean(1),
+            "auroc": torch.stack(aurocs).nanmean(0) if aurocs else none,
+        }
+
+
+def weighted_auroc(scores: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
+    """The share of pairs of a positive and a negative image in which the positive has the larger score (equal
+    ones count half), where an image counts as often as its weight says; (R,).
+
+    Args:
+        scores: (N,)
+        positive: (N,), bool
+        weights: (R, N), not negative
+
+    >>> weighted_auroc(torch.tensor([1.0, 2.0, 2.0]), torch.tensor([False, True, False]), torch.ones(1, 3))
+    tensor([0.7500])
+    """
+    _, rank = scores.unique(return_inverse=True)  # sorted
+    empty = torch.zeros(len(weights), int(rank.max()) + 1, dtype=weights.dtype)
+    above = empty.index_add(1, rank[positive], weights[:, positive])
+    below = empty.index_add(1, rank[~positive], weights[:, ~positive])
+    before = below.cumsum(1) - below
+    return (above * (before + below / 2)).sum(1) / (above.sum(1) * below.sum(1))

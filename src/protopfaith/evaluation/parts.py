@@ -1,0 +1,374 @@
+"""Which parts of the object prototypes sit on, by our maps and by ProtoPNet's, on images of their class."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.anonymous import safe_cell
+from protopfaith.arguments import finite_number, seed_number, whole_number
+from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.explainers import EXPLAINERS, Options
+from protopfaith.evaluation.metrics.parts import (
+    BOX,
+    OFTEN,
+    consistent,
+    coverage,
+    main_parts,
+    mask_point,
+    nearest_part,
+    part_frequencies,
+    part_kinds,
+    part_points,
+    parts_in_box,
+    peak,
+    stable,
+)
+from protopfaith.files import atomic
+from protopfaith.network import ProtoPNet
+from protopfaith.progress import Report
+from protopfaith.shapley import Players
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOISE = 0.2
+"""Standard deviation of the noise on normalized images, as Huang et al. take it."""
+DEFAULT = ("ours", "protopnet")
+
+
+@dataclass(frozen=True)
+class PrototypeParts:
+    """One prototype by one explainer.
+
+    Args:
+        prototype: its number
+        class_name: of its class
+        part: the part that it sits on most often; empty for none
+        frequency: the largest share of images in which one part is in its box
+        consistent: whether that is often enough
+        stability: the share of images in which noise changes nothing
+    """
+
+    prototype: int
+    class_name: str
+    part: str
+    frequency: float
+    consistent: bool
+    stability: float
+
+
+@dataclass(frozen=True, eq=False)
+class PartScores:
+    """Scores of one explainer's maps.
+
+    Args:
+        explainer: its name
+        consistency: the share of prototypes that sit on one part throughout
+        stability: the mean share of images in which noise changes nothing
+        coverage: different parts that the prototypes of a class sit on, the mean over classes
+        prototypes: each of them
+    """
+
+    explainer: str
+    consistency: float
+    stability: float
+    coverage: float
+    prototypes: tuple[PrototypeParts, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"PartScores({self.explainer!r}, consistency={self.consistency:.3f}, "
+            f"stability={self.stability:.3f}, coverage={self.coverage:.2f})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PartsEvaluation:
+    """Which parts prototypes sit on.
+
+    Args:
+        scores: of each explainer
+        classes: how many were judged
+        images: how many were looked at
+        parts: names of the parts
+        settings: what was asked for
+        places: for each explainer and image, where its maps peak, for pictures: (P, 2) as (x, y)
+        shown: the images, as numbers in their set, in the order of `places`
+    """
+
+    scores: tuple[PartScores, ...]
+    classes: int
+    images: int
+    parts: tuple[str, ...]
+    settings: dict[str, Any]
+    places: dict[str, list[Tensor]]
+    shown: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"PartsEvaluation({self.images} images of {self.classes} classes, {list(self.scores)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts, for JSON."""
+        return {
+            "scores": {
+                one.explainer: {name: getattr(one, name) for name in ("consistency", "stability", "coverage")}
+                for one in self.scores
+            },
+            "classes": self.classes,
+            "images": self.images,
+            "parts": list(self.parts),
+            "settings": self.settings,
+        }
+
+    def table(self) -> Table:
+        """One line for each explainer, for `rich.print`."""
+        from rich.table import Table
+
+        table = Table(title=f"{self.images} images of {self.classes} classes, {len(self.parts)} parts")
+        for heading in ("maps", "prototypes", "consistency", "stability", "parts per class"):
+            table.add_column(heading, justify="left" if heading == "maps" else "right")
+        for one in self.scores:
+            numbers = (f"{one.consistency:.3f}", f"{one.stability:.3f}", f"{one.coverage:.2f}")
+            table.add_row(one.explainer, str(len(one.prototypes)), *numbers)
+        return table
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes `parts.json` and `parts.csv`, a row for each explainer and prototype; returns the first."""
+        folder = Path(folder)
+        with atomic(folder / "parts.json") as partial:
+            partial.write_text(json.dumps(self.to_dict(), indent=2))
+        with (
+            atomic(folder / "parts.csv") as partial,
+            partial.open("w", newline="", encoding="utf-8") as file,
+        ):
+            writer = csv.writer(file)
+            writer.writerow(["maps", "prototype", "class", "part", "frequency", "consistent", "stability"])
+            for one in self.scores:
+                for row in one.prototypes:
+                    name, part = safe_cell(row.class_name), safe_cell(row.part)
+                    numbers = (round(row.frequency, 6), row.consistent, round(row.stability, 6))
+                    writer.writerow([one.explainer, row.prototype, name, part, *numbers])
+        return folder / "parts.json"
+
+
+def evaluate_parts(
+    model: ProtoPNet,
+    preprocessing: Preprocessing,
+    images: ImageSet,
+    *,
+    explainers: Sequence[str] = DEFAULT,
+    classes: int | Sequence[int] | None = None,
+    per_class: int | None = None,
+    budget: int = 512,
+    players: Players | None = None,
+    noise: float = NOISE,
+    box: float = BOX,
+    often: float = OFTEN,
+    seed: int = 0,
+    progress: Report | None = None,
+) -> PartsEvaluation:
+    """Consistency, stability and coverage of parts, of every prototype on images of its class.
+
+    Args:
+        model: the network
+        preprocessing: how images are prepared for it
+        images: with part locations or part maps, usually test images
+        explainers: whose maps say where a prototype is, of `EXPLAINERS`
+        classes: how many, drawn at random, or which ones by number; None: all
+        per_class: images of a class at most; None: all
+        budget: evaluations per image, for explainers that sample
+        players: of their games; 8 x 8 windows by default
+        noise: standard deviation, on normalized images
+        box: side of the box around a map's peak, as a share of the image's
+        often: the share of images that makes a prototype consistent
+        seed: of the choice of classes, of noise, and of sampling
+        progress: gets ("parts", images done, images in all)
+
+    >>> from protopfaith.data import load_data
+    >>> birds = load_data("birds", size=32, train=8, validation=8, test=16)
+    >>> model = ProtoPNet("small", birds.classes, prototypes_per_class=2, prototype_channels=8).eval()
+    >>> found = evaluate_parts(model, birds.preprocessing, birds.test, explainers=["protopnet"], classes=3)
+    >>> found.images, len(found.scores[0].prototypes)
+    (6, 6)
+    """
+    names = part_names(images)
+    _check(explainers, noise, box, often)
+    seed_number(seed)
+    chosen = _classes(images, len(model.class_names), classes, seed)
+    found = [_images_of(images, label, per_class) for label in chosen]
+    options = Options(players or _windows(preprocessing.size), budget=budget, seed=seed)
+    where = _Box(preprocessing.size, box)
+    total, done = sum(map(len, found)), 0
+    if progress is not None:
+        progress("parts", 0, total)
+    collected: dict[str, list[_ClassHits]] = {name: [] for name in explainers}
+    for label, indices in zip(chosen, found, strict=True):
+        prototypes = torch.where(model.prototype_classes.cpu() == label)[0].tolist()
+        points = torch.stack([part_points(_points(images, index), names) for index in indices])
+        looks: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in explainers}
+        for index in indices:
+            image = preprocessing.normalize(images.image(index)).to(model.prototypes.device)
+            noisy = image + noise * _noise(image, seed, index)
+            for name in explainers:
+                places = [_places(name, model, one, prototypes, options) for one in (image, noisy)]
+                looks[name].append((places[0], places[1]))
+            done += 1
+            if progress is not None:
+                progress("parts", done, total)
+        for name in explainers:
+            collected[name].append(_class_hits(label, prototypes, points, looks[name], where))
+    scores = tuple(_scores(name, collected[name], model.class_names, names, often) for name in explainers)
+    settings = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
+    peaks = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
+    shown = tuple(index for indices in found for index in indices)
+    return PartsEvaluation(scores, len(chosen), total, names, settings, peaks, shown)
+
+
+def part_names(images: ImageSet) -> tuple[str, ...]:
+    """The parts that a set of images knows, by part maps or by locations; raises if it knows none."""
+    names = images.part_names if images.part_maps is not None else ()
+    names = names or tuple(dict.fromkeys(name for record in images.records for name in record.points))
+    if not names:
+        raise ProtoPFaithError(
+            "These images have no part locations, so that it is not known which part a prototype sits on; "
+            "use data with parts, such as cub (with its folder parts/) or birds."
+        )
+    return tuple(names)
+
+
+def _points(images: ImageSet, index: int) -> dict[str, tuple[float, float]]:
+    if images.part_maps is None:
+        return images.points(index)
+    return {name: mask_point(mask) for name, mask in images.mask(index).items()}
+
+
+def _check(explainers: Sequence[str], noise: float, box: float, often: float) -> None:
+    if not explainers:
+        raise ProtoPFaithError(f"No maps were named; give some of {', '.join(EXPLAINERS)}.")
+    for name in explainers:
+        EXPLAINERS[name]
+    finite_number(noise, "The noise", least=0)
+    finite_number(box, "The side of the box", above=0, most=1)
+    finite_number(often, "The share of images of a consistent prototype", above=0, most=1)
+
+
+def _classes(images: ImageSet, count: int, wanted: int | Sequence[int] | None, seed: int) -> list[int]:
+    """Numbers of classes that have images."""
+    present = sorted(set(images.labels.tolist()))
+    if not present:
+        raise ProtoPFaithError("The set holds no images to judge prototypes on; choose another split.")
+    if wanted is None:
+        return present
+    if not isinstance(wanted, int):
+        for label in wanted:
+            whole_number(label, "The number of a class", least=0, most=count - 1)
+        return [label for label in wanted if label in present]
+    whole_number(wanted, "The number of classes", least=1)
+    order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed)).tolist()
+    return sorted(present[place] for place in order[:wanted])
+
+
+def _images_of(images: ImageSet, label: int, most: int | None) -> list[int]:
+    found = torch.where(images.labels == label)[0].tolist()
+    return found if most is None else found[: whole_number(most, "The images per class", least=1)]
+
+
+def _windows(size: tuple[int, int]) -> Players:
+    return Players.windows(
+        size, max(16, math.ceil(max(size) / 8)) if max(size) > 128 else max(size) // 8 or 1
+    )
+
+
+def _noise(image: Tensor, seed: int, index: int) -> Tensor:
+    generator = torch.Generator().manual_seed((seed + 7_919 * (index + 1)) % 2**63)
+    return torch.randn(image.shape, generator=generator).to(image)
+
+
+def _places(
+    name: str, model: ProtoPNet, image: Tensor, prototypes: Sequence[int], options: Options
+) -> Tensor:
+    """Where the maps of the prototypes peak, (P, 2)."""
+    maps = EXPLAINERS[name](model, image, prototypes, options).maps
+    return torch.tensor([peak(one) for one in maps], dtype=torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassHits:
+    """The prototypes of a class on its images."""
+
+    label: int
+    prototypes: list[int]
+    places: list[Tensor]  # of peaks, in each image (P, 2)
+    visible: Tensor  # (I, J)
+    hits: Tensor  # (P, I, J): the parts in the boxes
+    noisy: Tensor  # the same after noise
+    main: Tensor  # (P,)
+
+
+def _class_hits(
+    label: int, prototypes: list[int], points: Tensor, looks: Sequence[tuple[Tensor, Tensor]], box: _Box
+) -> _ClassHits:
+    """From points (I, J, 2), and where maps peak in each image, without and with noise."""
+    hits = torch.stack([box.parts(one, places) for one, (places, _) in zip(points, looks, strict=True)], 1)
+    noisy = torch.stack([box.parts(one, moved) for one, (_, moved) in zip(points, looks, strict=True)], 1)
+    nearest = [
+        [nearest_part(one, place, hit) for one, place, hit in zip(points, places, row, strict=True)]
+        for places, row in zip(zip(*(look[0].tolist() for look in looks), strict=True), hits, strict=True)
+    ]
+    visible, main = ~points.isnan().any(2), main_parts(torch.tensor(nearest))
+    return _ClassHits(label, prototypes, [look[0] for look in looks], visible, hits, noisy, main)
+
+
+@dataclass(frozen=True)
+class _Box:
+    size: tuple[int, int]
+    share: float
+
+    def parts(self, points: Tensor, places: Tensor) -> Tensor:
+        """Which parts of an image are in the box around each place: (P, J)."""
+        return torch.stack([parts_in_box(points, place, self.size, self.share) for place in places.tolist()])
+
+
+def _scores(
+    name: str, found: Sequence[_ClassHits], class_names: Sequence[str], parts: Sequence[str], often: float
+) -> PartScores:
+    rows, covered, kinds = [], [], part_kinds(parts)
+    for one in found:
+        frequency = part_frequencies(one.hits, one.visible).nan_to_num(nan=0.0).amax(1).tolist()
+        verdicts = consistent(one.hits, one.visible, often).tolist()
+        stability = stable(one.hits, one.noisy, one.visible).tolist()
+        covered.append(coverage(one.main, kinds))
+        for place, prototype in enumerate(one.prototypes):
+            main = int(one.main[place])
+            part = parts[main] if main >= 0 else ""
+            rows.append(
+                PrototypeParts(
+                    prototype,
+                    class_names[one.label],
+                    part,
+                    frequency[place],
+                    verdicts[place],
+                    stability[place],
+                )
+            )
+    return PartScores(
+        name,
+        _mean([float(row.consistent) for row in rows]),
+        _mean([row.stability for row in rows]),
+        _mean([float(count) for count in covered]),
+        tuple(rows),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

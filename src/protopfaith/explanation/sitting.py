@@ -1,0 +1,96 @@
+"""The game on a decision in several sittings: it goes on from where it was, as long as somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.game import (
+    distances_and_outputs,
+    open_game,
+    output_names,
+    with_exact_totals,
+)
+from protopfaith.explanation.settings import Settings
+from protopfaith.network import FusedProtoPNet
+from protopfaith.shapley import Attribution, Players, estimate
+
+
+class Sittings:
+    """One game, played a little further by every call of `play`.
+
+    Args:
+        network: the network that decided, as games play it.
+        decision: what it said.
+        settings: how to play, resolved (`Settings.on`); the estimator must be one that samples.
+        players: the regions of the image.
+
+    >>> from protopfaith.explanation import Explainer
+    >>> from protopfaith.explanation.decision import decide
+    >>> from protopfaith.network import ProtoPNet
+    >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
+    >>> decision = decide(explainer.model, explainer.open(torch.zeros(3, 32, 32)))
+    >>> settings = Settings().on("cpu", (32, 32))
+    >>> sittings = Sittings(explainer.fused, decision, settings, Players.windows((32, 32), 8))
+    >>> sittings.play(100).evaluations, sittings.play(28).evaluations
+    (100, 128)
+    """
+
+    def __init__(self, network: FusedProtoPNet, decision: Decision, settings: Settings, players: Players):
+        names = output_names(decision, settings)
+        model, count = network.model, len(network.prototypes)
+        self.settings = settings
+        self.driving = [*decision.named, count + names.index(decision.output)]
+        linear = [name for name in names if name != "log_probability"]
+        self.function = distances_and_outputs(
+            network,
+            rows=torch.stack([decision.row(model, name) for name in linear]),
+            log_probability=decision.target if "log_probability" in names else None,
+            temperature=decision.temperature or 1.0,
+        )
+        self.game = open_game(self.function, decision.picture.input, settings, players, check=False)
+        self._so_far: Attribution | None = None
+
+    @property
+    def players(self) -> Players:
+        return self.game.players
+
+    @property
+    def evaluations(self) -> int:
+        """Those made so far."""
+        return 0 if self._so_far is None else self._so_far.evaluations
+
+    @property
+    def result(self) -> Attribution | None:
+        """What is known so far, as explanations hold it; None before the first sitting."""
+        found = self._so_far
+        if found is not None and self.settings.autocast is not None:
+            found = with_exact_totals(found, self.function, self.game, self.driving)
+        return None if found is None else found.without_state()
+
+    def play(self, evaluations: int, precision: float | None = None) -> Attribution:
+        """Plays on: so many evaluations more, or fewer where the precision is reached before.
+
+        Args:
+            evaluations: of the network at most, in this sitting.
+            precision: the relative error at which to stop.
+
+        Returns:
+            What is known now.
+        """
+        self._so_far = estimate(
+            self.game,
+            self.settings.estimator,
+            budget=self.evaluations + evaluations,
+            precision=precision,
+            outputs=self.driving,
+            seed=self.settings.seed,
+            resume=self._so_far,
+            **self.settings.options,
+        )
+        self._so_far = replace(self._so_far, reached=precision is None or self._so_far.precision <= precision)
+        found = self.result
+        assert found is not None
+        return found

@@ -1,0 +1,241 @@
+"""A case: one image, one question, and an answer that becomes more precise while somebody looks."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from protopfaith.explanation.decision import Decision, decide
+from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.picture import Picture
+from protopfaith.explanation.settings import Settings
+from protopfaith.explanation.sitting import Sittings
+from protopfaith.serve.board import Board
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.networks import Network
+from protopfaith.serve.question import USUAL_PRECISION, Question
+from protopfaith.serve.regions import FEW, first_players, players_for
+from protopfaith.serve.whatif import WhatIf, hide
+from protopfaith.shapley import Attribution
+
+SMALLEST = 32  # evaluations of a slice
+LEAST, FIRST = 72, 128  # of the first one, whose map is to come soon: an estimate needs some to begin with
+SLICE, LONGEST = 0.4, 1.5  # seconds that a slice is to take, and may take
+SHARE = (
+    6  # of all evaluations so far, a slice adds at least one in so many: every slice has a fixed cost, too
+)
+ASKED = 6  # passes that deciding takes, about
+CLEAR = 0.25  # relative error at which a finer map takes the place of the coarse one
+COARSE_EVALUATIONS = 512
+
+
+class Case:
+    """One image and one question.
+
+    Its methods `decide`, `play`, `without` and `explanation` belong to the worker; the others may be called
+    from anywhere.
+
+    Args:
+        network: that is asked.
+        picture: the image, as this network reads it.
+        question: what is asked.
+        visitor: who asks.
+        bounds: what a visitor may cost.
+        label: the true class, where it is known.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        picture: Picture,
+        question: Question,
+        visitor: str,
+        *,
+        bounds: Bounds,
+        label: int | None = None,
+    ):
+        self.id = secrets.token_urlsafe(16)
+        self.mark = f"c{secrets.token_hex(3)}-"  # begins the ids of its pictures
+        self.network, self.picture, self.question = network, picture, question
+        self.visitor, self.label, self.bounds = visitor, label, bounds
+        self.board = Board()
+        self.stage = "waiting"  # then "playing", "stopped", "done" or "failed"
+        self.message = ""
+        self.precision = USUAL_PRECISION
+        self.seen = time.monotonic()
+        self.before = 0  # visitors whose turn comes first
+        self.images: dict[str, bytes] = {}  # what its pages show
+        self.decision: Decision | None = None
+        self.hidden: tuple[int, ...] = ()
+        self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
+        self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
+        self._coarse: Sittings | None = None
+        self._fine: Sittings | None = None
+        self._result: Attribution | None = None
+        self._seconds = 0.0
+        self._step = FIRST
+        self._lock = threading.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        """How its games are played."""
+        explainer = self.network.explainer
+        settings = Settings(
+            baseline=self.network.baseline(self.question.baseline), autocast="auto", sources=False
+        ).on(explainer.device, self.picture.input.shape[-2:])
+        return settings if self._fine is None else replace(settings, players=self._fine.players)
+
+    @property
+    def sittings(self) -> Sittings | None:
+        """The game whose map is shown."""
+        return self._coarse or self._fine
+
+    @property
+    def result(self) -> Attribution | None:
+        """The map that is shown."""
+        return self._result
+
+    @property
+    def is_coarse(self) -> bool:
+        return self._coarse is not None
+
+    @property
+    def wants_to_play(self) -> bool:
+        """Whether somebody looks at it and it is not finished."""
+        return self.stage == "playing" and self.board.readers > 0
+
+    @property
+    def evaluations(self) -> int:
+        """Of the network, for both maps."""
+        return sum(one.evaluations for one in (self._coarse, self._fine) if one is not None)
+
+    def stop(self) -> None:
+        with self._lock:
+            if self.stage == "playing":
+                self.stage = "stopped"
+        self.on_state(self)
+
+    def go_on(self, precision: float) -> None:
+        """Plays until that precision is reached."""
+        self.precision = precision
+        with self._lock:
+            if self.stage in ("stopped", "done", "playing"):
+                self.stage = "done" if self._is_precise() else "playing"
+        self.on_state(self)
+
+    def told(self, before: int) -> None:
+        """How many visitors come first."""
+        if before != self.before:
+            self.before = before
+            self.on_state(self)
+
+    def fail(self, message: str) -> None:
+        with self._lock:
+            self.message, self.stage = message, "failed"
+        self.on_answer(self)
+
+    def decide(self) -> None:
+        """Asks the network, and prepares the game."""
+        explainer, start = self.network.explainer, time.perf_counter()
+        settings = self.settings
+        self.decision = decide(
+            explainer.model,
+            self.picture,
+            self.question.target,
+            self.question.versus,
+            settings=settings,
+            temperature=self.network.temperature,
+        )
+        players = players_for(self.question, self.picture.input, self.bounds.regions)
+        coarse = first_players(players, self.picture.input)
+        settings = replace(settings, players=players)
+        self._fine = Sittings(explainer.fused, self.decision, settings, players)
+        if coarse is not None:
+            self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
+        spent = time.perf_counter() - start
+        self._seconds += spent
+        self._step = max(LEAST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
+        with self._lock:
+            self.stage = "playing"
+        self.on_answer(self)
+
+    def play(self) -> None:
+        """One slice of the game: of the coarse one until it is clear, then of the one that was asked for."""
+        start = time.perf_counter()
+        if self._coarse is not None and not self._is_clear(self._coarse):
+            self._result = self._coarse.play(self._step)
+        else:
+            self._play_fine()
+        spent = time.perf_counter() - start
+        self._seconds += spent
+        self._step = next_step(self._step, spent, self.evaluations)
+        with self._lock:  # it may have been stopped meanwhile
+            if self.stage == "playing" and self._is_precise():
+                self.stage = "done"
+        self.on_answer(self)
+
+    def _is_clear(self, coarse: Sittings) -> bool:
+        known = self._result is not None and self._result.precision <= CLEAR
+        return known or coarse.evaluations >= COARSE_EVALUATIONS
+
+    def _play_fine(self) -> None:
+        assert self._fine is not None
+        left = self.bounds.evaluations - self._fine.evaluations
+        step = 2 ** len(self._fine.players) if len(self._fine.players) <= FEW else self._step
+        least = SMALLEST if self._fine.evaluations else LEAST
+        found = self._fine.play(max(least, min(step, left)), self.precision)
+        if self._coarse is None or found.precision <= CLEAR:
+            self._coarse, self._result = None, found
+
+    def without(self, hidden: tuple[int, ...]) -> WhatIf:
+        """The network's answer without some regions of the map that is shown."""
+        assert self.decision is not None
+        assert self.sittings is not None
+        self.hidden = hidden
+        return hide(self.network.explainer.model, self.decision, self.sittings, self.result, hidden)
+
+    def explanation(self, *, sources: bool = False) -> Explanation:
+        """What is known now, as `explain` gives it."""
+        assert self.decision is not None
+        assert self.result is not None
+        explainer, settings = self.network.explainer, self.settings
+        before = explainer.sources.evaluations
+        sides = explainer.sources.explain(self.decision.named, settings) if sources else {}
+        found = assemble(
+            explainer.model,
+            self.decision,
+            self.result,
+            replace(settings, precision=self.precision if self._is_precise() else None, sources=sources),
+            weights_hash=explainer.weights_hash,
+            reference=explainer.reference,
+            sides=sides,
+            second=None,
+            coarse=self.is_coarse,
+            seconds=self._seconds,
+            source_evaluations=explainer.sources.evaluations - before,
+        )
+        return replace(found, true_class=self.label, reached=True)
+
+    def _is_precise(self) -> bool:
+        fine = self._fine
+        if fine is None or self._coarse is not None or self._result is None:
+            return False
+        return self._result.precision <= self.precision or fine.evaluations >= self.bounds.evaluations
+
+
+def next_step(step: int, seconds: float, made: int) -> int:
+    """Evaluations of the next slice.
+
+    Args:
+        step: those of the last one.
+        seconds: that it took.
+        made: in all, so far.
+
+    >>> next_step(128, 0.1, 128), next_step(128, 1.2, 1_200)
+    (256, 160)
+    """
+    wanted = max(int(step * SLICE / seconds), made // SHARE, SMALLEST)
+    return max(SMALLEST, min(wanted, int(step * LONGEST / seconds), 2 * step))

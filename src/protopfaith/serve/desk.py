@@ -1,0 +1,123 @@
+"""The desk: who asked what. Cases are opened, found again, and forgotten here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from PIL import Image
+from torch import Tensor
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.case import Case
+from protopfaith.serve.networks import Network
+from protopfaith.serve.question import Question
+from protopfaith.serve.views import blocks_of, progress_block
+from protopfaith.serve.worker import Worker
+
+T = TypeVar("T")
+
+
+class Desk:
+    """What all requests share.
+
+    Args:
+        networks: the runs that answer.
+        worker: who plays the games.
+        bounds: limits.
+    """
+
+    def __init__(self, networks: Sequence[Network], worker: Worker, bounds: Bounds | None = None):
+        self.networks, self.worker = tuple(networks), worker
+        self.bounds = bounds or Bounds()
+        self._cases: dict[str, Case] = {}
+        self._lock = threading.Lock()
+
+    def network(self, number: Any) -> Network:
+        """The run of that number."""
+        text = str(number)
+        if not (text.isdecimal() and len(text) < 6 and int(text) < len(self.networks)):
+            raise ProtoPFaithError("There is no such network on this server.")
+        return self.networks[int(text)]
+
+    def open(
+        self,
+        network: Network,
+        image: Image.Image | Tensor,
+        name: str,
+        visitor: str,
+        *,
+        question: Question | None = None,
+        label: int | None = None,
+    ) -> Case:
+        """A new case; it is decided when the worker comes to it."""
+        picture = network.explainer.open(image, name)
+        case = Case(network, picture, question or Question(), visitor, bounds=self.bounds, label=label)
+        case.on_answer, case.on_state = write_answer, write_state
+        self._keep(case)
+        return case
+
+    def decide(self, case: Case) -> Future[None]:
+        """Asks the network; the case's blocks tell the answer."""
+        return self.worker.ask(case.visitor, lambda: _decide(case))
+
+    def soon(self, case: Case, job: Callable[[], T]) -> Future[T]:
+        """A short question about a case."""
+        return self.worker.ask(case.visitor, job)
+
+    def find(self, name: str) -> Case | None:
+        """The case of that name, if it is still kept."""
+        with self._lock:
+            case = self._cases.get(name)
+        if case is not None:
+            case.seen = time.monotonic()
+        return case
+
+    def cases_of(self, visitor: str) -> list[Case]:
+        """A visitor's cases, the newest first."""
+        with self._lock:
+            return [case for case in reversed(self._cases.values()) if case.visitor == visitor]
+
+    def _keep(self, case: Case) -> None:
+        """Keeps a case, and forgets others where there are too many: nobody's that is looked at now."""
+        with self._lock:
+            self._cases[case.id] = case
+            mine = [one for one in self._cases.values() if one.visitor == case.visitor]
+            self._forget(mine, len(mine) - self.bounds.visitor_cases, case)
+            everybody = list(self._cases.values())
+            self._forget(everybody, len(everybody) - self.bounds.cases, case)
+            if len(self._cases) > 2 * self.bounds.cases:
+                del self._cases[case.id]
+                raise ProtoPFaithError("The server is busy with too many cases; try again later.")
+
+    def _forget(self, cases: list[Case], count: int, new: Case) -> None:
+        unseen = sorted((one for one in cases if not one.board.readers and one is not new), key=_seen)
+        for one in unseen[: max(0, count)]:
+            one.stop()
+            del self._cases[one.id]
+
+
+def write_answer(case: Case) -> None:
+    """Writes what is known of a case onto its board."""
+    case.board.write(blocks_of(case))
+
+
+def write_state(case: Case) -> None:
+    """Writes whether it plays, waits or is stopped; quick, since this is not the worker's."""
+    case.board.write({"progress": progress_block(case)})
+
+
+def _decide(case: Case) -> None:
+    try:
+        case.decide()
+    except ProtoPFaithError as error:
+        case.fail(str(error))
+        raise
+
+
+def _seen(case: Case) -> float:
+    return case.seen

@@ -1,0 +1,70 @@
+"""The prototypes of a decision as a row of cards, and one of them in detail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
+from protopfaith.serve.case import Case
+from protopfaith.serve.linked import LinkedPictures
+from protopfaith.show.heat import scale_of
+from protopfaith.show.pictures import Picture
+from protopfaith.show.report import Legend, make_legend
+
+MOST = 12
+
+
+@dataclass(frozen=True)
+class Card:
+    """A prototype: what it is, where this image is like it, and where it comes from."""
+
+    number: int
+    name: str
+    sentence: str
+    here: Picture
+    there: Picture | None
+    duplicate: bool
+
+
+def prototype_cards(case: Case, explanation: Explanation) -> dict[str, Any]:
+    """What the template of the prototypes shows."""
+    shown = explanation.evidence[:MOST]
+    scale = scale_of([one.test for one in shown])
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    cards = [_card(case, explanation, one, scale, pictures) for one in shown]
+    legend: Legend = make_legend(shown[0].test, scale, "less similar", "more similar")
+    return {
+        "cards": cards,
+        "legend": legend,
+        "shared": pictures,
+        "left_out": len(explanation.evidence) - MOST,
+    }
+
+
+def _card(
+    case: Case, explanation: Explanation, one: PrototypeEvidence, scale: float, pictures: LinkedPictures
+) -> Card:
+    name = f"Prototype {one.prototype}"
+    here = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes this image like it")
+    patch = case.network.patch(one.prototype)
+    there = None
+    if patch is not None:
+        there = pictures.boxed(patch.pixels, f"{name}: the part of a training image that it is", patch.box)
+    return Card(one.prototype, name, _sentence(explanation, one), here, there, one.duplicate_of is not None)
+
+
+def _sentence(explanation: Explanation, one: PrototypeEvidence) -> str:
+    share = _share(explanation, one)
+    if share is None:
+        return f"Of {one.class_name}; at a distance of {one.distance:.3g}."
+    side = "closer to it" if share > 0 else "farther from it"
+    compared = f"The image is {side} than training images are on average: evidence {share:+.3g}."
+    return f"Of {one.class_name}. {compared}"
+
+
+def _share(explanation: Explanation, one: PrototypeEvidence) -> float | None:
+    for found in (explanation.closeness, explanation.rival_closeness):
+        if found is not None and one.prototype in found.prototypes.tolist():
+            return float(found.shares[found.prototypes.tolist().index(one.prototype)])
+    return None

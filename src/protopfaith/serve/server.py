@@ -1,0 +1,201 @@
+"""The server: loads the runs, listens, and cleans up behind itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from protopfaith.devices import choose_device
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Explainer
+from protopfaith.files import reason
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.desk import Desk
+from protopfaith.serve.networks import Network, run_name
+from protopfaith.serve.uploads import PrivateFolder
+from protopfaith.serve.worker import Worker
+
+if TYPE_CHECKING:
+    import uvicorn
+
+PORT = 8765
+MISSING = "The explorer needs Starlette and uvicorn; install them with: pip install 'protopfaith[serve]'."
+PATIENCE = 3  # seconds for open connections at the end
+
+
+def serve(
+    runs: Sequence[Path | str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    root: Path | str | None = None,
+    device: str = "auto",
+    keep: bool = False,
+    browser: bool = False,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serves the explorer until it is interrupted.
+
+    Args:
+        runs: folders of trained runs.
+        host: the address to listen on; one that others can reach needs a token.
+        port: the port to listen on; 0 for any that is free.
+        token: what visitors must know; made up where it is needed and not given.
+        root: where the runs' images lie now, if they moved.
+        device: where to compute.
+        keep: whether uploads stay in their private folder at the end.
+        browser: whether to open the page in a browser.
+        say: gets the lines for the person who started it.
+    """
+    with opened(
+        runs, host=host, port=port, token=token, root=root, device=device, keep=keep, say=say
+    ) as server:
+        if browser and _has_display():
+            threading.Timer(0.5, webbrowser.open, [server.address]).start()
+        server.run()
+
+
+class Server:
+    """A server that is ready to run.
+
+    Args:
+        server: uvicorn's.
+        listening: its socket.
+        address: of its start page, with the token where there is one.
+        desk: where its cases are kept.
+    """
+
+    def __init__(self, server: uvicorn.Server, listening: socket.socket, address: str, desk: Desk):
+        self.server, self.listening, self.address, self.desk = server, listening, address, desk
+
+    def run(self) -> None:
+        """Until it is interrupted, or `stop` is called."""
+        self.server.run(sockets=[self.listening])
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+
+
+@contextmanager
+def opened(
+    runs: Sequence[Path | str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    root: Path | str | None = None,
+    device: str = "auto",
+    keep: bool = False,
+    bounds: Bounds | None = None,
+    say: Callable[[str], None] = print,
+) -> Iterator[Server]:
+    """A server with its networks loaded and its port taken; arguments are those of `serve`."""
+    try:
+        import uvicorn
+
+        from protopfaith.serve.app import make_app
+        from protopfaith.serve.safety import Door, is_local
+    except ImportError as error:
+        raise ProtoPFaithError(MISSING) from error
+    if not is_local(host) and token is None:
+        token = secrets.token_urlsafe(18)
+    _check_token(token)
+    bounds = bounds or Bounds()
+    with (
+        _listening(host, port) as listening,
+        PrivateFolder(keep) as folder,
+        Worker(bounds.waiting, _leave_a_core) as worker,
+    ):
+        networks = _networks(runs, root, device)
+        for network in networks:
+            worker.when_idle(network.classify_some)
+        actual = listening.getsockname()[1]
+        desk = Desk(networks, worker, bounds)
+        config = uvicorn.Config(
+            make_app(desk, folder, Door(host, actual, token)),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        address = f"http://{_named(host)}:{actual}/" + ("" if token is None else f"?token={token}")
+        _announce(say, host, address, token, is_local(host))
+        if keep:
+            say(f"Uploads are kept in {folder.path}, which only you can read.")
+        yield Server(uvicorn.Server(config), listening, address, desk)
+
+
+def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:
+    if not runs:
+        raise ProtoPFaithError("There is no run to serve; give the folder of a training.")
+    chosen: Any = choose_device(device)
+    networks = []
+    for number, run in enumerate(runs):
+        explainer = Explainer(run, root=root, device=chosen)
+        _ = explainer.reference, explainer.weights_hash  # read now: the first visitor does not wait for them
+        networks.append(Network(number, explainer, run_name(Path(run))))
+    names = [network.name for network in networks]
+    for network in networks:
+        if names.count(network.name) > 1:
+            network.name = f"{network.name} ({network.number + 1})"
+    return networks
+
+
+def _leave_a_core() -> None:
+    """One core stays free for pages: a network that uses all of them makes everything stutter. Threads count
+    theirs apart, so this is for the worker to call."""
+    torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        taken = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ProtoPFaithError(
+            f"The server cannot listen on {host}, port {port} ({reason(error)}); give another --port (0 for "
+            "any that is free) or --host."
+        ) from error
+    with taken:
+        yield taken
+
+
+def _check_token(token: str | None) -> None:
+    if token is not None and not re.fullmatch(r"[A-Za-z0-9_-]{8,200}", token):
+        raise ProtoPFaithError(
+            "A token is at least 8 letters, digits, - or _; leave it out to have one made up where needed."
+        )
+
+
+def _announce(say: Callable[[str], None], host: str, address: str, token: str | None, local: bool) -> None:
+    if not local:
+        say(f"Everybody who can reach {host} and knows the token can ask; connections are not encrypted.")
+    say(f"The explorer: {address}")
+    say("Stop it with Ctrl-C.")
+
+
+def _named(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def _has_display() -> bool:
+    return sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )

@@ -1,0 +1,239 @@
+"""What pages show of a case: its blocks, from what is known now."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.picture import to_pil
+from protopfaith.serve.case import Case
+from protopfaith.serve.linked import LinkedPictures
+from protopfaith.serve.pages import render, with_own_ids
+from protopfaith.serve.prototypes import prototype_cards
+from protopfaith.serve.whatif import WhatIf
+from protopfaith.show.bars import share_bars
+from protopfaith.show.encoding import data_uri
+from protopfaith.show.heat import decided, scale_of
+from protopfaith.show.pictures import Meaning
+from protopfaith.show.report import make_legend
+from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
+from protopfaith.show.wording.decision import how_sure, lead
+from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.outputs import adds_up, in_favor
+from protopfaith.show.wording.places import place_for
+from protopfaith.show.wording.trust import LIMITS, remarks
+
+UNFAMILIAR = "looks like nothing the network knows"
+
+
+def blocks_of(case: Case) -> dict[str, str]:
+    """All blocks of a case as it is now."""
+    if case.decision is None:
+        return {"answer": render("blocks/answer.html", **_waiting(case)), "progress": progress_block(case)}
+    if case.result is None:
+        return {
+            "answer": render("blocks/answer.html", **_first_answer(case)),
+            "pictures": _pictures_block(case, None),
+            "bars": _bars_block(case),
+            "progress": progress_block(case),
+        }
+    explanation = case.explanation()
+    return {
+        "answer": render("blocks/answer.html", **_answer(case, explanation)),
+        "pictures": _pictures_block(case, explanation),
+        "bars": _bars_block(case),
+        "progress": progress_block(case),
+        "evidence": render("blocks/evidence.html", evidence=evidence_bars(explanation)),
+        "prototypes": _prototypes_block(case, explanation),
+        "trust": render("blocks/trust.html", remarks=remarks(explanation), limits=LIMITS),
+    }
+
+
+def progress_block(case: Case) -> str:
+    """How far the map is, in words."""
+    view: dict[str, Any] = {"stage": case.stage, "texts": [], "share": None, "message": case.message}
+    result, sittings = case.result, case.sittings
+    if result is None or sittings is None or case.decision is None:
+        view["texts"] = ["The first map follows in a moment."] if case.stage == "playing" else []
+        view["heading"] = _heading(case)
+        return render("blocks/progress.html", **view)
+    regions, sure = len(sittings.players), int(result.of_outputs([sittings.driving[-1]]).decided().sum())
+    view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
+    view["heading"] = _heading(case)
+    error = "exact" if result.precision == 0 else f"off by about {percent(result.precision)} of a typical one"
+    view["texts"] = [
+        f"{case.evaluations:,} evaluations: the network was asked so often with regions hidden.",
+        f"Values are {error}; asked for: {percent(case.precision)}.",
+        f"{sure} of {regions} regions are decided: it is known whether they speak for or against.",
+    ]
+    return render("blocks/progress.html", **view)
+
+
+HEADINGS = {
+    "failed": "This case cannot be explained.",
+    "waiting": "Waiting for the network.",
+    "stopped": "Stopped. It goes on from here when you like.",
+    "done": "Done: as precise as you asked.",
+}
+
+
+def _heading(case: Case) -> str:
+    if case.stage in HEADINGS:
+        return HEADINGS[case.stage]
+    if case.before:
+        others = "1 visitor is" if case.before == 1 else f"{case.before} visitors are"
+        return f"{others} before you in the queue; the network takes turns."
+    if case.is_coarse:
+        return "A first map of large regions; finer ones follow."
+    return "The map is becoming sharper."
+
+
+def whatif_block(case: Case, found: WhatIf) -> str:
+    """Both answers of the network, and what the map had predicted."""
+    names, target = case.network.class_names, _target(case)
+    order = found.before.argsort(descending=True).tolist()
+    shown = list(dict.fromkeys([target, found.prediction, *order]))[:MOST_PROBABLE]
+    count = len(found.hidden)
+    tables = {"with all regions": found.before, f"without {_regions(count)}": found.after}
+    if found.predicted is not None:
+        tables["as the map predicts"] = found.predicted
+    bars = [
+        share_bars(caption, [(names[c], float(p[c]), percent(float(p[c]))) for c in shown])
+        for caption, p in tables.items()
+    ]
+    preprocessing = case.network.explainer.preprocessing
+    assert preprocessing is not None
+    pixels = (preprocessing.denormalize(found.image.cpu()) * 255).round().byte()
+    return render(
+        "blocks/whatif.html",
+        sentence=_whatif_sentence(found, names, target),
+        score=_score_sentence(found),
+        bars=bars,
+        seen=_picture_uri(pixels),
+        alt=f"The image without {_regions(count)}, as the network sees it",
+    )
+
+
+def _picture_uri(pixels: Any) -> str:
+    from protopfaith.serve.networks import picture_file
+
+    return data_uri(picture_file(to_pil(pixels)))
+
+
+def _regions(count: int) -> str:
+    return "1 region" if count == 1 else f"{count} regions"
+
+
+def _whatif_sentence(found: WhatIf, names: tuple[str, ...], target: int) -> str:
+    was, now = (percent(float(p[target])) for p in (found.before, found.after))
+    said = f"Without {'it' if len(found.hidden) == 1 else 'them'}, {names[target]} goes from {was} to {now}"
+    if found.predicted is not None:
+        said += f"; the map had predicted {percent(float(found.predicted[target]))}"
+    changed = found.prediction != int(found.before.argmax())
+    return f"{said}.{f' The network now sees {names[found.prediction]}.' if changed else ''}"
+
+
+def _score_sentence(found: WhatIf) -> str:
+    before, after = found.score
+    said = f"The score that the map explains changes by {after - before:+.3g}"
+    if found.predicted_score is None or found.predicted_error is None:
+        return f"{said}."
+    return (
+        f"{said}; the map had predicted {found.predicted_score - before:+.3g} ± {found.predicted_error:.2g}. "
+        "Regions act together, so that both differ where several are hidden, or one that others stand in for."
+    )
+
+
+def _target(case: Case) -> int:
+    assert case.decision is not None
+    return case.decision.target
+
+
+def _waiting(case: Case) -> dict[str, Any]:
+    return {"case": case, "title": "One moment", "lead": "The network is asked.", "chips": [], "banners": []}
+
+
+def _first_answer(case: Case) -> dict[str, Any]:
+    """What is known before any map."""
+    decision, names = case.decision, case.network.class_names
+    assert decision is not None
+    p = decision.logits.softmax(0)
+    first = int(p.argmax())
+    said = f"The network sees {names[first]} ({percent(float(p[first]))})."
+    return _base_answer(case) | {"lead": f"{said} Where that comes from follows in a moment.", "chips": []}
+
+
+def _answer(case: Case, explanation: Explanation) -> dict[str, Any]:
+    chips = [chip for chip in how_sure(explanation) if not chip.text.startswith("map:")]
+    return _base_answer(case) | {"lead": lead(explanation), "chips": chips}
+
+
+def _base_answer(case: Case) -> dict[str, Any]:
+    decision, names = case.decision, case.network.class_names
+    assert decision is not None
+    title = f"Why {names[decision.target]}"
+    if decision.versus is not None:
+        title += f" and not {names[decision.versus]}"
+    notes = []
+    if case.network.is_retrained:
+        notes.append("The run was trained again since this page's network was loaded; start the server anew.")
+    return {"case": case, "title": f"{title}?", "banners": notes}
+
+
+def _bars_block(case: Case) -> str:
+    decision, names = case.decision, case.network.class_names
+    assert decision is not None
+    p = decision.logits.softmax(0)
+    ranked = p.argsort(descending=True).tolist()
+    shown = ranked[:MOST_PROBABLE]
+    shown += [c for c in (decision.target, decision.versus) if c is not None and c not in shown]
+    caption = "Probabilities, calibrated" if decision.temperature else "Probabilities, not calibrated"
+    table = share_bars(caption, [(names[c], float(p[c]), percent(float(p[c]))) for c in shown])
+    return render("blocks/bars.html", table=table)
+
+
+def _pictures_block(case: Case, explanation: Explanation | None) -> str:
+    """The image, and the map as soon as there is one."""
+    from torchvision.transforms.v2.functional import pil_to_tensor
+
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    original = pil_to_tensor(case.picture.original)
+    view: dict[str, Any] = {"map": None, "legend": None, "sentence": "", "shared": pictures}
+    view["image"] = pictures.plain(original, f"The image {case.picture.name}")
+    view["data"] = "null"
+    if explanation is not None:
+        regions, favor = explanation.class_map, in_favor(explanation, explanation.output)
+        scale = scale_of([regions])
+        place = place_for(regions)
+        alt = f"Map of what speaks for {favor}" + (
+            f": mostly {place}" if place else ": nothing is decided yet"
+        )
+        meaning = Meaning("in the score", f"It speaks for {favor}.", f"It speaks against {favor}.")
+        view["map"] = pictures.ours(original, regions, scale, alt, meaning)
+        view["legend"] = make_legend(regions, scale, "against", f"for {favor}")
+        view["sentence"] = adds_up(explanation, explanation.output, regions)
+        view["data"] = _numbers(explanation, pictures, case.mark)
+    return with_own_ids(render("blocks/pictures.html", **view), case.mark)
+
+
+def _numbers(explanation: Explanation, pictures: LinkedPictures, mark: str) -> str:
+    """What the script tells of a region: its value for the class, and for every prototype that is shown."""
+    numbers = pictures.data() | {"mark": mark}
+    numbers["prototypes"] = [
+        {
+            "name": f"prototype {one.prototype}",
+            "values": [round(v, 4) for v in one.test.flat.evidence.tolist()],
+            "errors": [round(v, 4) for v in one.test.flat.standard_errors.nan_to_num(0).tolist()],
+            "decided": decided(one.test.flat).int().tolist(),
+        }
+        for one in explanation.evidence[:5]
+    ]
+    # "<" never appears in the data, so nothing in it can end the element that holds it.
+    return json.dumps(numbers, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _prototypes_block(case: Case, explanation: Explanation) -> str:
+    return with_own_ids(
+        render("blocks/prototypes.html", **prototype_cards(case, explanation)), f"{case.mark}p-"
+    )

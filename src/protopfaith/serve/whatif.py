@@ -1,0 +1,79 @@
+"""What if regions were not there? The network's answer, and what the map had predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.sitting import Sittings
+from protopfaith.network import ProtoPNet
+from protopfaith.shapley import Attribution
+
+
+@dataclass(frozen=True, eq=False)
+class WhatIf:
+    """Probabilities of all classes with and without some regions, and as the map predicts them without."""
+
+    hidden: tuple[int, ...]
+    before: Tensor  # (C,)
+    after: Tensor  # (C,)
+    predicted: Tensor | None  # (C,); None before the first map
+    score: tuple[float, float]  # of what is explained: before, after
+    predicted_score: float | None
+    predicted_error: float | None  # standard error of that
+    image: Tensor  # C x H x W, as the network saw it
+
+    @property
+    def prediction(self) -> int:
+        """The class that the network chooses now."""
+        return int(self.after.argmax())
+
+
+@torch.no_grad()
+def hide(
+    model: ProtoPNet,
+    decision: Decision,
+    sittings: Sittings,
+    result: Attribution | None,
+    hidden: Sequence[int],
+) -> WhatIf:
+    """Asks the network about the image without some regions.
+
+    Args:
+        model: the network.
+        decision: what it said about the whole image.
+        sittings: the game, whose players these regions are.
+        result: the map so far.
+        hidden: numbers of the regions.
+    """
+    game = sittings.game
+    shown = torch.ones(1, len(sittings.players), dtype=torch.bool, device=game.device)
+    shown[0, list(hidden)] = False
+    image = game.masked(shown)
+    temperature = decision.temperature or 1.0
+    outputs = sittings.function(image)[0].double().cpu()
+    count, explained = len(model.prototypes), sittings.driving[-1]
+    after = model.logits(outputs[None, :count].to(model.prototypes))[0].double().cpu() / temperature
+    before = float(game.grand[explained])
+    predicted = score = error = None
+    if result is not None:
+        gone = list(hidden)
+        distances = decision.distances - result.values[:count, gone].sum(1)
+        logits = model.logits(distances.clamp_min(0)[None].to(model.prototypes))[0].double().cpu()
+        predicted = (logits / temperature).softmax(0)
+        score = before - float(result.values[explained, gone].sum())
+        error = float(result.standard_errors[explained, gone].square().sum().sqrt())
+    return WhatIf(
+        tuple(hidden),
+        decision.logits.softmax(0),
+        after.softmax(0),
+        predicted,
+        (before, float(outputs[explained])),
+        score,
+        error,
+        image[0],
+    )

@@ -1,0 +1,162 @@
+"""Directories of CaBRNet: those of its own code where `make peers` built them, and hand-written ones."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from protopfaith.conversion import convert
+from protopfaith.errors import ProtoPFaithError
+from tests.conversion.originals import PPNet, original
+
+PEERS = Path(os.environ.get("PROTOPFAITH_PEERS", Path(__file__).parents[2] / ".peers" / "models"))
+NETWORKS = ("plain", "legacy", "stable", "dense", "projected", "pruned", "disabled")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_cabrnets_own_networks_say_the_same(name: str, tmp_path: Path) -> None:
+    if not (PEERS / name / "answers.npz").is_file():
+        pytest.skip("CaBRNet's own networks are not there; make peers builds them")
+    found = convert(PEERS / name, tmp_path / "run")
+    model, answers = found.run.model(), np.load(PEERS / name / "answers.npz")
+    state = torch.load(PEERS / name / "model_state.pth", weights_only=True)
+    kept = state["classifier.proto_class_map"].bool().any(1)  # some may be switched off
+    x, logits, distances = (torch.from_numpy(answers[key]) for key in ("x", "logits", "distances"))
+    with torch.no_grad():
+        assert torch.allclose(model(x), logits, rtol=1e-5, atol=1e-5 * float(logits.abs().max()))
+        expected = distances[:, kept]
+        assert torch.allclose(model.distances(x), expected, rtol=1e-5, atol=1e-5 * float(expected.max()))
+    assert found.run.preprocessing().mean == (0.5, 0.5, 0.5)
+    assert found.run.preprocessing().size == (64, 64)
+
+
+@pytest.mark.parametrize("images", [True, False], ids=["by number", "by patch"])
+def test_cabrnets_own_projection_is_found(images: bool, tmp_path: Path) -> None:
+    folder = PEERS / "projected"
+    if not (folder / "answers.npz").is_file():
+        pytest.skip("CaBRNet's own networks are not there; make peers builds them")
+    if not images:
+        parts = ("model_arch.yml", "model_state.pth", "dataset.yml")
+        (tmp_path / "copy").mkdir()
+        for part in parts:
+            (tmp_path / "copy" / part).write_bytes((folder / part).read_bytes())
+        folder = tmp_path / "copy"
+    found = convert(folder, tmp_path / "run", root=PEERS / "images")
+    assert found.sources is not None
+    assert found.sources.on_patch == 6
+    assert (found.sources.by_index == 6) is images
+
+
+ARCHITECTURE: dict[str, Any] = {
+    "top_arch": {"module": "cabrnet.archs.protopnet.model", "name": "ProtoPNet"},
+    "extractor": {
+        "backbone": {"arch": "resnet18", "weights": "None"},
+        "convnet": {
+            "source_layer": "layer4",
+            "add_on": {
+                "conv1": {"type": "Conv2d", "params": {"out_channels": 32, "kernel_size": 1}},
+                "relu1": {"type": "ReLU"},
+                "conv2": {"type": "Conv2d", "params": {"out_channels": 32, "kernel_size": 1}},
+                "sigmoid1": {"type": "Sigmoid"},
+            },
+        },
+    },
+    "classifier": {"module": "cabrnet.archs.protopnet.decision", "name": "ProtoPNetClassifier", "params": {}},
+    "similarity": {"name": "ProtoPNetSimilarity", "params": {"stability_factor": 1e-4}},
+}
+RENAMED = {
+    "features.": "extractor.convnet.",
+    "add_on_layers.0": "extractor.add_on.conv1",
+    "add_on_layers.2": "extractor.add_on.conv2",
+    "prototype_vectors": "classifier.prototypes",
+    "last_layer": "classifier.last_layer",
+}
+
+
+def write(folder: Path, network: PPNet, architecture: dict[str, Any]) -> dict[str, Any]:
+    """A directory as CaBRNet would leave it for this network; returns its state dict."""
+    folder.mkdir(exist_ok=True)
+    state = {}
+    for key, value in network.state_dict().items():
+        start = next((start for start in RENAMED if key.startswith(start)), None)
+        if start is not None:
+            state[key.replace(start, RENAMED[start])] = value
+    state["classifier.proto_class_map"] = network.prototype_class_identity
+    torch.save(state, folder / "model_state.pth")
+    (folder / "model_arch.yml").write_text(yaml.safe_dump(architecture, sort_keys=False))
+    return state
+
+
+def test_a_directory_says_the_same(tmp_path: Path) -> None:
+    network = original()
+    write(tmp_path / "net", network, ARCHITECTURE)
+    found = convert(tmp_path / "net", tmp_path / "run", size=64)
+    x = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        logits, distances = network(x)
+        assert torch.allclose(found.run.model()(x), logits, atol=1e-5)
+        assert torch.allclose(found.run.model().distances(x), distances, atol=1e-5)
+    assert found.network.encoder == "resnet18"
+    assert any("dataset.yml" in note for note in found.network.notes)
+
+
+def changed(*path: str, value: Any) -> dict[str, Any]:
+    architecture = copy.deepcopy(ARCHITECTURE)
+    place = architecture
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    return architecture
+
+
+WRONG = {
+    "only ProtoPNet can be converted": changed("classifier", "name", value="ProtoTreeClassifier"),
+    "no such layer": changed("extractor", "convnet", "source_layer", value="layer9"),
+    "no such layer on": changed("extractor", "backbone", "arch", value="alexnet50"),
+    "do not fit the backbone": changed("extractor", "backbone", "arch", value="resnet34"),
+    "several pipelines": changed("extractor", "backbone", "postprocess", value={"stride_divider": {}}),
+    "CosineSimilarity": changed("similarity", "name", value="CosineSimilarity"),
+    "is 'Tanh'": changed("extractor", "convnet", "add_on", "relu1", value={"type": "Tanh"}),
+    "no section 'classifier'": changed("classifier", value=None),
+    "no number": changed("similarity", "params", value={"stability_factor": "small"}),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_cannot_be_converted_is_one_sentence(words: str, tmp_path: Path) -> None:
+    write(tmp_path / "net", original(), WRONG[words])
+    with pytest.raises(ProtoPFaithError, match=words):
+        convert(tmp_path / "net", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["model_arch.yml", "dataset.yml", "projection_info.csv"])
+def test_damaged_files_are_one_sentence(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "net", original(), ARCHITECTURE)
+    for content in (b"- 1\n- 2\n", b"\xff\xfe\x00", b"a: [", b"proto_idx,img_idx,h,w\nx,y,z,1\n"):
+        (tmp_path / "net" / name).write_bytes(content)
+        with pytest.raises(ProtoPFaithError, match=name):
+            convert(tmp_path / "net", tmp_path / "run")
+
+
+def test_transforms_that_cannot_be_repeated_are_told(tmp_path: Path) -> None:
+    write(tmp_path / "net", original(), ARCHITECTURE)
+    transform = [
+        {
+            "type": "Compose",
+            "transforms": [{"type": "Resize", "params": {"size": 64}}, {"type": "CenterCrop"}],
+        },
+        {"type": "ToTensor"},
+    ]
+    data = {"test_set": {"params": {"transform": transform}}}
+    (tmp_path / "net" / "dataset.yml").write_text(yaml.safe_dump(data))
+    notes = " ".join(convert(tmp_path / "net", tmp_path / "run").network.notes)
+    assert "kept their aspect" in notes
+    assert "'CenterCrop' of dataset.yml is left out" in notes

@@ -1,0 +1,186 @@
+"""Checkpoints of the original ProtoPNet: written by an independent implementation, converted, compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from protopfaith.conversion import convert
+from protopfaith.conversion.protopnet import read_boxes
+from protopfaith.errors import ProtoPFaithError
+from tests.conversion.originals import original, save_original
+
+CASES: dict[str, dict[str, Any]] = {
+    "resnet18": {},
+    "resnet34": {"add_on": "bottleneck", "similarity": "linear"},
+    "vgg11": {"epsilon": 1e-3},
+    "vgg11_bn": {"add_on": "bottleneck"},
+    "densenet121": {"similarity": "linear"},
+}
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "old"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_whole_module_says_the_same(name: str, zipped: bool, tmp_path: Path) -> None:
+    network = original(name, **CASES[name])
+    path = save_original(network, tmp_path / "100push0.7.pth", zipped=zipped)
+    found = convert(path, tmp_path / "run")
+    assert_same(network, found.run.model())
+    assert found.run.preprocessing().size == (64, 64)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg11"])
+def test_a_state_dict_says_the_same_where_the_caller_says_what_it_lacks(name: str, tmp_path: Path) -> None:
+    options = CASES[name]
+    network = original(name, **options)
+    path = save_original(network, tmp_path / "state.pth", whole=False)
+    found = convert(path, tmp_path / "run", size=64, epsilon=options.get("epsilon"))
+    assert_same(network, found.run.model())
+    assert any("similarity" in note for note in found.network.notes)
+
+
+def assert_same(network: Any, model: Any) -> None:
+    x = torch.rand(3, 3, 64, 64)
+    with torch.no_grad():
+        logits, distances = network(x)
+        found = model.distances(x)
+        assert torch.allclose(found, distances, rtol=1e-5, atol=1e-5 * float(distances.abs().max()))
+        assert torch.allclose(model(x), logits, rtol=1e-5, atol=1e-5 * float(logits.abs().max()))
+    assert float(distances.std(0).min()) > 1e-4  # else the comparison would say little
+
+
+def test_prototypes_in_any_order_are_sorted_by_class(tmp_path: Path) -> None:
+    network = original()
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    with torch.no_grad():
+        network.prototype_vectors.copy_(network.prototype_vectors[order])
+        network.last_layer.weight.copy_(network.last_layer.weight[:, order])
+        network.prototype_class_identity = network.prototype_class_identity[order]
+    model = convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run").run.model()
+    x = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        logits, distances = network(x)
+        assert torch.allclose(model(x), logits, atol=1e-5)
+        by_class = network.prototype_class_identity.argmax(1).argsort(stable=True)
+        assert torch.allclose(model.distances(x), distances[:, by_class], atol=1e-5)
+
+
+def test_a_pruned_network_keeps_its_unequal_numbers(tmp_path: Path) -> None:
+    network = original()
+    keep = torch.tensor([0, 2, 3, 5])
+    network.prototype_vectors.data = network.prototype_vectors.data[keep]
+    network.last_layer.weight.data = network.last_layer.weight.data[:, keep]
+    network.prototype_class_identity = network.prototype_class_identity[keep]
+    model = convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run").run.model()
+    assert model.prototype_classes.tolist() == [0, 1, 1, 2]
+    with torch.no_grad():
+        assert torch.allclose(
+            model(torch.zeros(1, 3, 64, 64)), network(torch.zeros(1, 3, 64, 64))[0], atol=1e-5
+        )
+
+
+def test_data_parallel_and_wrapped_state_dicts_are_read(tmp_path: Path) -> None:
+    network = original()
+    state = {f"module.{key}": value for key, value in network.state_dict().items()}
+    torch.save({"state_dict": state, "epoch": 3}, tmp_path / "a.pth")
+    assert_same(network, convert(tmp_path / "a.pth", tmp_path / "run").run.model())
+
+
+def test_vgg_without_its_last_pooling_is_cut_there(tmp_path: Path) -> None:
+    network = original("vgg11")
+    network.features.features = network.features.features[:-1]
+    found = convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run")
+    assert found.network.encoder == "vgg11@features.19"
+    assert_same(network, found.run.model())
+
+
+def _larger(state: dict[str, Any]) -> None:
+    state["prototype_vectors"] = torch.rand(6, 32, 2, 2)
+
+
+def _ambiguous(state: dict[str, Any]) -> None:
+    state["last_layer.weight"][:, 4] = torch.tensor([1.0, 0.9, 0.0])
+
+
+def _empty_class(state: dict[str, Any]) -> None:
+    state["last_layer.weight"][1, :] -= 5
+    state["last_layer.weight"][0, 2:4] = 3.0
+
+
+def _bias(state: dict[str, Any]) -> None:
+    state["last_layer.bias"] = torch.zeros(3)
+
+
+def _other_encoder(state: dict[str, Any]) -> None:
+    del state["features.layer4.0.conv1.weight"]
+
+
+def _no_prototypes(state: dict[str, Any]) -> None:
+    del state["prototype_vectors"]
+
+
+def _wide_kernel(state: dict[str, Any]) -> None:
+    state["add_on_layers.0.weight"] = torch.zeros(32, 512, 3, 3)
+
+
+def _other_count(state: dict[str, Any]) -> None:
+    state["last_layer.weight"] = torch.eye(3, 7)
+
+
+WRONG = {
+    "patches of 2 x 2": _larger,
+    "class of prototype 4": _ambiguous,
+    "have no prototype": _empty_class,
+    "has a bias": _bias,
+    "none of torchvision's VGG, ResNet or DenseNet": _other_encoder,
+    "is no ProtoPNet": _no_prototypes,
+    "only 1 x 1 convolutions": _wide_kernel,
+    "does not fit": _other_count,
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_cannot_be_converted_is_one_sentence(words: str, tmp_path: Path) -> None:
+    state = dict(original().state_dict())
+    WRONG[words](state)
+    torch.save(state, tmp_path / "a.pth")
+    with pytest.raises(ProtoPFaithError, match=words) as raised:
+        convert(tmp_path / "a.pth", tmp_path / "run")
+    assert str(raised.value).count(". ") == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_similarity_of_ones_own_is_refused(tmp_path: Path) -> None:
+    network = original(similarity="cosine")
+    with pytest.raises(ProtoPFaithError, match="is 'cosine'; log and linear"):
+        convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run")
+
+
+def test_an_unknown_layer_between_is_refused(tmp_path: Path) -> None:
+    network = original()
+    network.add_on_layers[1] = torch.nn.Tanh()
+    with pytest.raises(ProtoPFaithError, match="have a Tanh"):
+        convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run")
+
+
+def test_strides_in_the_first_convolution_are_seen(tmp_path: Path) -> None:
+    network = original("resnet50")
+    for stage in (network.features.layer2, network.features.layer3, network.features.layer4):
+        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+    found = convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run")
+    assert found.network.encoder == "resnet50_v1"
+    assert_same(network, found.run.model())
+
+
+def test_boxes_must_be_those_of_the_network(tmp_path: Path) -> None:
+    np.save(tmp_path / "bb.npy", np.zeros((6, 6)))
+    assert read_boxes(tmp_path / "bb.npy", 6)[5].image == 0
+    with pytest.raises(ProtoPFaithError, match="for each of the 5 prototypes"):
+        read_boxes(tmp_path / "bb.npy", 5)
+    (tmp_path / "bb.npy").write_bytes(b"none")
+    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
+        read_boxes(tmp_path / "bb.npy", 6)

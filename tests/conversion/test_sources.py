@@ -1,0 +1,52 @@
+"""Prototypes of a converted network find the images that they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protopfaith.conversion import convert
+from tests.conversion.conftest import Pushed
+
+
+def test_sources_by_the_numbers_of_the_original(pushed: Pushed, tmp_path: Path) -> None:
+    found = convert(pushed.path, tmp_path / "run", root=pushed.images, boxes=pushed.boxes)
+    assert found.sources is not None
+    assert (found.sources.by_index, found.sources.on_patch) == (6, 6)
+    assert [source and source.image for source in found.run.model().sources] == pushed.sources
+    assert found.run.model().class_names == ("blue", "green", "red")
+
+
+def test_sources_by_the_nearest_patch_without_numbers(pushed: Pushed, tmp_path: Path) -> None:
+    found = convert(pushed.path, tmp_path / "run", root=pushed.images)
+    assert found.sources is not None
+    assert (found.sources.by_patch, found.sources.on_patch) == (6, 6)
+    assert [source and source.image for source in found.run.model().sources] == pushed.sources
+    assert "nearest patch" in str(found.sources)
+
+
+def test_wrong_numbers_are_not_believed(pushed: Pushed, tmp_path: Path) -> None:
+    wrong = np.load(pushed.boxes)
+    wrong[:3, 0] = (0, 99_999, 7)
+    np.save(tmp_path / "bb.npy", wrong)
+    found = convert(pushed.path, tmp_path / "run", root=pushed.images, boxes=tmp_path / "bb.npy")
+    assert found.sources is not None
+    assert (found.sources.by_index, found.sources.by_patch) == (3, 3)
+    assert [source and source.image for source in found.run.model().sources] == pushed.sources
+
+
+def test_prototypes_that_lie_nowhere_are_told(pushed: Pushed, tmp_path: Path) -> None:
+    from tests.conversion.originals import original, save_original
+
+    path = save_original(original(size=64), tmp_path / "never_pushed.pth")
+    found = convert(path, tmp_path / "run", root=pushed.images)
+    assert found.sources is not None
+    assert found.sources.on_patch < 6
+    assert "do not lie on their patch" in str(found.sources)
+
+
+@pytest.mark.parametrize("order", ["a/10.png a/9.png b/1.png", "a/A.png a/a.png"])
+def test_image_folder_sorts_names_as_texts(order: str) -> None:
+    assert sorted(order.split()) == order.split()

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.subgroups import subgroups
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["sex", "age", "site"]), st.sampled_from(["1", "50", "x", ""])))
+)
+def test_every_image_is_in_one_subgroup_of_each_column(about: list[dict[str, str]]) -> None:
+    found, _ = subgroups(about)
+    for members in found.values():
+        assert sorted(index for places in members.values() for index in places) == list(range(len(about)))
+
+
+def test_ages_are_binned_whatever_their_form() -> None:
+    ages = ["3", "17", "18", "039Y", "40.5", "64", "65", "101", "", "old", "-3"]
+    found, _ = subgroups([{"age": age} for age in ages])
+    assert found["age"] == {
+        "0 to 17": [0, 1],
+        "18 to 39": [2, 3],
+        "40 to 64": [4, 5],
+        "65 and more": [6, 7],
+        "not known": [8, 9, 10],
+    }
+
+
+def test_many_numbers_become_quarters() -> None:
+    found, _ = subgroups([{"dose": str(value)} for value in range(40)], ["dose"])
+    assert [len(places) for places in found["dose"].values()] == [10, 10, 10, 10]
+    few, _ = subgroups([{"dose": str(value % 3)} for value in range(40)], ["dose"])
+    assert list(few["dose"]) == ["0", "1", "2"]
+
+
+def test_columns_that_name_images_are_left_out_or_refused() -> None:
+    about = [{"site": f"site {number}"} for number in range(40)]
+    found, notes = subgroups(about)
+    assert found == {}
+    assert "site" in notes[0]
+    with pytest.raises(ProtoPFaithError, match="too many"):
+        subgroups(about, ["site"])
+
+
+def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(ProtoPFaithError, match="did you mean 'site'"):
+        subgroups([{"site": "a"}], ["sites"])
+    with pytest.raises(ProtoPFaithError, match="give a CSV file"):
+        subgroups([{}], ["site"])

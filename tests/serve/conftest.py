@@ -1,0 +1,103 @@
+"""A server on a free port with the small run of other tests, and a browser where there is one."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.server import Server, opened
+from protopfaith.training import Run
+from tests.explanation.conftest import *  # noqa: F403
+from tests.show.test_browser import FLAGS
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+BOUNDS = Bounds(upload=2 * 2**20, stream=20.0)
+
+
+@pytest.fixture(scope="session")
+def served(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running server with the run twice, as two networks."""
+    other = tmp_path_factory.mktemp("serve") / "other"
+    shutil.copytree(run.folder, other)
+    with opened([run.folder, other], port=0, device="cpu", bounds=BOUNDS, say=lambda text: None) as server:
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        _wait(server)
+        yield server
+        server.stop()
+        thread.join(timeout=20)
+
+
+def _wait(server: Server) -> None:
+    for _ in range(200):
+        try:
+            httpx.get(server.address, timeout=1)
+            return
+        except httpx.HTTPError:
+            continue
+    raise AssertionError("The server does not answer.")
+
+
+@pytest.fixture
+def client(served: Server) -> Iterator[httpx.Client]:
+    """A visitor without a browser."""
+    with httpx.Client(base_url=served.address, timeout=30) as client:
+        client.get("/")
+        yield client
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A visitor's window, and whatever went wrong or was asked of others meanwhile."""
+
+    def __init__(self, browser: Any, address: str, width: int = 1280, scheme: str = "light"):
+        self.trouble: list[str] = []
+        self.address = address
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.page.on("console", lambda message: self.trouble.append(message.text))
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("request", self._note)
+        self.page.goto(address)
+
+    def _note(self, request: Any) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.trouble.append(request.url)
+
+    def choose(self, number: int = 0) -> None:
+        """A test image of the gallery, until its first map is there."""
+        self.page.locator(".thumb").nth(number).click()
+        self.page.locator(".pictures .pointable").wait_for()
+
+    def stop(self) -> None:
+        """Stops the game, if it still plays."""
+        self.page.locator(".progress[data-stage=playing], .progress[data-stage=done]").wait_for()
+        if self.page.locator(".stop").is_visible():
+            self.page.locator(".stop").click()
+        self.page.locator(".progress[data-stage=stopped], .progress[data-stage=done]").wait_for()
+
+
+@pytest.fixture
+def visit(browser: Any, served: Server) -> Iterator[Visit]:
+    made = Visit(browser, served.address)
+    yield made
+    made.context.close()

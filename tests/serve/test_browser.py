@@ -1,0 +1,204 @@
+"""The explorer in a real browser: what a person can do, at several widths, with pointer and keyboard."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from protopfaith.serve.server import Server
+from tests.serve.conftest import Visit
+from tests.show.test_browser import luminance
+
+
+def picture() -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(
+        buffer, "PNG"
+    )
+    return buffer.getvalue()
+
+
+def test_a_test_image_is_decided_mapped_and_sharpened(visit: Visit) -> None:
+    visit.choose(1)
+    page = visit.page
+    assert page.locator("h1").inner_text().startswith("Why ")
+    assert "The network sees" in page.locator(".lead").first.inner_text()
+    assert page.locator("[data-block=bars] .bars tr").count() == 5
+    first = _evaluations(page)
+    page.locator(".progress[data-stage=done]").or_(page.get_by_text("becoming sharper")).first.wait_for()
+    page.wait_for_timeout(1500)
+    assert _evaluations(page) >= first
+    visit.stop()
+    assert visit.trouble == []
+
+
+def test_stop_and_continue_from_there(visit: Visit) -> None:
+    visit.choose(2)
+    page = visit.page
+    visit.stop()
+    before = _evaluations(page)
+    page.locator(".precision").evaluate("e => { e.value = 6; e.dispatchEvent(new Event('change')); }")
+    page.locator(".progress[data-stage=playing]").wait_for()
+    page.get_by_text(re.compile(r"asked for: 1")).wait_for()
+    page.wait_for_timeout(1500)
+    visit.stop()
+    assert _evaluations(page) > before
+    assert page.locator(".go").is_visible()
+    assert visit.trouble == []
+
+
+def test_a_file_can_be_picked_dropped_and_pasted(visit: Visit) -> None:
+    page = visit.page
+    page.locator("#file").set_input_files(
+        {"name": "my scan.png", "mimeType": "image/png", "buffer": picture()}
+    )
+    page.locator("h1", has_text="Why").wait_for()
+    assert "my scan.png" in page.locator(".kicker").inner_text()
+    for kind in ("drop", "paste"):
+        page.goto(visit.address)
+        page.locator(".thumb").first.wait_for()
+        page.evaluate(_GIVE, [kind, list(picture())])
+        page.locator("h1", has_text="Why").wait_for()
+    assert visit.trouble == []
+
+
+_GIVE = """([kind, bytes]) => {
+  const given = new DataTransfer();
+  given.items.add(new File([new Uint8Array(bytes)], kind + ".png", { type: "image/png" }));
+  const event = kind === "drop"
+    ? new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true })
+    : new ClipboardEvent("paste", { clipboardData: given, bubbles: true, cancelable: true });
+  document.body.dispatchEvent(event);
+}"""
+
+
+def test_what_is_no_image_is_told(visit: Visit) -> None:
+    page = visit.page
+    page.locator("#file").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": b"nothing"})
+    page.locator("#trouble").wait_for(state="visible")
+    assert "x.png" in page.locator("#trouble").inner_text()
+
+
+def test_hiding_regions_asks_again(visit: Visit) -> None:
+    visit.choose(3)
+    visit.stop()
+    page = visit.page
+    frame = page.locator(".pictures .pointable").bounding_box()
+    page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+    page.locator(".whatif-row").wait_for()
+    said = page.locator(".whatif-answer .lead").inner_text()
+    assert "the map had predicted" in said
+    assert page.locator(".pictures .off").count() == 2  # on the image and on the map
+    assert page.locator(".whatif-answer .bars").count() == 3
+    page.mouse.move(frame["x"] + 3, frame["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(frame["x"] + frame["width"] - 3, frame["y"] + 3, steps=30)
+    page.mouse.up()
+    page.get_by_text(re.compile(r"without [4-9] regions")).wait_for()
+    page.locator(".show-all").click()
+    assert page.locator(".off").count() == 0
+    assert visit.trouble == []
+
+
+def test_pointing_tells_the_value_for_the_class_and_for_prototypes(visit: Visit) -> None:
+    visit.choose(4)
+    visit.stop()
+    page = visit.page
+    frame = page.locator(".pictures .pointable").bounding_box()
+    page.mouse.move(frame["x"] + 5, frame["y"] + 5)
+    said = page.locator("#tip").inner_text()
+    assert said.startswith("Region 0: ")
+    assert "±" in said
+    assert "prototype" in said
+    page.mouse.move(2, 2)
+    assert not page.locator("#tip").is_visible()
+
+
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    page = visit.page
+    page.locator(".thumb").first.focus()
+    page.keyboard.press("Enter")
+    page.locator(".pictures .pointable").wait_for()
+    visit.stop()
+    page.locator(".pictures .pointable").focus()
+    page.keyboard.press("ArrowRight")
+    first = page.locator("#tip").inner_text()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#tip").inner_text() != first
+    page.keyboard.press("Space")
+    page.locator(".whatif-row").wait_for()
+    assert "hidden" in page.locator("#tip").inner_text()
+    assert visit.trouble == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_it_fits_and_can_be_read(browser: Any, served: Server, width: int, scheme: str) -> None:
+    visit = Visit(browser, served.address, width, scheme)
+    page = visit.page
+    page.locator(".thumb").first.wait_for()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    visit.choose(5)
+    visit.stop()
+    page.locator(".pictures .pointable").focus()
+    page.keyboard.press("Space")
+    page.locator(".whatif-row").wait_for()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    paper = luminance(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+    assert (paper < 0.1) is (scheme == "dark")
+    for selector in (".lead", ".note", ".kicker", ".progress .heading", ".bars th", "button.go, .chips li"):
+        ink = luminance(page.locator(selector).first.evaluate("e => getComputedStyle(e).color"))
+        low, high = sorted((ink, paper))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, selector
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    visit.context.close()
+
+
+def test_everything_has_a_name_for_those_who_cannot_see_it(visit: Visit) -> None:
+    visit.choose(6)
+    visit.stop()
+    unnamed = visit.page.evaluate(
+        """() => Array.from(document.querySelectorAll('button, input, select, .picture, img')).filter(e =>
+          !(e.getAttribute('aria-label') || e.textContent.trim() || (e.labels && e.labels.length) || e.alt)
+        ).map(e => e.outerHTML.slice(0, 80))"""
+    )
+    assert unnamed == []
+
+
+def test_two_tabs_and_a_link_show_the_same_case(visit: Visit) -> None:
+    visit.choose(7)
+    visit.stop()
+    other = visit.context.new_page()
+    other.goto(visit.page.url)
+    other.locator(".pictures .pointable").wait_for()
+    assert _evaluations(other) == _evaluations(visit.page)
+    other.goto(f"{visit.address}cases")
+    assert visit.page.url.rpartition("/")[2] in other.content()
+
+
+def test_pages_of_others_learn_nothing(browser: Any, served: Server, tmp_path: Any) -> None:
+    evil = tmp_path / "evil.html"
+    evil.write_text(
+        f"""<script>
+        fetch("{served.address}ask/test", {{method: "POST", mode: "no-cors", body: '{{"index": 0}}'}})
+          .catch(() => 0).finally(() => document.title = "done");
+        </script><img src="{served.address}thumbnail/0/0"><iframe src="{served.address}"></iframe>"""
+    )
+    before = len(served.desk._cases)
+    page = browser.new_page()
+    page.goto(evil.as_uri())
+    page.wait_for_timeout(1000)
+    assert page.locator("img").evaluate("e => e.naturalWidth") == 0
+    assert page.frames[1].url.startswith("chrome-error:")  # the frame is refused
+    assert len(served.desk._cases) == before
+    page.close()
+
+
+def _evaluations(page: Any) -> int:
+    found = re.search(r"([\d,]+) evaluations", page.locator(".progress").inner_text())
+    return int(found[1].replace(",", "")) if found else 0
