@@ -1,7 +1,7 @@
 """Smaller data sets as folders of links, to try recipes on: every tenth class of CUB, a tenth of RSNA.
 
-    python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subsets
-    protopfaith train folder --root subsets/cub20 ...
+python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subsets
+protopfaith train folder --root subsets/cub20 ...
 """
 
 from __future__ import annotations
