@@ -16,6 +16,7 @@ from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
+from protopfaith.serve.tidying import give_back
 from protopfaith.serve.views import blocks_of, progress_block
 from protopfaith.serve.worker import Worker
 
@@ -108,13 +109,16 @@ class Desk:
         with self._lock:
             before = time.monotonic() - self.bounds.unseen
             old = [one for one in self._cases.values() if one.seen < before]
-            self._forget(old, len(old))
+            forgotten = self._forget(old, len(old))
+        if forgotten:
+            self.worker.when_idle(give_back)
 
-    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> None:
+    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> int:
         unseen = sorted((one for one in cases if not one.board.readers and one is not new), key=_seen)
         for one in unseen[: max(0, count)]:
             one.stop()
             del self._cases[one.id]
+        return len(unseen[: max(0, count)])
 
 
 def write_answer(case: Case) -> None:
