@@ -237,7 +237,7 @@ def evaluate_parts(
         for name in explainers:
             collected[name].append(_class_hits(label, prototypes, points, looks[name], where))
     scores = tuple(_scores(name, collected[name], model.class_names, names, often) for name in explainers)
-    settings = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
+    settings: dict[str, Any] = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
     settings["weights_sha256"] = weights_hash(model)
     peaks = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
     shown = tuple(index for indices in found for index in indices)
