@@ -62,13 +62,12 @@ def write_key(path: Path, files: Sequence[Path | str]) -> Path:
 
 
 def without_path(text: str, path: Path, name: str) -> str:
-    """A message in which `name` stands for a path, and for its parts where these can be told apart.
+    """A message in which `name` stands for a path, or for a file's name; its folder is left out.
 
     >>> without_path("/home/me/jane.png is empty", Path("/home/me/jane.png"), "image-0001")
     'image-0001 is empty'
     """
-    parts = [str(path.absolute()), str(path), path.name, *([path.stem] if len(path.stem) > 3 else [])]
-    for part in parts:
+    for part in (str(path.absolute()), str(path), path.name):
         text = text.replace(part, name)
         text = text.replace(repr(part)[1:-1], name)
     for parent in (path.absolute().parent, path.parent):

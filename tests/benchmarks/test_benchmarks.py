@@ -264,3 +264,20 @@ def test_reporting_times_every_page(printed: Printed) -> None:
     text = printed("reporting", "--size", "48", "--prototypes", "1", "--repeats", "2")
     for what in ("report", "index of one case", "figure"):
         assert what in text
+
+
+def test_bulk_counts_and_simulates(run: Run, tmp_path: Path, printed: Printed) -> None:
+    pytest.importorskip("pyarrow")
+    Image.new("RGB", (32, 32), "red").save(tmp_path / "red.png")
+    plan = ["--players", "16", "--budget", "96", "--workers", "--memory", "4", "--total", "2000"]
+    text = printed("bulk", run.folder, tmp_path / "red.png", *plan)
+    assert "images per second" in text
+    assert "peak of memory" in text
+    assert "2,000 images" in text
+
+
+def test_bulk_simulates_what_was_measured_elsewhere(printed: Printed) -> None:
+    perfect = ["--spread", "0", "--stragglers", "0", "--deaths", "0", "--seconds", "0", "--total", "6400"]
+    rows = [line.split("│") for line in printed("bulk", "--simulate", "3.6", *perfect).splitlines()]
+    hours = {row[1].strip(): row[2].strip() for row in rows if len(row) > 4}
+    assert (hours["1"], hours["64"]) == ("6.4", "0.1")

@@ -62,5 +62,5 @@ def test_the_examples_run_as_they_are(page: Path, workshop: Path) -> None:
     for block in blocks:
         if not block["file"]:
             exec(compile(block["code"], str(page), "exec"), namespace)
-    assert files
+    assert files or not blocks  # some pages are about commands alone
     assert all(name.removesuffix(".py") in sys.modules for name in files)

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.robustness import (
+    bulk,
     conversion,
     datasets,
     images,
@@ -22,7 +23,7 @@ from tests.robustness import (
 )
 from tests.robustness.harness import Case, Place, judge
 
-ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities)
+ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities, bulk)
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
 

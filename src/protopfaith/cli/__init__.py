@@ -13,6 +13,7 @@ from protopfaith.cli import (  # isort: skip
     evaluate,
     predict,
     explain,
+    bulk,
     prototypes,
     parts,
     faithfulness,
@@ -22,6 +23,7 @@ from protopfaith.cli import (  # isort: skip
 from protopfaith.cli.app import main
 
 __all__ = [
+    "bulk",
     "convert",
     "data",
     "demo",

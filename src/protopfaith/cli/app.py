@@ -38,6 +38,8 @@ ORDER = (  # of work
     "evaluate",
     "predict",
     "explain",
+    "report",
+    "summarize",
     "prototypes",
     "parts",
     "faithfulness",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.bulk import Ray, Shard, Ship, check_bulk, write_bulk
 from protopfaith.cli.checks import check_frame_option, check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Anonymous,
@@ -33,6 +34,16 @@ def explain(
     folder: RunFolder,
     images: ImageFiles,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
+    bulk: Annotated[
+        Path | None,
+        typer.Option(
+            help="Very many images: no reports, but one row per image in a Parquet data set here. Images may "
+            "also be CSV or Parquet lists with a column file, and WebDataset tars."
+        ),
+    ] = None,
+    shard: Shard = None,
+    ray: Ray = None,
+    ship: Ship = False,
     quick: Annotated[
         bool,
         typer.Option(
@@ -85,6 +96,8 @@ def explain(
     check_images(images)
     check_frame_option(frame)
     check_output_folder(out)
+    alone = {"--out": out, "--mask": mask, "--frame": frame, "--second-baseline": second_baseline}
+    check_bulk(bulk, shard, ray, ship, instead=alone)
     if mask is not None:
         check_images([mask])
     note(f"Loading {folder} ...")
@@ -109,6 +122,10 @@ def explain(
     )
     if quick:
         settings = settings.made_quick()
+    if bulk is not None:
+        run = Run(folder, root)
+        write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, anonymous)
+        return
     results = out or folder / "explained"
     with keeping(
         lambda: (

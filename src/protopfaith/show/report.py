@@ -22,7 +22,9 @@ from protopfaith.show.wording.trust import LIMITS, banners, remarks
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-DECIDED = "Colored and outlined: decided; dashed: against. Uncolored: undecided, or nothing."
+DECIDED = (
+    "Colored and outlined: decided (thick: the strongest; dashed: against). Uncolored: undecided, or nothing."
+)
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
 

@@ -12,6 +12,7 @@ from protopfaith.show.wording.places import place_for, place_of
     [
         ((0.1, 0.1), "the upper left of this image"),
         ((0.5, 0.5), "the center of this image"),
+        ((0.36, 0.37), "the upper left of this image"),
         ((0.5, 0.9), "the right of this image"),
         ((0.99, 0.5), "the lower middle of this image"),
     ],

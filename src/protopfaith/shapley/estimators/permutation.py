@@ -45,7 +45,7 @@ class _Permutations:
         mean = self.sum / self.pairs
         # One pair tells nothing about its error: 0 / 0, NaN.
         spread = (self.squares / self.pairs - mean.square()).clamp_min(0) * self.pairs / (self.pairs - 1)
-        variances = moderated(spread, float(self.pairs) - 1) / self.pairs
+        variances = moderated(spread, mean, float(self.pairs) - 1) / self.pairs
         gap = mean.sum(1) - game.total
         return Estimate(mean, variances, gap, max(float(self.pairs) - 1, 1.0))
 
@@ -53,13 +53,17 @@ class _Permutations:
         return {"pairs": self.pairs, "sum": self.sum, "squares": self.squares}
 
 
-def moderated(variances: Tensor, degrees: float) -> Tensor:
-    """Each variance as if `PRIOR` more samples had shown the mean over the players.
+def moderated(variances: Tensor, means: Tensor, degrees: float) -> Tensor:
+    """Each variance as if `PRIOR` more samples had shown what all players together make likely.
 
     A player that made no difference in any order so far (a voter that was never pivotal) has no spread, but
-    may make one in the next.
+    may make one in the next: the mean variance. And players with large values vary more than others: the
+    variance over the squared value, from all players.
     """
-    return (degrees * variances + PRIOR * variances.mean(1, keepdim=True)) / (degrees + PRIOR)
+    level = variances.mean(1, keepdim=True)
+    relative = level / means.square().mean(1, keepdim=True).clamp_min(1e-300)
+    likely = torch.maximum(level, relative * means.square())
+    return (degrees * variances + PRIOR * likely) / (degrees + PRIOR)
 
 
 def pair_contribution(game: Game, order: Tensor) -> Tensor:

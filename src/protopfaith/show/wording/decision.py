@@ -72,10 +72,11 @@ def _rival(explanation: Explanation) -> str:
     if mine is None or other is None:
         ahead = explanation.runner_up.total
         return f"{subject[:-1]} has a score that is {abs(ahead):.3g} {'lower' if ahead > 0 else 'higher'}."
-    return f"{subject} {_support(mine, other)}."
+    target = explanation.class_names[explanation.target]
+    return f"{subject} {_support(mine, other, name, target)}."
 
 
-def _support(mine: Closeness, other: Closeness) -> str:
+def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
     """How much the rival is supported by its own prototypes, beside the explained class."""
     ours, theirs = float(mine.shares.sum()), float(other.shares.sum())
     best = int(other.shares.argmax())
@@ -83,7 +84,10 @@ def _support(mine: Closeness, other: Closeness) -> str:
         return "lacks support: the image is farther from all its prototypes than training images usually are"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     name = f"prototype {int(other.prototypes[best])}"
-    return f"has {how} support from its prototypes, most from {name}: {theirs:+.2g} against {ours:+.2g}"
+    return (
+        f"has {how} support from its prototypes, most from {name}: {theirs:+.2g} for {rival}, "
+        f"{ours:+.2g} for {target}"
+    )
 
 
 def how_sure(explanation: Explanation) -> list[Chip]:
@@ -155,7 +159,7 @@ def _map_chip(explanation: Explanation) -> Chip:
     error, count = error_of(explanation.class_map), int(decided(mine).sum())
     if error == 0:
         return Chip("map: exact", "good")
-    text = f"map: error about {percent(error)}, {count} of {len(mine.values)} regions decided"
+    text = f"map: {count} of {len(mine.values)} regions decided, a region's typical error {percent(error)}"
     return Chip(text, "alert" if is_rough(explanation) else "")
 
 

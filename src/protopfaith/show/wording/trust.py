@@ -91,11 +91,7 @@ def _rough(explanation: Explanation) -> Banner | None:
     """About the class map if that is rough, or else about maps of prototypes."""
     error, worst = error_of(explanation.class_map), explanation.precision
     if is_rough(explanation):
-        return Banner(
-            "This map is rough.",
-            f"Its values are off by about {percent(error)} of a typical one. A larger budget sharpens it:",
-            sharper(explanation, error),
-        )
+        return Banner("This map is rough.", _verdict(explanation, error), sharper(explanation, error))
     if explanation.class_map.errors_known and worst > ROUGH:
         return Banner(
             "Some maps of prototypes are rough.",
@@ -104,6 +100,19 @@ def _rough(explanation: Explanation) -> Banner | None:
             sharper(explanation, worst),
         )
     return None
+
+
+def _verdict(explanation: Explanation, error: float) -> str:
+    """What a rough map is good for all the same."""
+    sure = int(decided(explanation.class_map.flat).sum())
+    typical = f"a region is uncertain by about {percent(error)} of a typical value"
+    if not sure:
+        return f"It does not show where the decision comes from: {typical}. A larger budget sharpens it:"
+    which = "Its one colored region is" if sure == 1 else f"Its {sure} colored regions are"
+    return (
+        f"{which} what it does show, for or against; how much each counts is open, since {typical}, and the "
+        "rest is undecided. A larger budget sharpens it:"
+    )
 
 
 def stand_in(baseline: str) -> str:

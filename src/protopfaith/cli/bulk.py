@@ -1,0 +1,167 @@
+"""Very many images: `explain --bulk`, and what comes of it, `report` and `summarize`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from protopfaith.arguments import shown
+from protopfaith.cli.app import app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
+from protopfaith.cli.options import Device
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file
+
+if TYPE_CHECKING:
+    from protopfaith.explanation import Settings
+    from protopfaith.training import Run
+
+SHOWN_FAILURES = 20
+Shard = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="With --bulk: only the I-th of N shares; others may be done elsewhere."),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="local|ADDRESS", help="With --bulk: on all CPUs or GPUs of a Ray cluster."),
+]
+Ship = Annotated[
+    bool,
+    typer.Option("--ship", help="With --ray: send run and images to machines that do not see these files."),
+]
+BulkFolder = Annotated[Path, typer.Argument(metavar="OUT", help="What explain --bulk wrote.")]
+
+
+def check_bulk(
+    bulk: Path | None, shard: str | None, ray: str | None, ship: bool, *, instead: Mapping[str, object]
+) -> None:
+    """Raises if options do not go together."""
+    if bulk is None:
+        given = [name for name, value in (("--shard", shard), ("--ray", ray), ("--ship", ship)) if value]
+        if given or shard == "" or ray == "":
+            raise ProtoPFaithError(
+                f"{(given or ['--shard'])[0]} is for very many images; give --bulk FOLDER, too."
+            )
+        return
+    check_output_folder(bulk)
+    for name, value in instead.items():
+        if value is not None:
+            raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")
+    if shard is not None:
+        parse_shard(shard)
+    if ray is not None and not ray.strip():
+        raise ProtoPFaithError("--ray has no address; write --ray local, or that of a cluster.")
+    if shard is not None and ray is not None:
+        raise ProtoPFaithError("--shard and --ray both spread the work; leave one of them out.")
+    if ship and ray is None:
+        raise ProtoPFaithError("--ship sends files to workers of Ray; give --ray, too.")
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """(i, n) from i/n.
+
+    >>> parse_shard("3/8")
+    (3, 8)
+    """
+    found = re.fullmatch(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise ProtoPFaithError(f"A shard is i/n with i from 1 to n, such as 3/8, not {shown(text)}.")
+    return int(found[1]), int(found[2])
+
+
+def write_bulk(
+    run: Run,
+    images: list[Path],
+    out: Path,
+    settings: Settings,
+    target: str | None,
+    versus: str | None,
+    device: str,
+    shard: str | None,
+    ray: str | None,
+    ship: bool,
+    anonymous: bool,
+) -> None:
+    """`explain --bulk`."""
+    from protopfaith.devices import choose_device
+    from protopfaith.explanation import explain_bulk
+
+    with keeping(lambda: f"Finished images are kept in {out}; go on with the rest: {same_command()}"):
+        done = explain_bulk(
+            run,
+            images,
+            out,
+            target=target,
+            versus=versus,
+            settings=settings,
+            shard=(1, 1) if shard is None else parse_shard(shard),
+            ray=ray,
+            ship=ship,
+            anonymous=anonymous,
+            device=choose_device(device),
+            progress=True,
+        )
+    parts, there = done.manifest.parts, len(done.finished_parts())
+    left = "" if there == parts else f"; {parts - there} of {parts} parts are left to other shards"
+    say(f"{done.manifest.images:,} images in {out}{left}")
+    failures = done.failures()
+    for_people = [f"{name}: {why}" for name, why in failures[:SHOWN_FAILURES]]
+    if len(failures) > SHOWN_FAILURES:
+        for_people.append(f"{len(failures) - SHOWN_FAILURES:,} more images, see the column error of {out}")
+    fail_for(for_people)
+
+
+@app.command()
+def report(
+    bulk: BulkFolder,
+    image: Annotated[str, typer.Argument(help="The image, by its name in the data set.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    run: Annotated[Path | None, typer.Option(help="The run, if it is not where it was.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--image", help="The image file, if it is not where it was.")
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Write the report of one image that explain --bulk has explained."""
+    check_is_bulk(bulk)
+    check_output_file(out, ".html", *(one for one in (file,) if one is not None))
+    if run is not None:
+        check_run(run)
+    note(f"Loading {bulk} ...")
+    from protopfaith.devices import choose_device
+    from protopfaith.explanation import open_bulk
+    from protopfaith.explanation.many.rebuild import rebuild
+
+    found: Any = rebuild(open_bulk(bulk), image, run=run, file=file, device=str(choose_device(device)))
+    say(str(found.report(out)))
+
+
+def check_is_bulk(folder: Path) -> None:
+    """Raises if there is no data set."""
+    if not is_file(folder / "_bulk.json"):
+        raise ProtoPFaithError(f"{folder} holds no data set of explanations; give what explain --bulk wrote.")
+
+
+@app.command()
+def summarize(
+    bulk: BulkFolder,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("summary.html"),
+    against: Annotated[
+        Path | None, typer.Option(help="Another data set of the same network, to compare with.")
+    ] = None,
+) -> None:
+    """Say what very many explanations have in common, and which images stand out."""
+    for folder in (bulk, against):
+        if folder is not None:
+            check_is_bulk(folder)
+    check_output_file(out, ".html")
+    note(f"Reading {bulk} ...")
+    from protopfaith.explanation import open_bulk, summarize
+    from protopfaith.show.summary import write_summary
+
+    found = summarize(open_bulk(bulk), None if against is None else open_bulk(against))
+    say(str(write_summary(out, found)))

@@ -1,0 +1,258 @@
+"""The data set on disk: parts that are whole or absent, and rows of parts that are not finished yet.
+
+Part k holds the images from k times `PART` on, whoever explains them: shards and workers need no lock,
+because no two of them write the same file, and the result does not depend on who did what.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from protopfaith.arguments import instance, shown
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.many.arrow import pyarrow_module
+from protopfaith.explanation.many.schema import FORMAT, schema
+from protopfaith.files import atomic, is_file, is_folder, read_json, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PART = 64  # images
+MANIFEST = "_bulk.json"  # names with an underscore are none of the data to those who read Parquet
+OPEN = "_open"  # rows of parts that are not finished
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What every part of a data set has in common.
+
+    Args:
+        images: how many there are in the list
+        items: fingerprint of the list
+        key: fingerprint of network and settings
+        classes: of the network
+        settings: how rows are computed, for people
+        weights: fingerprint of the network
+        size: height and width that the network sees
+        window: rows and columns of a region in pixels; None where regions are the images' own
+        threads: of a CPU, which rounding depends on
+    """
+
+    images: int
+    items: str
+    key: str
+    classes: tuple[str, ...]
+    settings: dict[str, Any]
+    weights: str
+    size: tuple[int, int]
+    window: tuple[int, int] | None
+    threads: int
+
+    @property
+    def parts(self) -> int:
+        return -(-self.images // PART)
+
+    def to_json(self) -> str:
+        return json.dumps({"format": FORMAT, **vars(self)}, indent=1, sort_keys=True)
+
+    def schema(self) -> Any:
+        more = {"size": self.size, "window": self.window, "images": self.images}
+        return schema(self.classes, more)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """A data set of explanations.
+
+    Args:
+        folder: with its parts
+        manifest: what they have in common
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.explanation import explain_bulk
+    >>> bulk = explain_bulk("runs/birds", ["bird.png"], mkdtemp(), players=16, budget=64)
+    >>> bulk.is_finished(), bulk.frame()["image"].tolist()
+    (True, ['bird.png'])
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    def __repr__(self) -> str:
+        return f"Bulk({str(self.folder)!r}, {self.manifest.images:,} images)"
+
+    def part(self, number: int) -> Path:
+        """The file of a part."""
+        return self.folder / f"part-{number:06d}.parquet"
+
+    def finished_parts(self) -> list[int]:
+        """Numbers of the parts that are there."""
+        return [number for number in range(self.manifest.parts) if is_file(self.part(number))]
+
+    def is_finished(self) -> bool:
+        """Whether all images have a row."""
+        return len(self.finished_parts()) == self.manifest.parts
+
+    def table(self, columns: Sequence[str] | None = None) -> Any:
+        """All rows of finished parts as an Arrow table, in the order of the list."""
+        pa, parquet = pyarrow_module(), pyarrow_module("parquet")
+        read = [self._read(parquet, number, columns) for number in self.finished_parts()]
+        if read:
+            return pa.concat_tables(read)
+        empty = self.manifest.schema().empty_table()
+        return empty if columns is None else empty.select(list(columns))
+
+    def _read(self, parquet: Any, number: int, columns: Sequence[str] | None) -> Any:
+        try:
+            return parquet.read_table(self.part(number), columns=None if columns is None else list(columns))
+        except Exception as error:  # whatever a damaged file leads to
+            raise ProtoPFaithError(
+                f"{self.part(number)} is no readable part ({reason(error)}); delete it and explain again."
+            ) from error
+
+    def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The same for pandas."""
+        return self.table(columns).to_pandas()
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Names of images that could not be explained, and why."""
+        table = self.table(["image", "error"])
+        pairs = zip(table["image"].to_pylist(), table["error"].to_pylist(), strict=True)
+        return [(name, error) for name, error in pairs if error is not None]
+
+    def row(self, image: str) -> dict[str, Any]:
+        """The row of one image, by its name."""
+        parquet = pyarrow_module("parquet")
+        close = []
+        for number in self.finished_parts():
+            names = self._read(parquet, number, ["image"])["image"].to_pylist()
+            close += [name for name in names if name.endswith(image)]
+            if image in names:
+                return self._read(parquet, number, None).slice(names.index(image), 1).to_pylist()[0]
+        hint = f"is it {close[0]}?" if close else "give a name of the column image."
+        raise ProtoPFaithError(f"There is no image {shown(image)} in {self.folder}; {hint}")
+
+    # Parts that are not finished
+
+    def open_rows(self, number: int) -> dict[int, Path]:
+        """Files of the rows of a part that is not finished, by position."""
+        folder = self.folder / OPEN / f"{number:06d}"
+        if not is_folder(folder):
+            return {}
+        return {int(path.stem): path for path in folder.glob("*.parquet") if path.stem.isdecimal()}
+
+    def keep(self, row: dict[str, Any]) -> None:
+        """Keeps one row until its part is finished: an interruption loses only what is being computed."""
+        pa, parquet = pyarrow_module(), pyarrow_module("parquet")
+        number, position = row["position"] // PART, row["position"]
+        table = pa.Table.from_pylist([row], schema=self.manifest.schema())
+        with atomic(self.folder / OPEN / f"{number:06d}" / f"{position:09d}.parquet") as partial:
+            parquet.write_table(table, partial, compression="zstd")
+
+    def finish(self, number: int) -> None:
+        """Makes a part of its rows."""
+        pa, parquet = pyarrow_module(), pyarrow_module("parquet")
+        rows = self.open_rows(number)
+        tables = [parquet.read_table(rows[position]) for position in sorted(rows)]
+        with atomic(self.part(number)) as partial:
+            parquet.write_table(pa.concat_tables(tables).combine_chunks(), partial, compression="zstd")
+        shutil.rmtree(self.folder / OPEN / f"{number:06d}", ignore_errors=True)
+        with suppress(OSError):  # others may not be finished yet
+            (self.folder / OPEN).rmdir()
+
+    def missing(self, number: int) -> list[int]:
+        """Positions of a part that have no row yet; rows that cannot be read are made again."""
+        if is_file(self.part(number)):
+            return []
+        known = self.open_rows(number)
+        parquet = pyarrow_module("parquet")
+        for position, path in list(known.items()):
+            if not _is_readable(parquet, path):
+                path.unlink(missing_ok=True)
+                del known[position]
+        last = min((number + 1) * PART, self.manifest.images)
+        return [position for position in range(number * PART, last) if position not in known]
+
+
+def _is_readable(parquet: Any, path: Path) -> bool:
+    try:
+        return parquet.read_table(path).num_rows == 1
+    except Exception:  # whatever a damaged file leads to
+        return False
+
+
+def begin(folder: Path, manifest: Manifest) -> Bulk:
+    """Opens a data set to go on with, or begins a new one; raises if it is about something else."""
+    path = folder / MANIFEST
+    if is_file(path):
+        there = open_bulk(folder).manifest
+        for name, what in DIFFERENCES.items():
+            if getattr(there, name) != getattr(manifest, name):
+                raise ProtoPFaithError(
+                    f"{folder} holds explanations {what}; give another folder as --bulk, or the same request."
+                )
+        return Bulk(folder, there)
+    if is_folder(folder) and any(folder.glob("*.parquet")):
+        raise ProtoPFaithError(
+            f"{folder} holds Parquet files that are not ours; give another folder as --bulk."
+        )
+    with atomic(path) as partial:  # several shards write the same
+        partial.write_text(manifest.to_json(), encoding="utf-8")
+    return Bulk(folder, manifest)
+
+
+DIFFERENCES = {
+    "weights": "of another network",
+    "key": "with other settings",
+    "items": "of other images, or in another order",
+    "images": "of other images",
+}
+
+
+def open_bulk(folder: Path | str) -> Bulk:
+    """Opens what `explain_bulk` wrote, finished or not.
+
+    Args:
+        folder: of the data set
+
+    >>> from tempfile import mkdtemp
+    >>> from protopfaith.explanation import explain_bulk
+    >>> folder = mkdtemp()
+    >>> _ = explain_bulk("runs/birds", ["bird.png"], folder, players=16, budget=64)
+    >>> open_bulk(folder).table(["image", "error"]).to_pylist()
+    [{'image': 'bird.png', 'error': None}]
+    """
+    folder = Path(instance(folder, (str, Path), "A data set of explanations", "its folder"))
+    path = folder / MANIFEST
+    values = read_json(path, "the folder that explain --bulk wrote")
+    try:
+        if values.pop("format") != FORMAT:
+            raise ValueError("its format is another one")
+        sizes: dict[str, Any] = {name: tuple(values.pop(name)) for name in ("size", "classes")}
+        window = values.pop("window")
+        return Bulk(
+            folder, _checked(Manifest(**sizes, window=None if window is None else tuple(window), **values))
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ProtoPFaithError(
+            f"{path} is damaged ({reason(error)}); explain into another folder."
+        ) from error
+
+
+def _checked(manifest: Manifest) -> Manifest:
+    kinds: list[tuple[str, Callable[[Any], bool]]] = [
+        ("images", lambda value: isinstance(value, int) and 0 < value < 10**12),
+        ("classes", lambda value: all(isinstance(name, str) for name in value)),
+        ("settings", lambda value: isinstance(value, dict)),
+        ("size", lambda value: len(value) == 2 and all(isinstance(side, int) and side > 0 for side in value)),
+    ]
+    for name, check in kinds:
+        if not check(getattr(manifest, name)):
+            raise ValueError(f"{name} makes no sense")
+    return manifest

@@ -1,0 +1,212 @@
+"""What is to be explained: image files, folders and DICOM trees, lists, WebDataset tars; in a fixed order."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from protopfaith.anonymous import public_names
+from protopfaith.data.images import SUFFIXES
+from protopfaith.data.listing import CASE
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.many.arrow import pyarrow_module
+from protopfaith.files import is_file, is_folder, read_plain_text, reason
+
+LISTS = (".csv", ".parquet")
+COLUMNS = ("file", "path", "image")  # how the column of files may be called in a list
+BOX = ("left", "top", "right", "bottom")
+DICOM_MARK = b"DICM"  # after 128 bytes
+MOST_MEMBER = 1 << 30  # bytes of one file in a tar
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image: a file, or a part of a tar.
+
+    Args:
+        name: what it is called in results; different for every image
+        path: of the file
+        offset: where it begins, in a tar
+        size: its bytes, in a tar; None for a file of its own
+        box: around the object in pixels of the image (left, top, right, bottom), where a list says so
+    """
+
+    name: str
+    path: str
+    offset: int = 0
+    size: int | None = None
+    box: Box | None = None
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """The image as a file of its own, while it is read."""
+        if self.size is None:
+            yield Path(self.path)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / f"image{Path(self.name).suffix}"
+            copy.write_bytes(self.content())
+            yield copy
+
+    def content(self) -> bytes:
+        """The bytes of the image file."""
+        with Path(self.path).open("rb") as file:
+            file.seek(self.offset)
+            return file.read() if self.size is None else file.read(self.size)
+
+
+def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list[Item]:
+    """All images that the inputs stand for, in the same order every time.
+
+    Args:
+        inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
+            `file`, tars as WebDataset has them
+        anonymous: numbers instead of names
+
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "b.png").write_bytes(b""), (folder / "a.png").write_bytes(b"")
+    >>> [item.name for item in list_items([folder])]
+    ['a.png', 'b.png']
+    """
+    found = [item for one in inputs for item in _items(Path(one))]
+    if not found:
+        raise ProtoPFaithError(
+            "There are no images in what was given; give image files, folders, lists or tars."
+        )
+    unique = list({(item.path, item.offset): item for item in found}.values())
+    names = public_names([_place(item) for item in unique], anonymous=anonymous)
+    return [
+        Item(name, item.path, item.offset, item.size, item.box)
+        for name, item in zip(names, unique, strict=True)
+    ]
+
+
+def fingerprint(items: Sequence[Item]) -> str:
+    """Changes with the images that are listed and with their order."""
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(f"{item.name}\0{item.size}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _place(item: Item) -> Path:
+    """A path that tells an image apart from all others: that of its file, or below that of its tar."""
+    return Path(item.path) if item.size is None else Path(item.path) / item.name
+
+
+def _items(path: Path) -> Iterator[Item]:
+    if is_folder(path):
+        yield from (Item(file.name, str(file)) for file in _images_below(path))
+    elif path.suffix.lower() in LISTS:
+        yield from _from_list(path)
+    elif path.suffix.lower() == ".tar":
+        yield from _from_tar(path)
+    elif path.name.lower().endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz")):
+        raise ProtoPFaithError(
+            f"{path} is a compressed tar, in which images cannot be found; unpack it to .tar."
+        )
+    elif is_file(path):
+        yield Item(path.name, str(path))
+    else:
+        raise ProtoPFaithError(f"There is no image, folder, list or tar {path}; check the path.")
+
+
+def _images_below(folder: Path) -> Iterator[Path]:
+    """Image and DICOM files, sorted; what is hidden, and results of ours, is left out. Not all at once in
+    memory: a tree of a million files is walked folder by folder."""
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if CASE in names:
+            folders[:] = []
+            continue
+        for name in sorted(names):
+            path = Path(top) / name
+            if not name.startswith(".") and is_file(path) and _is_image(path):
+                yield path
+
+
+def _is_image(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES or suffix == ".dcm":
+        return True
+    # Scanners name files by numbers with dots: anything else that is no image is told by its first bytes.
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == DICOM_MARK
+    except OSError:
+        return False
+
+
+def _from_list(path: Path) -> Iterator[Item]:
+    """Every row of a list; files are relative to the list's folder, as they are in data sets."""
+    for row in _rows(path):
+        column = next((name for name in COLUMNS if name in row), None)
+        if column is None:
+            raise ProtoPFaithError(
+                f"The list {path} has no column named {', '.join(COLUMNS)}, but {', '.join(list(row)[:5])}; "
+                "name the column of files so."
+            )
+        file = str(row[column] or "").strip()
+        if not file:
+            raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
+        yield Item(Path(file).name, str(path.parent / file), box=_box(row, path))
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    if path.suffix.lower() == ".csv":
+        text = read_plain_text(path, "a CSV file with a column of files")
+        try:
+            return list(csv.DictReader(text.splitlines(), restkey="", strict=True))
+        except csv.Error as error:
+            raise ProtoPFaithError(
+                f"The list {path} is no CSV file ({reason(error)}); correct it."
+            ) from error
+    parquet = pyarrow_module("parquet")
+    try:
+        if not is_file(path):
+            raise OSError("there is no such file")
+        names = [name for name in parquet.read_schema(path).names if name in (*COLUMNS, *BOX)]
+        return parquet.read_table(path, columns=names or None).to_pylist()
+    except Exception as error:  # whatever a damaged file leads to
+        raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
+
+
+def _box(row: dict[str, object], path: Path) -> Box | None:
+    given = [row.get(name) for name in BOX]
+    if any(value is None or value == "" for value in given):
+        return None
+    try:
+        numbers = [float(str(value)) for value in given]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
+    left, top, right, bottom = numbers
+    return left, top, right, bottom
+
+
+def _from_tar(path: Path) -> Iterator[Item]:
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                wanted = Path(member.name).suffix.lower() in SUFFIXES | {".dcm"}
+                if member.isreg() and wanted and member.size <= MOST_MEMBER and not member.issparse():
+                    yield Item(_inside(member.name), str(path), member.offset_data, member.size)
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise ProtoPFaithError(f"{path} is no readable tar, or is cut; give another copy.") from error
+
+
+def _inside(name: str) -> str:
+    """The name of a member, without what leads out of the tar: it is only ever a name."""
+    return "/".join(part for part in name.split("/") if part not in ("", ".", "..")) or "image"

@@ -1,0 +1,194 @@
+"""The same on Ray: actors that load the network once, one writer, and a list that decides all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.explainer import Explainer
+from protopfaith.explanation.many.dataset import Manifest
+from protopfaith.explanation.many.inputs import Item
+from protopfaith.explanation.many.schema import failed_row
+from protopfaith.files import reason
+from protopfaith.training import Run
+
+if TYPE_CHECKING:
+    from protopfaith.explanation.many.work import Request, Work
+
+LOCAL = "local"
+TRIES = 3  # workers that one image may kill
+SHIPPED = ("recipe.yaml", "model.safetensors", "environment.json", "reference.json")
+AHEAD = 2  # images that wait at each actor, so that it never waits itself
+
+
+def ray_module() -> Any:
+    """Ray, which is an extra."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ProtoPFaithError("--ray needs Ray; install it with: pip install 'protopfaith[ray]'.") from error
+    return ray
+
+
+def answers_on_ray(
+    explainer: Explainer, request: Request, work: Work, *, address: str, ship: bool
+) -> Iterator[dict[str, Any]]:
+    """Rows as they are done, in any order; what each row holds does not depend on who computed it.
+
+    Args:
+        explainer: of a run
+        request: what is asked
+        work: what is left to do
+        address: `"local"`, or that of a cluster
+        ship: send run and images along
+    """
+    if explainer.run is None:
+        raise ProtoPFaithError("Workers of Ray load a run by themselves; give a run, not a network alone.")
+    ray = ray_module()
+    begun = not ray.is_initialized()
+    if begun:
+        _connect(ray, address)
+    try:
+        crew = _Crew(ray, explainer, request, work, ship)
+        yield from crew.rows()
+    finally:
+        if begun:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    options = {"log_to_driver": False, "logging_level": "error", "configure_logging": False}
+    try:
+        if address == LOCAL:
+            ray.init(address="local", include_dashboard=False, **options)
+        else:
+            ray.init(address=address, **options)
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray "
+            "local."
+        ) from error
+
+
+class _Crew:
+    """The actors and what each of them is doing."""
+
+    def __init__(self, ray: Any, explainer: Explainer, request: Request, work: Work, ship: bool):
+        self.ray, self.work, self.ship = ray, work, ship
+        run = explainer.run
+        assert run is not None
+        threads, kind = work.bulk.manifest.threads, explainer.device.type
+        needs = {"num_gpus": 1, "num_cpus": 1} if kind == "cuda" else {"num_cpus": threads}
+        self.size = _how_many(ray, needs)
+        place = {name: (run.folder / name).read_bytes() for name in SHIPPED if (run.folder / name).is_file()}
+        given = ray.put(place) if ship else str(run.folder.absolute())
+        actor = ray.remote(**needs, max_restarts=0)(RayWorker)
+        self.hire = lambda: actor.remote(given, kind, request, work.bulk.manifest)
+        self.waiting = deque(work.positions())
+        self.tries: dict[int, int] = {}
+        self.doing: dict[Any, tuple[Any, int]] = {}  # reference of an answer to actor and image
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Keeps everybody busy until nothing is left."""
+        actors = [self.hire() for _ in range(min(self.size, max(len(self.waiting), 1)))]
+        for _ in range(AHEAD):
+            for actor in actors:
+                self._give(actor)
+        while self.doing:
+            ready, _ = self.ray.wait(list(self.doing), num_returns=1)
+            actor, position = self.doing.pop(ready[0])
+            try:
+                row = self.ray.get(ready[0])
+            except self.ray.exceptions.RayActorError as error:
+                yield from self._lost(actor, position, error)
+                continue
+            except self.ray.exceptions.RayError as error:  # what it was sent cannot be read, for example
+                yield self._set_aside(position, f"A worker of Ray failed ({reason(error)}).")
+            else:
+                yield row
+            self._give(actor)
+
+    def _give(self, actor: Any) -> None:
+        if not self.waiting:
+            return
+        position = self.waiting.popleft()
+        item = self.work.items[position]
+        content = _content(item) if self.ship else None
+        self.doing[actor.answer.remote(position, item, content)] = (actor, position)
+
+    def _lost(self, actor: Any, position: int, error: Exception) -> Iterator[dict[str, Any]]:
+        """A worker has died: what it was doing is done again by another one, but not for ever.
+
+        An actor works in order, so the first of its images is to blame; the others only waited.
+        """
+        self.tries[position] = self.tries.get(position, 0) + 1
+        if self.tries[position] >= TRIES:
+            yield self._set_aside(
+                position, f"It killed its worker {TRIES} times ({type(error).__name__}), so it was set aside."
+            )
+        else:
+            self.waiting.appendleft(position)
+        for other in [one for one, (owner, _) in self.doing.items() if owner is actor]:
+            self.waiting.appendleft(self.doing.pop(other)[1])
+        new = self.hire()
+        for _ in range(AHEAD):
+            self._give(new)
+
+    def _set_aside(self, position: int, why: str) -> dict[str, Any]:
+        return failed_row(self.work.items[position].name, position, why)
+
+
+def _how_many(ray: Any, needs: dict[str, int]) -> int:
+    there = ray.cluster_resources()
+    names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    found = int(min(there.get(names[kind], 0) // count for kind, count in needs.items()))
+    if found < 1:
+        raise ProtoPFaithError(f"The Ray cluster has no room for a worker ({needs}); add machines to it.")
+    return found
+
+
+def _content(item: Item) -> bytes | None:
+    try:
+        return item.content()
+    except OSError:  # said by the worker
+        return None
+
+
+class RayWorker:
+    """What runs as an actor: a network, loaded once.
+
+    Args:
+        run: its folder, or the content of its files
+        device: where to compute
+        request: what is asked
+        manifest: of the data set
+    """
+
+    def __init__(self, run: str | dict[str, bytes], device: str, request: Request, manifest: Manifest):
+        from protopfaith.explanation.many.work import Answering
+
+        self.folder = tempfile.TemporaryDirectory()
+        place = Path(self.folder.name)
+        if isinstance(run, dict):
+            for name, content in run.items():
+                (place / name).write_bytes(content)
+        if device == "cpu":
+            torch.set_num_threads(manifest.threads)
+        explainer = Explainer(Run(place if isinstance(run, dict) else run), device=device)
+        self.answering = Answering(explainer, request, manifest, place)
+
+    def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
+        """The row of one image, which is sent along or read from the file system."""
+        if content is None:
+            return self.answering(position, item)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / f"image{Path(item.name).suffix}"
+            copy.write_bytes(content)
+            return self.answering(position, replace(item, path=str(copy), offset=0, size=None))

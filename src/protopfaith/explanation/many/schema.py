@@ -1,0 +1,145 @@
+"""What a row holds, and how an explanation becomes one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from protopfaith import __version__
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.many.arrow import pyarrow_module
+from protopfaith.explanation.regions import RegionValues
+
+FORMAT = 1
+COLUMNS = {
+    "position": "place of the image in the list of all, from 0",
+    "image": "its name",
+    "error": "why it could not be explained; null where it was",
+    "prediction": "the most probable class",
+    "probability": "of that class",
+    "probabilities": "of all classes, in the order that the metadata of the file has",
+    "class": "the class that is explained",
+    "versus": "the class that it is compared with, if that was asked for",
+    "output": "what the values add up to: margin, logit, versus or log_probability",
+    "total": "what the values add up to, as a number",
+    "gap": "their sum minus the total, before it was redistributed",
+    "values": "Shapley values of the regions, row by row; positive is for the class",
+    "standard_errors": "of the values; NaN where unknown",
+    "decided": "whether the sign of a value is known",
+    "others": "the same for the other outputs: output, total, gap, values, standard_errors, decided",
+    "prototypes": "those of the class: prototype, distance, score, paper_score, weight, and total, gap, "
+    "values, standard_errors, decided of its distance (negative is more similar)",
+    "labels": "which region each pixel belongs to, row by row; null where regions are windows",
+    "evaluations": "of the network",
+    "precision": "relative error that was reached; NaN where unknown",
+    "reached": "whether the precision asked for was reached",
+    "rounding": "what half precision changed, as a share of the total; null in full precision",
+    "nearest_distance": "to the nearest prototype of the predicted class",
+    "usual_distance": "99% of that class's validation images are nearer; null where unknown",
+    "inside": "share of the positive evidence in the object's box; null where no box is known",
+    "box_share": "share of the image that the box covers: what evidence without preference has inside",
+    "seconds": "that it took",
+    "settings": "how it was computed, as JSON",
+    "weights": "SHA-256 of the network",
+    "version": "of protopfaith",
+}
+"""The columns and what they mean, as docs/how-to/bulk.md lists them."""
+
+
+def schema(classes: tuple[str, ...], more: dict[str, Any]) -> Any:
+    """The Arrow schema, with the classes and what else belongs to every row in its metadata."""
+    pa = pyarrow_module()
+    numbers, flags = pa.list_(pa.float32()), pa.list_(pa.bool_())
+    shares = [
+        ("total", pa.float64()),
+        ("gap", pa.float64()),
+        ("values", numbers),
+        ("standard_errors", numbers),
+        ("decided", flags),
+    ]
+    prototype = [("prototype", pa.int32()), *((name, pa.float64()) for name in PROTOTYPE), *shares]
+    kinds = {
+        "position": pa.int64(),
+        "probabilities": numbers,
+        "others": pa.list_(pa.struct([("output", pa.string()), *shares])),
+        "prototypes": pa.list_(pa.struct(prototype)),
+        "labels": pa.list_(pa.int32()),
+        "evaluations": pa.int64(),
+        "reached": pa.bool_(),
+        **dict(shares),
+    }
+    texts = {"image", "error", "prediction", "class", "versus", "output", "settings", "weights", "version"}
+    fields = [(name, kinds.get(name, pa.string() if name in texts else pa.float64())) for name in COLUMNS]
+    metadata = {"format": FORMAT, "classes": list(classes), **more}
+    return pa.schema(fields, metadata={"protopfaith": json.dumps(metadata)})
+
+
+PROTOTYPE = ("distance", "score", "paper_score", "weight")
+
+
+def row_of(
+    explanation: Explanation, position: int, *, labels: bool, inside: tuple[float, float] | None
+) -> dict:
+    """One explanation as a row.
+
+    Args:
+        explanation: of one image
+        position: of the image in the list
+        labels: whether its regions are its own
+        inside: share of the evidence in the object's box, and the box's share of the image
+    """
+    names, mine = explanation.class_names, explanation.class_map
+    return {
+        **dict.fromkeys(COLUMNS),
+        "position": position,
+        "image": explanation.name,
+        "prediction": names[explanation.prediction],
+        "probability": float(explanation.probabilities[explanation.prediction]),
+        "probabilities": explanation.probabilities.tolist(),
+        "class": names[explanation.target],
+        "versus": None if explanation.versus is None else names[explanation.versus],
+        "output": explanation.output,
+        **_shares(mine),
+        "others": [{"output": name, **_shares(one)} for name, one in explanation.other_maps.items()],
+        "prototypes": [
+            {
+                "prototype": one.prototype,
+                **{name: getattr(one, name) for name in PROTOTYPE},
+                **_shares(one.test),
+            }
+            for one in explanation.evidence
+        ],
+        "labels": mine.players.labels.flatten().tolist() if labels else None,
+        "evaluations": explanation.evaluations,
+        "precision": explanation.precision,
+        "reached": explanation.reached,
+        "rounding": explanation.settings["rounding"],
+        "nearest_distance": explanation.nearest_distance,
+        "usual_distance": explanation.usual_distance,
+        "inside": None if inside is None or math.isnan(inside[0]) else inside[0],
+        "box_share": None if inside is None else inside[1],
+        "seconds": explanation.seconds,
+        "version": __version__,
+    }
+
+
+def failed_row(name: str, position: int, reason: str) -> dict:
+    """An image that could not be explained."""
+    return {
+        **dict.fromkeys(COLUMNS),
+        "position": position,
+        "image": name,
+        "error": reason,
+        "version": __version__,
+    }
+
+
+def _shares(regions: RegionValues) -> dict[str, Any]:
+    return {
+        "total": regions.total,
+        "gap": regions.gap,
+        "values": regions.values.tolist(),
+        "standard_errors": regions.standard_errors.tolist(),
+        "decided": (~regions.undecided).tolist(),
+    }

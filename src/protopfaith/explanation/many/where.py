@@ -1,0 +1,60 @@
+"""Where run and images lie, for reports later: a private file, no part of the results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.explainer import Explainer
+from protopfaith.explanation.many.arrow import pyarrow_module
+from protopfaith.explanation.many.inputs import Item
+from protopfaith.files import atomic, is_file
+
+NAME = "_where.parquet"
+
+
+def where_path(folder: Path, *, anonymous: bool) -> Path:
+    """In the folder; of anonymous results beside it, as it is their key."""
+    return folder.with_name(f"{folder.name}-where.parquet") if anonymous else folder / NAME
+
+
+def keep_where(folder: Path, explainer: Explainer, items: Sequence[Item], *, anonymous: bool) -> None:
+    """Writes absolute paths of run and images, readable by their owner alone."""
+    path = where_path(folder, anonymous=anonymous)
+    if is_file(path):
+        return
+    pa, parquet = pyarrow_module(), pyarrow_module("parquet")
+    run = explainer.run
+    known = {
+        "run": None if run is None else str(run.folder.absolute()),
+        "root": None if run is None or run.root is None else str(Path(run.root).absolute()),
+    }
+    table = pa.table(
+        {
+            "image": [item.name for item in items],
+            "path": [str(Path(item.path).absolute()) for item in items],
+            "offset": [item.offset for item in items],
+            "size": pa.array([item.size for item in items], pa.int64()),
+        }
+    ).replace_schema_metadata({"protopfaith": json.dumps(known)})
+    with atomic(path) as partial:
+        partial.touch(mode=0o600)
+        parquet.write_table(table, partial, compression="zstd")
+
+
+def find_where(folder: Path, name: str) -> tuple[Path | None, Path | None, Item]:
+    """The run, the root of its images, and one image."""
+    path = where_path(folder, anonymous=not is_file(folder / NAME))
+    parquet = pyarrow_module("parquet")
+    try:
+        table = parquet.read_table(path, filters=[("image", "==", name)])
+        known = json.loads(table.schema.metadata[b"protopfaith"])
+        row = table.to_pylist()[0]
+        run, root = (None if known[key] is None else Path(known[key]) for key in ("run", "root"))
+    except Exception as error:  # not there, or whatever a damaged file leads to
+        raise ProtoPFaithError(
+            f"{folder} does not say where the image {name} lies; give --run and --image."
+        ) from error
+    return run, root, Item(row["image"], row["path"], row["offset"], row["size"])

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import explain_bulk
+from protopfaith.explanation.many.inputs import fingerprint, list_items
+from protopfaith.training import Run
+from tests.data.dicom_files import write_dicom
+from tests.explanation.many.conftest import QUICK, rows
+
+
+def test_a_tar_holds_the_same_images(run: Run, pictures: Path, tar: Path, tmp_path: Path) -> None:
+    from_files = rows(explain_bulk(run, sorted(pictures.rglob("?.png")), tmp_path / "files", **QUICK))
+    from_tar = rows(explain_bulk(run, [tar], tmp_path / "tar", **QUICK))
+    assert len(from_tar) == 5
+    assert sum(row["error"] is not None for row in from_tar.values()) == 1
+    for name, row in from_files.items():
+        assert from_tar[name]["values"] == row["values"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix: str) -> None:
+    import pandas as pd
+
+    names = [path.relative_to(pictures).as_posix() for path in sorted(pictures.rglob("?.png"))]
+    table = pd.DataFrame(
+        {"file": names, "left": 0.0, "top": 0.0, "right": [48.0, 48, 48, None], "bottom": 48.0}
+    )
+    listed = pictures / f"list{suffix}"
+    table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
+    found = rows(explain_bulk(run, [listed], tmp_path / "out", **QUICK))
+    listed.unlink()
+    assert len(found) == 4
+    whole = [row for row in found.values() if row["box_share"] is not None]
+    assert len(whole) == 3
+    assert all(row["box_share"] == 1.0 and row["inside"] in (1.0, None) for row in whole)
+
+
+def test_a_tree_of_dicom_files_needs_no_suffixes(tmp_path: Path) -> None:
+    pixels = np.zeros((8, 8), np.uint8)
+    for name in ("1.2.840.1", "scan.dcm", "deep/IM0001"):
+        write_dicom(tmp_path / name, pixels)
+    (tmp_path / "DICOMDIR.txt").write_text("no image")
+    assert [item.name for item in list_items([tmp_path])] == ["1.2.840.1", "scan.dcm", "IM0001"]
+
+
+def test_names_differ_and_the_order_stays(tmp_path: Path) -> None:
+    for folder in ("b", "a"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.png").write_bytes(b"")
+    found = list_items([tmp_path])
+    assert [item.name for item in found] == ["a/x.png", "b/x.png"]
+    assert fingerprint(found) != fingerprint(found[::-1])
+    assert list_items([tmp_path, tmp_path]) == found
+
+
+def test_a_tar_cannot_lead_outside(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(b"12345")
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "x.png", "../../etc/x.png")
+        link = tarfile.TarInfo("link.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    (item,) = list_items([tmp_path / "x.tar"])
+    assert ".." not in item.name
+    with item.file() as file:
+        assert file.read_bytes() == b"12345"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.csv", "a,b\n1,2\n", "has no column named"),
+        ("x.csv", "file\n''\n,\n", "There is no|row without a file|holds"),
+        ("x.csv", "", "no images"),
+        ("x.csv", "file,left,top,right,bottom\na.png,x,0,1,1\n", "no number"),
+        ("x.parquet", "PAR1", "no readable Parquet"),
+        ("x.tar", "no tar at all", "no readable tar"),
+        ("x.tar.gz", "", "compressed tar"),
+    ],
+)
+def test_wrong_lists_are_one_sentence(tmp_path: Path, name: str, content: str, complaint: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ProtoPFaithError, match=complaint):
+        list_items([tmp_path / name])

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Bulk, Explainer, explain_bulk, open_bulk
+from protopfaith.explanation.many import dataset, work
+from protopfaith.training import Run
+from tests.explanation.many.conftest import QUICK, rows, same
+
+
+def test_every_image_has_a_row_and_bad_ones_a_reason(bulk: Bulk) -> None:
+    found = rows(bulk)
+    assert list(found) == ["0.png", "2.png", "broken.png", "1.png", "3.png"]
+    assert bulk.is_finished()
+    assert [name for name, _ in bulk.failures()] == ["broken.png"]
+    assert found["broken.png"]["values"] is None
+    assert str(bulk.folder.parent) not in found["broken.png"]["error"]
+    assert not (bulk.folder / dataset.OPEN).exists()
+
+
+def test_a_row_is_what_explain_gives(bulk: Bulk, run: Run, pictures: Path) -> None:
+    for name, row in rows(bulk).items():
+        if row["error"] is not None:
+            continue
+        alone = Explainer(run).explain(next(pictures.rglob(name)), **QUICK, sources=False)
+        assert torch.equal(torch.tensor(row["values"]), alone.class_map.values.float())
+        assert torch.equal(torch.tensor(row["standard_errors"]), alone.class_map.standard_errors.float())
+        assert math.isclose(row["total"], alone.class_map.total)
+        assert row["class"] == alone.class_names[alone.target]
+        assert [one["prototype"] for one in row["prototypes"]] == [one.prototype for one in alone.evidence]
+        assert row["evaluations"] == alone.evaluations
+
+
+def test_an_image_does_not_depend_on_those_beside_it(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path
+) -> None:
+    alone = explain_bulk(run, [pictures / "ward1" / "3.png"], tmp_path, **QUICK)
+    first, second = rows(alone)["3.png"], rows(bulk)["3.png"]
+    for row in (first, second):
+        del row["seconds"], row["position"]
+    assert first == second
+
+
+def test_shards_give_the_same_without_a_lock(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (dataset, work):
+        monkeypatch.setattr(module, "PART", 2)
+    whole = explain_bulk(run, [pictures], tmp_path / "whole", **QUICK)
+    for number in (3, 1, 2):
+        shared = explain_bulk(run, [pictures], tmp_path / "shards", shard=(number, 3), **QUICK)
+        assert shared.is_finished() == (number == 2)
+    same(whole, shared)
+    assert whole.table().drop_columns(["seconds"]).equals(bulk.table().drop_columns(["seconds"]))
+
+
+def test_an_interruption_loses_only_what_was_being_computed(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, asked = work.Answering.__call__, []
+
+    def interrupted(self: work.Answering, position: int, item: object) -> dict:
+        asked.append(position)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return real(self, position, item)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(work.Answering, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explain_bulk(run, [pictures], tmp_path, **QUICK)
+    assert not open_bulk(tmp_path).is_finished()
+    again = explain_bulk(run, [pictures], tmp_path, **QUICK)
+    assert asked == [0, 1, 2, 2, 3, 4]
+    same(bulk, again)
+    explain_bulk(run, [pictures], tmp_path, **QUICK)
+    assert len(asked) == 6
+
+
+def test_rows_that_are_damaged_are_made_again(bulk: Bulk, run: Run, pictures: Path, tmp_path: Path) -> None:
+    begun = dataset.begin(tmp_path, bulk.manifest)
+    for position in range(3):
+        begun.keep(bulk.table().to_pylist()[position])
+    next(iter(begun.open_rows(0).values())).write_bytes(b"PAR1")
+    same(bulk, explain_bulk(run, [pictures], tmp_path, **QUICK))
+
+
+@pytest.mark.parametrize("change", [{"budget": 160}, {"target": 1}, {"baseline": "blur:2"}, {"seed": 1}])
+def test_another_request_needs_another_folder(bulk: Bulk, run: Run, pictures: Path, change: dict) -> None:
+    with pytest.raises(ProtoPFaithError, match="with other settings"):
+        explain_bulk(run, [pictures], bulk.folder, **{**QUICK, **change})
+
+
+def test_other_images_need_another_folder(bulk: Bulk, run: Run, pictures: Path) -> None:
+    with pytest.raises(ProtoPFaithError, match="of other images"):
+        explain_bulk(run, [pictures / "ward1"], bulk.folder, **QUICK)
+
+
+def test_names_can_be_numbers(run: Run, pictures: Path, tmp_path: Path) -> None:
+    bulk = explain_bulk(run, [pictures], tmp_path / "out", anonymous=True, **QUICK)
+    assert list(rows(bulk)) == [f"image-{number:04d}" for number in range(1, 6)]
+    for path in (tmp_path / "out").iterdir():
+        assert b"ward" not in path.read_bytes()
+        assert str(tmp_path).encode() not in path.read_bytes()
+    assert (tmp_path / "out-where.parquet").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("shard", [(0, 2), (3, 2), (1, 0), "x", None, (1.5,), (1, 10**9)])
+def test_wrong_shards_are_refused(run: Run, pictures: Path, tmp_path: Path, shard: object) -> None:
+    with pytest.raises(ProtoPFaithError, match="A shard is i/n"):
+        explain_bulk(run, [pictures], tmp_path / "out", shard=shard, **QUICK)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
