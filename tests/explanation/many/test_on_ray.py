@@ -37,16 +37,8 @@ def cluster() -> Iterator[Any]:
     found.shutdown()
 
 
-@pytest.mark.parametrize("ship", [False, True], ids=["shared files", "shipped"])
-def test_rows_are_those_of_a_serial_run(  # noqa: PLR0917
-    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, ship: bool
-) -> None:
-    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=ship, **QUICK)
-    same(bulk, found)
-
-
 class Mortal(on_ray.RayWorker):
-    """Dies on one image, always or once."""
+    """Dies on one image, so many times."""
 
     deadly, deaths, times = "2.png", "", 0
 
@@ -59,25 +51,30 @@ class Mortal(on_ray.RayWorker):
         return super().answer(position, item, content)
 
 
-@pytest.mark.parametrize("times", [1, 99])
-def test_a_killed_worker_costs_what_it_was_doing(  # noqa: PLR0917
-    cluster: Any,
-    bulk: Bulk,
-    run: Run,
-    pictures: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    times: int,
-) -> None:
-    deaths = tmp_path / "deaths"
+def mortal(folder: Path, times: int) -> tuple[type, Path]:
+    deaths = folder / "deaths"
     deaths.touch()
-    worker = type("RayWorker", (Mortal,), {"deaths": str(deaths), "times": times})
+    return type("RayWorker", (Mortal,), {"deaths": str(deaths), "times": times}), deaths
+
+
+def test_rows_are_those_of_a_serial_run_whoever_dies(  # noqa: PLR0917
+    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, deaths = mortal(tmp_path, times=1)
     monkeypatch.setattr(on_ray, "RayWorker", worker)
     found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK)
-    assert deaths.read_text() == "x" * min(times, on_ray.TRIES)
-    if times == 1:
-        same(bulk, found)
-        return
+    assert deaths.read_text() == "x"
+    same(bulk, found)
+
+
+def test_an_image_that_always_kills_is_set_aside(  # noqa: PLR0917
+    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With files that are sent along, so that this is tried as well."""
+    worker, deaths = mortal(tmp_path, times=99)
+    monkeypatch.setattr(on_ray, "RayWorker", worker)
+    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=True, **QUICK)
+    assert deaths.read_text() == "x" * on_ray.TRIES
     there, expected = rows(found), rows(bulk)
     assert "killed its worker 3 times" in there.pop("2.png")["error"]
     del expected["2.png"]
