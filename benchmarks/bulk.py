@@ -121,32 +121,33 @@ def scale_out(options: argparse.Namespace, each: float, start: float) -> Table:
     table = Table(
         "workers",
         "hours",
-        "of the ideal",
+        "workers busy",
         "deaths",
         title=f"{options.total:,} images at {each:.3g} s (simulated)",
     )
     for workers in WORKERS:
-        seconds, deaths = simulate(options, each, start, workers)
-        ideal = each * options.total / workers
-        table.add_row(str(workers), f"{seconds / 3600:.1f}", f"{ideal / seconds:.0%}", f"{deaths:,}")
+        seconds, busy, deaths = simulate(options, each, start, workers)
+        table.add_row(str(workers), f"{seconds / 3600:.1f}", f"{busy / workers / seconds:.1%}", f"{deaths:,}")
     return table
 
 
-def simulate(options: argparse.Namespace, each: float, start: float, workers: int) -> tuple[float, int]:
+def simulate(
+    options: argparse.Namespace, each: float, start: float, workers: int
+) -> tuple[float, float, int]:
     """Images to whoever is free first; in blocks, which end like single ones but are quicker to count."""
     random = np.random.default_rng(0)
     block = max(options.total // 100_000, 1)
     free = [start] * workers
     heapq.heapify(free)
-    deaths = 0
+    busy, deaths = 0.0, 0
     for _ in range(options.total // block):
-        times = each * random.lognormal(0, options.spread, block)
+        times = each * random.lognormal(-(options.spread**2) / 2, options.spread, block)
         times[random.random(block) < options.stragglers] *= options.slower
         took = float(times.sum())
         lost = int(random.poisson(options.deaths * took / 3600))
-        deaths += lost
+        busy, deaths = busy + took, deaths + lost
         heapq.heapreplace(free, free[0] + took + lost * (start + each))
-    return max(free), deaths
+    return max(free), busy, deaths
 
 
 def _ms(seconds: float) -> str:

@@ -100,6 +100,17 @@ def test_a_lost_node_costs_what_it_was_doing(  # noqa: PLR0917
     same(bulk, explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK))
 
 
+def test_workers_that_cannot_load_the_run_are_told(
+    cluster: Any, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: object, *_: object) -> None:
+        raise OSError("no such file here")
+
+    monkeypatch.setattr(on_ray, "RayWorker", type("RayWorker", (Mortal,), {"__init__": broken}))
+    with pytest.raises(ProtoPFaithError, match="cannot load the run"):
+        explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK)
+
+
 def test_a_network_alone_cannot_be_loaded_elsewhere(run: Run, pictures: Path, tmp_path: Path) -> None:
     from protopfaith.explanation import Explainer
 
