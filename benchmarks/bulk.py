@@ -29,6 +29,7 @@ from rich.table import Table
 
 from opening import make_console
 from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk
+from protopfaith.explanation.many.inputs import list_items
 from protopfaith.training import Run
 
 console = make_console()
@@ -57,6 +58,8 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     start = perf_counter()
     explainer = Explainer(Run(options.run), device=options.device)
     loading = perf_counter() - start
+    first = [Path(list_items(images)[0].path)]
+    _timed(explainer, first, folder / "warm", settings)  # what is imported and measured once
     seconds, serial = _timed(explainer, images, folder / "serial", settings)
     count = serial.manifest.images
     own = float(np.nanmean(serial.frame(["seconds"])["seconds"]))
@@ -67,8 +70,7 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
         import ray
 
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
-        _timed(explainer, images[:1], folder / f"warm-{workers}", settings, ray="local")  # imports are cached
-        start = perf_counter()
+        _timed(explainer, first, folder / f"warm-{workers}", settings, ray="local")
         seconds, spread = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
         ray.shutdown()
         busy = float(np.nansum(spread.frame(["seconds"])["seconds"]))
