@@ -56,6 +56,7 @@ BELOW = {
 SUGAR = {
     ("protopfaith.shapley.attribution", "show"),  # shown in a notebook
     ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
+    ("protopfaith.explanation.function", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged

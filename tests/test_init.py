@@ -22,6 +22,7 @@ NAMES = {
     "convert",
     "estimate",
     "explain",
+    "explain_function",
     "faithfulness",
     "train",
 }

@@ -19,7 +19,7 @@ from protopfaith._version import __version__
 if TYPE_CHECKING:
     from protopfaith.conversion import convert
     from protopfaith.evaluation import faithfulness
-    from protopfaith.explanation import Explainer, explain
+    from protopfaith.explanation import Explainer, explain, explain_function
     from protopfaith.moments import Gaussian
     from protopfaith.network import ProtoPNet
     from protopfaith.shapley import Attribution, Game, Players, estimate
@@ -37,6 +37,7 @@ __all__ = [
     "convert",
     "estimate",
     "explain",
+    "explain_function",
     "faithfulness",
     "train",
 ]
@@ -52,6 +53,7 @@ _HOMES = {
     "convert": "conversion",
     "estimate": "shapley",
     "explain": "explanation",
+    "explain_function": "explanation",
     "faithfulness": "evaluation",
     "train": "training",
 }

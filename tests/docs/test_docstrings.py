@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-ROOMS = ("moments", "shapley", "network", "data", "training", "explanation", "evaluation", "show")
+ROOMS = (
+    "moments",
+    "shapley",
+    "network",
+    "data",
+    "training",
+    "conversion",
+    "explanation",
+    "evaluation",
+    "show",
+)
 
 
 def public() -> Iterator[Any]:

@@ -15,7 +15,16 @@ from protopfaith.network import ProtoPNet
 @dataclass(frozen=True)
 class SourceHint:
     """Where a prototype comes from, as its authors' files say: the number of an image, in the order of
-    torchvision's ImageFolder, and the latent position where that is known."""
+    torchvision's ImageFolder, and the latent position where that is known.
+
+    Args:
+        image: its number
+        row: of the latent position, where it is known
+        column: of the latent position, where it is known
+
+    >>> SourceHint(17).image
+    17
+    """
 
     image: int
     row: int | None = None
@@ -24,21 +33,46 @@ class SourceHint:
 
 @dataclass(frozen=True, eq=False)
 class ForeignNetwork:
-    """A ProtoPNet of another program, with its prototypes in its own order."""
+    """A ProtoPNet of another program, with its prototypes in its own order.
+
+    Args:
+        format: what it came in, for people
+        encoder: a name of `protopfaith.network.ENCODERS`
+        encoder_state: its tensors by name
+        layers: of Z, as ProtoPNet takes them
+        convolutions: weight and bias of each convolution of Z
+        prototypes: (P, D)
+        owners: (P,), the class of each prototype
+        weights: (C, P), of the last layer
+        similarity: "log" or "linear"
+        epsilon: of the log similarity
+        preprocessing: how images are prepared
+        hints: where prototypes come from, by their numbers
+        notes: sentences on what was assumed
+
+    >>> from protopfaith.network import build_encoder
+    >>> network = ForeignNetwork(
+    ...     "mine", "small", dict(build_encoder("small").state_dict()), [8, "sigmoid"],
+    ...     [(torch.rand(8, 96, 1, 1), torch.zeros(8))], torch.rand(2, 8), torch.tensor([0, 1]), torch.eye(2),
+    ...     similarity="linear", epsilon=None, preprocessing=Preprocessing((48, 48)),
+    ... )
+    >>> build(network, ["cat", "dog"]).class_names
+    ('cat', 'dog')
+    """
 
     format: str
-    encoder: str  # a name of `ENCODERS`
+    encoder: str
     encoder_state: dict[str, Tensor]
-    layers: list[int | str]  # of Z, as ProtoPNet takes them
-    convolutions: list[tuple[Tensor, Tensor]]  # weight and bias of each convolution of Z
-    prototypes: Tensor  # (P, D)
-    owners: Tensor  # (P,): the class of each
-    weights: Tensor  # (C, P): of F
+    layers: list[int | str]
+    convolutions: list[tuple[Tensor, Tensor]]
+    prototypes: Tensor
+    owners: Tensor
+    weights: Tensor
     similarity: str
     epsilon: float | None
     preprocessing: Preprocessing
     hints: dict[int, SourceHint] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # sentences on what was assumed
+    notes: tuple[str, ...] = ()
 
     @property
     def order(self) -> Tensor:

@@ -14,7 +14,16 @@ from protopfaith.registry import Registry
 
 @dataclass(frozen=True)
 class Format:
-    """How files of another program look, and who reads them."""
+    """How files of another program look, and who reads them.
+
+    Args:
+        summary: what it is, as the end of "give ..."
+        looks_like: whether a path may be of this format
+        read: understands a path; raises a ProtoPFaithError that says why it cannot
+
+    >>> FORMATS["protopnet"].summary
+    'a .pth file of the original ProtoPNet'
+    """
 
     summary: str
     looks_like: Callable[[Path], bool]

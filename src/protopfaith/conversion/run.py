@@ -31,13 +31,26 @@ LARGEST_SIDE = 100_000
 
 @dataclass(frozen=True)
 class Conversion:
-    """A converted network: its run, what was understood, and how it was checked."""
+    """A converted network: its run, what was understood, and how it was checked.
+
+    Args:
+        run: the new run
+        network: what the file holds
+        model: the network, read again from the run
+        check: how far it says what the file says
+        picture: that it was checked on
+        sources: how the sources of prototypes were found; None without images
+
+    >>> from dataclasses import fields
+    >>> [one.name for one in fields(Conversion)][:2]
+    ['run', 'network']
+    """
 
     run: Run
     network: ForeignNetwork
     model: ProtoPNet
     check: Check
-    picture: str  # that it was checked on
+    picture: str
     sources: FoundSources | None
 
     def lines(self) -> list[str]:

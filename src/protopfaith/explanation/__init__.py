@@ -17,10 +17,12 @@ from protopfaith.explanation.catalog.catalog import (
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation, explain_function
 from protopfaith.explanation.many import Bulk, Summary, explain_bulk, open_bulk, summarize
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
+from protopfaith.explanation.saving import load_function_explanation
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
 
@@ -31,9 +33,11 @@ __all__ = [
     "Catalog",
     "ClassPortrait",
     "Decomposition",
+    "ExplainedOutput",
     "Explainer",
     "Explanation",
     "Failure",
+    "FunctionExplanation",
     "PrototypeEvidence",
     "PrototypePortrait",
     "RegionValues",
@@ -48,8 +52,10 @@ __all__ = [
     "explain",
     "explain_bulk",
     "explain_files",
+    "explain_function",
     "explain_prototypes",
     "load_explanation",
+    "load_function_explanation",
     "open_bulk",
     "paper_scores",
     "protopnet_maps",

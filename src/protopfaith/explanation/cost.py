@@ -9,7 +9,7 @@ import torch
 
 from protopfaith.explanation.settings import COARSE, COARSE_BUDGET, Settings, coarse_players, make_players
 from protopfaith.explanation.sources import Sources
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.progress import Bar, told_time
 
 BATCH = 8  # images of the timed batch
@@ -67,7 +67,7 @@ def expected_cost(settings: Settings, image: torch.Tensor, *, coarse: bool, game
     )
 
 
-def source_games(model: ProtoPNet, sources: Sources, settings: Settings, images: int) -> float:
+def source_games(model: PrototypeNetwork, sources: Sources, settings: Settings, images: int) -> float:
     """Source images per image whose maps are not known yet, before it is known which classes come up."""
     if not settings.sources:
         return 0.0
@@ -81,7 +81,7 @@ def source_games(model: ProtoPNet, sources: Sources, settings: Settings, images:
 
 
 @torch.no_grad()
-def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
+def seconds_per_pass(model: PrototypeNetwork, image: torch.Tensor) -> float:
     """The fastest of some timed batches, after one that warms up: other programs can only make it slower."""
     batch = image.expand(BATCH, *image.shape)
 
@@ -97,7 +97,7 @@ def seconds_per_pass(model: ProtoPNet, image: torch.Tensor) -> float:
     return best
 
 
-def cost_sentence(model: ProtoPNet, image: torch.Tensor, each: Cost, images: int) -> str | None:
+def cost_sentence(model: PrototypeNetwork, image: torch.Tensor, each: Cost, images: int) -> str | None:
     """A sentence about what is ahead; None where that takes a few seconds."""
     one_pass = seconds_per_pass(model, image)
     seconds = one_pass * each.total * images

@@ -19,7 +19,7 @@ from protopfaith.explanation.decomposition import (
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.protopnet_map import protopnet_maps
 from protopfaith.explanation.settings import Settings
-from protopfaith.network import ProtoPNet, duplicate_groups, equality_tolerance
+from protopfaith.network import PrototypeNetwork, duplicate_groups, equality_tolerance
 from protopfaith.shapley import make_baseline
 
 Duplicates = dict[int, tuple[int | None, str]]
@@ -42,10 +42,10 @@ class Decision:
     decomposition: Decomposition
     named: list[int]  # prototypes to show, ranked: the target's, then those of the class it is compared with
     paper: dict[int, float]  # the paper's score of each of them
-    activations: Tensor  # (named, H, W): ProtoPNet's own maps
+    activations: Tensor  # (named, H, W): PrototypeNetwork's own maps
     duplicates: Duplicates
 
-    def row(self, model: ProtoPNet, output: str | None = None) -> Tensor:
+    def row(self, model: PrototypeNetwork, output: str | None = None) -> Tensor:
         """The weights (P,) with which similarities add up to an output, by default to what is explained."""
         row = output_row(model, output or self.output, self.target, self.rival)
         return row / (self.temperature or 1.0)
@@ -56,7 +56,7 @@ class Decision:
 
 @torch.no_grad()
 def decide(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     picture: Picture,
     target: str | int | None = None,
     versus: str | int | None = None,
@@ -120,7 +120,7 @@ def choose_output(output: str | None, versus: object) -> str:
     return output or ("margin" if versus is None else "versus")
 
 
-def _empty_logits(model: ProtoPNet, picture: Picture, settings: Settings) -> Tensor:
+def _empty_logits(model: PrototypeNetwork, picture: Picture, settings: Settings) -> Tensor:
     """Of the image without any region: what every map is relative to."""
     empty, _ = make_baseline(settings.baseline, picture.input)
     return model(empty[None])[0].double().cpu()
@@ -131,7 +131,7 @@ def _rival(logits: Tensor, target: int) -> int:
     return ranked[1] if ranked[0] == target else ranked[0]
 
 
-def _distance_maps(model: ProtoPNet, picture: Picture) -> Tensor:
+def _distance_maps(model: PrototypeNetwork, picture: Picture) -> Tensor:
     """(P, h, w); an error for a network that answers at random."""
     image = picture.input[None]
     maps = model.distance_maps(image)
@@ -144,7 +144,7 @@ def _distance_maps(model: ProtoPNet, picture: Picture) -> Tensor:
     return maps[0]
 
 
-def _ranked_scores(model: ProtoPNet, distances: Tensor, classes: Sequence[int]) -> dict[int, float]:
+def _ranked_scores(model: PrototypeNetwork, distances: Tensor, classes: Sequence[int]) -> dict[int, float]:
     """The paper's scores of the classes' prototypes: class after class, the largest score first."""
     ranked: dict[int, float] = {}
     for one in classes:
@@ -155,7 +155,9 @@ def _ranked_scores(model: ProtoPNet, distances: Tensor, classes: Sequence[int]) 
     return ranked
 
 
-def mark_duplicates(model: ProtoPNet, ranked: Sequence[int], tolerance: float | None = None) -> Duplicates:
+def mark_duplicates(
+    model: PrototypeNetwork, ranked: Sequence[int], tolerance: float | None = None
+) -> Duplicates:
     """Which of the prototypes `ranked` repeat one of higher rank."""
     classes, vectors = model.prototype_classes.cpu(), model.prototypes.detach().cpu()
     if tolerance is None:

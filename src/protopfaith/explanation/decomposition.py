@@ -9,7 +9,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.registry import did_you_mean
 
 
@@ -35,6 +35,7 @@ class Decomposition:
         rest: what all other prototypes add, together
         log_normalizer: log R; zero for a difference of classes, where it cancels
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=8).eval()
     >>> with torch.no_grad():
     ...     found = decompose(model, model.distances(torch.zeros(1, 3, 32, 32))[0], target=0)
@@ -91,7 +92,7 @@ class Closeness:
 
 
 def closeness(
-    model: ProtoPNet, distances: Tensor, row: Tensor, mean_similarities: Tensor, class_index: int
+    model: PrototypeNetwork, distances: Tensor, row: Tensor, mean_similarities: Tensor, class_index: int
 ) -> Closeness:
     """How much closer an image is to the prototypes of a class than training images are on average.
 
@@ -102,6 +103,7 @@ def closeness(
         mean_similarities: (P,), over training images.
         class_index: the class whose prototypes are told apart.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=16)
     >>> row = class_row(model, 0)
     >>> found = closeness(model, torch.tensor([1.0, 2.0, 3.0, 4.0]), row, torch.full((4,), -3.0), 0)
@@ -121,7 +123,7 @@ def closeness(
     )
 
 
-def output_row(model: ProtoPNet, output: str, target: int, versus: int) -> Tensor:
+def output_row(model: PrototypeNetwork, output: str, target: int, versus: int) -> Tensor:
     """The weights (P,), float64, with which similarities add up to an output of `settings.OUTPUTS`.
 
     Args:
@@ -131,30 +133,32 @@ def output_row(model: ProtoPNet, output: str, target: int, versus: int) -> Tenso
         target: the class.
         versus: the class that it is compared with.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8)
     >>> [output_row(model, name, 0, 1).tolist() for name in ("margin", "logit", "versus")]
     [[0.75, -0.75], [1.0, -0.5], [1.5, -1.5]]
     """
-    weights = model.classifier.weight.detach().cpu().double()
+    weights = model.readout().cpu().double()
     if output == "logit":
         return weights[target]
     return weights[target] - (weights[versus] if output == "versus" else weights.mean(0))
 
 
-def similarities(model: ProtoPNet, distances: Tensor) -> Tensor:
+def similarities(model: PrototypeNetwork, distances: Tensor) -> Tensor:
     """What F reads: -s, or the log similarity.
 
     Args:
         model: whose similarity it is.
         distances: (..., P).
 
+    >>> from protopfaith.network import ProtoPNet
     >>> similarities(ProtoPNet("small", 2, 1, 8), torch.tensor([0.5, 2.0])).tolist()
     [-0.5, -2.0]
     """
     return model.similarities(distances)
 
 
-def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tensor:
+def class_row(model: PrototypeNetwork, target: int, versus: int | None = None) -> Tensor:
     """The weights (P,) with which the similarities add up to the target's logit, or to a difference of
     logits.
 
@@ -163,15 +167,16 @@ def class_row(model: ProtoPNet, target: int, versus: int | None = None) -> Tenso
         target: a class.
         versus: another one, whose logit is subtracted.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> class_row(ProtoPNet("small", ["cat", "dog"], 1, 8), 0).tolist()
     [1.0, -0.5]
     """
-    weights = model.classifier.weight.detach()
+    weights = model.readout()
     _check_classes(model, target, versus)
     return weights[target] if versus is None else weights[target] - weights[versus]
 
 
-def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
+def paper_scores(model: PrototypeNetwork, distances: Tensor, target: int) -> Tensor:
     r"""The paper's $\Psi_k = -a_{ck} s_k - \log(R) / K$ of the target's K prototypes: (K,), float64.
 
     `distances` is (P,). R sums $\exp \sum_k -a_{\hat c k} s_k$ over all classes, each with **its
@@ -183,6 +188,7 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
         distances: (P,), as the network computed them.
         target: the class.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8)
     >>> scores = [paper_scores(model, torch.tensor([1.0, 3.0]), target) for target in (0, 1)]
     >>> round(float(torch.cat(scores).exp().sum()), 6)
@@ -197,7 +203,7 @@ def paper_scores(model: ProtoPNet, distances: Tensor, target: int) -> Tensor:
 
 
 def decompose(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     distances: Tensor,
     target: int | None = None,
     versus: int | None = None,
@@ -213,6 +219,7 @@ def decompose(
         versus: another class to compare it with.
         temperature: what logits are divided by before they become probabilities.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
     >>> distances = torch.arange(1.0, 7.0)
     >>> log_p = model.logits(distances[None]).log_softmax(1)[0]
@@ -243,13 +250,14 @@ def decompose(
     )
 
 
-def find_class(model: ProtoPNet, name: str | int | None) -> int | None:
+def find_class(model: PrototypeNetwork, name: str | int | None) -> int | None:
     """The number of a class, given by its name or number.
 
     Args:
         model: whose class it is.
         name: None stays None.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> find_class(ProtoPNet("small", ["cat", "dog"], 1, 8), "dog")
     1
     """
@@ -265,7 +273,7 @@ def find_class(model: ProtoPNet, name: str | int | None) -> int | None:
     )
 
 
-def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
+def _weighted(model: PrototypeNetwork, distances: Tensor) -> Tensor:
     """Weight times similarity: (C, P), float64."""
     if len(tensor(distances, "Distances", "one number for each prototype", 1)) != len(model.prototypes):
         raise ProtoPFaithError(
@@ -273,16 +281,16 @@ def _weighted(model: ProtoPNet, distances: Tensor) -> Tensor:
             "give those that it computed for one image."
         )
     similarity = similarities(model, distances.detach().cpu().double())
-    return model.classifier.weight.detach().cpu().double() * similarity
+    return model.readout().cpu().double() * similarity
 
 
-def _check_classes(model: ProtoPNet, *numbers: int | None) -> None:
+def _check_classes(model: PrototypeNetwork, *numbers: int | None) -> None:
     for number in numbers:
         if number is not None:
             whole_number(number, "The number of a class", least=0, most=len(model.class_names) - 1)
 
 
-def check_different(model: ProtoPNet, target: int | None, versus: int | None) -> None:
+def check_different(model: PrototypeNetwork, target: int | None, versus: int | None) -> None:
     """Raises if a class is compared with itself."""
     if target is not None and target == versus:
         raise ProtoPFaithError(

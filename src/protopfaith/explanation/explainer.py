@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
@@ -32,12 +32,12 @@ from protopfaith.explanation.picture import (
 )
 from protopfaith.explanation.settings import Settings, coarse_players, make_players
 from protopfaith.explanation.sources import SourceImages, Sources
-from protopfaith.network import FusedProtoPNet, ProtoPNet
+from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
 from protopfaith.training import Run
 from protopfaith.training.reference import Reference, measure_and_keep, weights_hash
 
-Explainable = ProtoPNet | Run | Path | str
+Explainable = PrototypeNetwork | Run | Path | str
 
 
 def explain(
@@ -60,6 +60,7 @@ def explain(
         device: where to compute.
         asked: what `Explainer.explain` takes: `target`, `versus`, and the fields of `Settings`.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
     >>> explain(model, torch.zeros(3, 32, 32), target="dog", players=16, sources=False).title
     'Why dog?'
@@ -74,13 +75,15 @@ class Explainer:
     What is computed on source images is kept in memory and, for a run, in its folder.
 
     Args:
-        model: a run, its folder, or a network. A network alone needs `preprocessing` for images that are not
-            normalized tensors, and `images` to show where prototypes come from; a run knows both.
+        model: a run, its folder, or a network (a ProtoPNet, or another module that keeps the contract of
+            `protopfaith.network.PrototypeNetwork`). A network alone needs `preprocessing` for images that are
+            not normalized tensors, and `images` to show where prototypes come from; a run knows both.
         preprocessing: how images are prepared for the network.
         images: the training images.
         root: where a run's images lie now, if they moved as a whole.
         device: where to compute.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
     >>> Explainer(model)
     Explainer(small, 2 classes, 2 prototypes, cpu)
@@ -98,8 +101,9 @@ class Explainer:
         self.run = Run(model) if isinstance(model, str | Path) else model if isinstance(model, Run) else None
         # Channels last: the same numbers, a third faster on CPUs and a quarter on GPUs.
         network = self.run.model().to(memory_format=torch.channels_last) if self.run is not None else model
-        network = instance(network, ProtoPNet, "What is explained", "a run, its folder, or a ProtoPNet")
-        assert isinstance(network, ProtoPNet)
+        instance(network, nn.Module, "What is explained", "a run, its folder, or a ProtoPNet")
+        check_contract(network)
+        network = cast(PrototypeNetwork, network)
         if network.training:
             network = copy.deepcopy(network).eval()
         self.model = network if device is None else network.to(choose_device(device))
@@ -138,6 +142,7 @@ class Explainer:
             progress: gets (what is done, evaluations done, evaluations expected).
             keywords: fields of `Settings`, in the place of those of `settings`.
 
+        >>> from protopfaith.network import ProtoPNet
         >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
         >>> found = explainer.explain(torch.zeros(3, 32, 32), budget=128, players=8, sources=False)
         >>> found.evaluations

@@ -23,7 +23,7 @@ from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.network import PrototypeNetwork, PrototypeSource
 from protopfaith.shapley import Attribution
 from protopfaith.training.reference import Reference
 
@@ -45,7 +45,7 @@ class PrototypeEvidence:
         duplicate_of: a prototype of higher rank with the same vector
         duplicate_kind: "", "identical" or "near"
         test: the regions' shares in its distance
-        activation: ProtoPNet's own map on the test image, (H, W)
+        activation: PrototypeNetwork's own map on the test image, (H, W)
         box: around what that map has above its 95th percentile: left, top, right, bottom
         source_side: the prototype on its source image
 
@@ -149,6 +149,7 @@ class Explanation:
         true_class: where it is known
         mask: bool, H x W as the network sees it: where the object is, if known
 
+    >>> from protopfaith.network import ProtoPNet
     >>> import torch
     >>> from protopfaith.explanation import Explainer
     >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
@@ -261,7 +262,7 @@ class Explanation:
 
 
 def assemble(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     decision: Decision,
     result: Attribution,
     settings: Settings,
@@ -336,7 +337,7 @@ def assemble(
 
 
 def _maps(
-    model: ProtoPNet, decision: Decision, settings: Settings, result: Attribution
+    model: PrototypeNetwork, decision: Decision, settings: Settings, result: Attribution
 ) -> dict[str, RegionValues]:
     """The maps of everything that could be explained, by name."""
     first = len(model.prototypes)
@@ -352,7 +353,7 @@ def _maps(
 
 
 def _closeness(
-    model: ProtoPNet, decision: Decision, reference: Reference | None, target: int, versus: int
+    model: PrototypeNetwork, decision: Decision, reference: Reference | None, target: int, versus: int
 ) -> Closeness | None:
     if reference is None:
         return None
@@ -360,7 +361,7 @@ def _closeness(
     return closeness(model, decision.distances, row, reference.mean_similarities, target)
 
 
-def _nearest(model: ProtoPNet, decision: Decision, label: int) -> float:
+def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float:
     return float(decision.distances[model.prototype_classes.cpu() == label].min())
 
 
@@ -370,7 +371,7 @@ def _usual(reference: Reference | None, label: int) -> float | None:
 
 
 def _evidence(
-    model: ProtoPNet, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
+    model: PrototypeNetwork, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
 ) -> tuple[PrototypeEvidence, ...]:
     """One for each prototype that is shown."""
     complete = decision.decomposition
@@ -402,7 +403,7 @@ def _evidence(
 
 
 def _compared(
-    model: ProtoPNet, decision: Decision, settings: Settings, first: Attribution, second: Attribution
+    model: PrototypeNetwork, decision: Decision, settings: Settings, first: Attribution, second: Attribution
 ) -> SecondBaseline:
     maps = [_maps(model, decision, settings, result)[decision.output] for result in (first, second)]
     return SecondBaseline(
@@ -413,7 +414,7 @@ def _compared(
     )
 
 
-def _network_facts(model: ProtoPNet, weights_hash: str) -> dict[str, Any]:
+def _network_facts(model: PrototypeNetwork, weights_hash: str) -> dict[str, Any]:
     return {
         "encoder": model.encoder_name,
         "similarity": model.similarity,

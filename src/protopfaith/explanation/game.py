@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
-from protopfaith.network import FusedProtoPNet, ProtoPNet
+from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
 
@@ -72,7 +72,7 @@ def output_names(decision: Decision, settings: Settings) -> list[str]:
 
 
 def distances_and_outputs(
-    model: ProtoPNet | FusedProtoPNet,
+    model: PrototypeNetwork | FusedProtoPNet,
     prototypes: Sequence[int] | None = None,
     rows: Tensor | None = None,
     *,

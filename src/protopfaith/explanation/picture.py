@@ -16,7 +16,7 @@ from protopfaith.arguments import named, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
@@ -30,7 +30,7 @@ class Picture:
     input: Tensor  # what the network reads: C x H x W, normalized, on its device
     pixels: Tensor  # the same for the eye: uint8
     original: Image.Image  # before it was resized
-    path: str = ""  # as it was given; empty where it was no file
+    path: str = ""  # as it was given, if from the working folder, or else its name; empty for no file
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -47,7 +47,7 @@ class Picture:
 
 
 def open_picture(
-    image: ImageLike, preprocessing: Preprocessing | None, model: ProtoPNet, name: str = ""
+    image: ImageLike, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str = ""
 ) -> Picture:
     """Reads an image of any kind.
 
@@ -73,7 +73,7 @@ def open_picture(
                 f"{image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
-    path = str(image) if isinstance(image, str | Path) else ""
+    path = _within(Path(image)) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
         name = name or named(Path(image).name)
         image = read_image(image) if preprocessing is None else preprocessing.read(image)
@@ -86,6 +86,15 @@ def open_picture(
     pixels = preprocessing.uint8(image)
     normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
     return Picture(name or "image", normalized, pixels, image, path)
+
+
+def _within(path: Path) -> str:
+    """The path if it says nothing of the machine that it is on, or else the file's name.
+
+    >>> _within(Path("birds/7.png")), _within(Path("/home/me/7.png")), _within(Path("../secret/7.png"))
+    ('birds/7.png', '7.png', '7.png')
+    """
+    return path.name if path.is_absolute() or ".." in path.parts or path.parts[:1] == ("~",) else str(path)
 
 
 def _from_array(image: np.ndarray) -> Image.Image | Tensor:
@@ -130,7 +139,9 @@ def to_pil(pixels: Tensor) -> Image.Image:
     return Image.fromarray(array[0] if len(array) == 1 else np.ascontiguousarray(array.transpose(1, 2, 0)))
 
 
-def _from_float(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+def _from_float(
+    image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
+) -> Picture:
     """A float tensor: the network's input as it is, or pixel values in 0..1, which are normalized first."""
     if image.dim() == 3 and preprocessing is not None and _has_pixel_values(image, preprocessing):
         say_once(
@@ -156,7 +167,9 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
     return normalizes and low >= 0 and high <= 1 and high > low
 
 
-def _from_input(image: Tensor, preprocessing: Preprocessing | None, model: ProtoPNet, name: str) -> Picture:
+def _from_input(
+    image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
+) -> Picture:
     if image.dim() != 3 or len(image) != model.in_channels:
         raise ProtoPFaithError(
             f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "

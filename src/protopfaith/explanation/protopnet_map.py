@@ -11,13 +11,13 @@ from torch.nn import functional as F
 from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import similarities
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 
 BOUNDED = ("relu1", "sigmoid")  # latent values lie in [0, 1], so no squared distance exceeds L
 INTERPOLATIONS = {"bilinear": "bilinear", "cubic": "bicubic"}
 
 
-def flip(model: ProtoPNet, maps: Tensor) -> Tensor:
+def flip(model: PrototypeNetwork, maps: Tensor) -> Tensor:
     """Distance maps (..., h, w) as activation maps, large where the prototype is near.
 
     Linear similarity: the largest distance there can be minus the distance, which is L for latent values
@@ -42,7 +42,7 @@ def upscale(maps: Tensor, size: Sequence[int], interpolation: str = "cubic") -> 
 
 
 def protopnet_maps(
-    model: ProtoPNet, distance_maps: Tensor, size: Sequence[int], interpolation: str = "cubic"
+    model: PrototypeNetwork, distance_maps: Tensor, size: Sequence[int], interpolation: str = "cubic"
 ) -> Tensor:
     """ProtoPNet's own explanation of one image: activations (P, H, W) on its pixels.
 
@@ -52,6 +52,7 @@ def protopnet_maps(
         size: height and width of the image.
         interpolation: `bilinear` or `cubic`.
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", 2, 1, 8)
     >>> protopnet_maps(model, torch.rand(2, 6, 6), (48, 48)).shape
     torch.Size([2, 48, 48])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from protopfaith.correlation import pearson, share_inside
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.shapley import Attribution, Players
 
 UNDECIDED = 2.0  # standard errors
@@ -171,7 +171,7 @@ def agreement(first: RegionValues, second: RegionValues) -> Agreement:
     return Agreement(float(pearson(a, b)), float(same), int(sure.sum()))
 
 
-def class_map(model: ProtoPNet, result: Attribution, output: int, row: Tensor | None) -> RegionValues:
+def class_map(model: PrototypeNetwork, result: Attribution, output: int, row: Tensor | None) -> RegionValues:
     """The regions' shares in what is explained, from a game on all distances and, among others, that.
 
     Values are the weighted sum of all prototypes' values, by linearity; standard errors are those of the
@@ -192,7 +192,7 @@ def class_map(model: ProtoPNet, result: Attribution, output: int, row: Tensor | 
     return replace(own, values=weighted_values(model, distances, row))
 
 
-def weighted_values(model: ProtoPNet, prototype_values: Tensor, row: Tensor) -> Tensor:
+def weighted_values(model: PrototypeNetwork, prototype_values: Tensor, row: Tensor) -> Tensor:
     """Shares (P, n) in the distances, weighted by a row of F (P,): shares (n,) in the logit."""
     if model.similarity != "linear":
         raise ProtoPFaithError(

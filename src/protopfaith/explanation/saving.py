@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic, is_file, read_json, reason
@@ -23,13 +24,16 @@ from protopfaith.network import PrototypeSource
 from protopfaith.shapley import Players
 
 FORMAT = 1
+Loaded = TypeVar("Loaded")
 KINDS = {
     kind.__name__: kind
     for kind in (
         Agreement,
         Closeness,
         Decomposition,
+        ExplainedOutput,
         Explanation,
+        FunctionExplanation,
         Players,
         PrototypeEvidence,
         PrototypeSource,
@@ -40,7 +44,7 @@ KINDS = {
 }
 
 
-def save(explanation: Explanation, stem: Path | str) -> tuple[Path, Path]:
+def save(explanation: Explanation | FunctionExplanation, stem: Path | str) -> tuple[Path, Path]:
     """Writes `stem.json` and `stem.npz`.
 
     The JSON has the explanation's fields by name; an array stands there as `{"array": name}`, which is
@@ -78,6 +82,27 @@ def load(path: Path | str) -> Explanation:
     >>> bool((load(path).class_map.values == found.class_map.values).all())
     True
     """
+    return _load(path, Explanation)
+
+
+def load_function_explanation(path: Path | str) -> FunctionExplanation:
+    """Reads what `FunctionExplanation.save` wrote; executes no code.
+
+    Args:
+        path: what `save` was given, or its JSON file; the NPZ file lies beside it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from protopfaith.explanation import explain_function
+    >>> found = explain_function(lambda x: x.mean((1, 2, 3)), torch.ones(3, 32, 32), players=16)
+    >>> with TemporaryDirectory() as folder:
+    ...     text, arrays = found.save(f"{folder}/why")
+    ...     load_function_explanation(text).outputs
+    (ExplainedOutput('output 0', value=1, empty=0),)
+    """
+    return _load(path, FunctionExplanation)
+
+
+def _load(path: Path | str, kind: type[Loaded]) -> Loaded:
     path = _json_path(Path(instance(path, (str, Path), "An explanation", "the path of its JSON file")))
     try:
         content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
@@ -91,7 +116,7 @@ def load(path: Path | str) -> Explanation:
                 f"{path} has format {found}, but this version reads {FORMAT}: update protopfaith."
             )
         decoded = _decode(content, arrays)
-        if not isinstance(decoded, Explanation):
+        if not isinstance(decoded, kind):
             raise ValueError("it describes something else")
         return decoded
     except ProtoPFaithError:

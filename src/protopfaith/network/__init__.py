@@ -2,11 +2,12 @@
 
 from protopfaith.network import moments as _moments  # noqa: F401  (registers the moment rules of Q)
 from protopfaith.network.checkpoint import load, read_metadata, save
+from protopfaith.network.contract import FAMILIES, PrototypeNetwork, PrototypeSource, check_contract
 from protopfaith.network.distances import minimum_over_positions, squared_distances, unit_vectors
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
 from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
-from protopfaith.network.model import ProtoPNet, PrototypeSource
+from protopfaith.network.model import ProtoPNet
 from protopfaith.network.prototypes import (
     DistinctPrototypes,
     distinct_prototypes,
@@ -19,12 +20,15 @@ from protopfaith.network.prototypes import (
 __all__ = [
     "ACTIVATIONS",
     "ENCODERS",
+    "FAMILIES",
     "SIMILARITIES",
     "DistinctPrototypes",
     "FusedProtoPNet",
     "ProtoPNet",
+    "PrototypeNetwork",
     "PrototypeSource",
     "build_encoder",
+    "check_contract",
     "distinct_prototypes",
     "duplicate_groups",
     "equality_tolerance",

@@ -20,9 +20,8 @@ from torch import Tensor, fx, nn
 from torch.nn.functional import relu
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from protopfaith.arguments import instance
+from protopfaith.network.contract import PrototypeNetwork, check_contract
 from protopfaith.network.distances import minimum_over_positions, squared_distances
-from protopfaith.network.model import ProtoPNet
 
 SAME = 1e-4  # of the largest distance: what folding may change in full precision
 REDUCED = 1e-3  # beyond the rounding of the plain network in the same number format
@@ -41,6 +40,7 @@ class FusedProtoPNet:
     Args:
         model: the network, in evaluation mode
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8).eval()
     >>> x = torch.rand(2, 3, 32, 32)
     >>> with torch.no_grad():
@@ -48,8 +48,9 @@ class FusedProtoPNet:
     True
     """
 
-    def __init__(self, model: ProtoPNet):
-        self.model = instance(model, ProtoPNet, "What is fused", "a ProtoPNet")
+    def __init__(self, model: PrototypeNetwork):
+        check_contract(model)
+        self.model: Any = model  # families without encoder and features of that name answer themselves
         self.prototypes = model.prototypes
         self._prepared: dict[torch.dtype, Latent | None] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.nn.functional import linear, normalize
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.contract import FAMILIES, PrototypeSource
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
@@ -31,26 +31,7 @@ MOST = 100_000
 MOST_CHANNELS = 1_024
 
 
-@dataclass(frozen=True)
-class PrototypeSource:
-    """The training image and the latent position that a projected prototype is equal to.
-
-    Args:
-        image: path relative to the data's root, or the embedded data's id
-        row: of the latent position, counted from the top
-        column: of the latent position, counted from the left
-        sha256: of the image as stored
-
-    >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
-    'cats/7.png'
-    """
-
-    image: str
-    row: int
-    column: int
-    sha256: str
-
-
+@FAMILIES.register("protopnet")
 class ProtoPNet(nn.Module):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
@@ -146,6 +127,10 @@ class ProtoPNet(nn.Module):
     def similarities(self, distances: Tensor) -> Tensor:
         """What F reads of distances of any shape: -s, or the log similarity."""
         return self._similarity(distances)
+
+    def readout(self) -> Tensor:
+        """F's weights, (C, P): how similarities add up to logits."""
+        return self.classifier.weight.detach()
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
         """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the

@@ -15,6 +15,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
+from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.settings import BaselineLike
@@ -44,6 +45,7 @@ class Network:
 
     def __init__(self, number: int, explainer: Explainer, name: str):
         self.number, self.explainer, self.name = number, explainer, name
+        self.survey: Survey | None = None  # of training images, once somebody asked for it
         self.predictions: list[int | None] = [None] * len(self.test)
         self._loaded = self._stamp()
         self._lock = threading.Lock()

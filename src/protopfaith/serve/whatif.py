@@ -10,7 +10,7 @@ from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.sitting import Sittings
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.shapley import Attribution
 
 
@@ -35,7 +35,7 @@ class WhatIf:
 
 @torch.no_grad()
 def hide(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     decision: Decision,
     sittings: Sittings,
     result: Attribution | None,

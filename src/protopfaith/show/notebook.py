@@ -35,7 +35,7 @@ def explanation_html(explanation: Explanation) -> str:
         lead=lead(explanation),
         banners=banners(explanation),
         picture=data_uri(png(rgb(explanation.pixels))),
-        class_map=_heat(explanation.pixels, mine, scale_of([mine])),
+        class_map=heat_uri(explanation.pixels, mine, scale_of([mine])),
         with_sources=any(one.source_side is not None for one in explanation.evidence),
         prototypes=[_prototype(explanation, one, scale) for one in explanation.evidence],
         trust=_trust(explanation),
@@ -45,13 +45,13 @@ def explanation_html(explanation: Explanation) -> str:
 def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -> dict[str, Any]:
     side, source = one.source_side, []
     if side is not None:
-        source = [data_uri(png(rgb(side.pixels))), _heat(side.pixels, side.regions, scale)]
+        source = [data_uri(png(rgb(side.pixels))), heat_uri(side.pixels, side.regions, scale)]
     return {
         "number": one.prototype,
         "score": f"{one.paper_score:+.3f}",
         "distance": f"{one.distance:.3g}",
         "duplicate": one.duplicate_of is not None,
-        "map": _heat(explanation.pixels, one.test, scale),
+        "map": heat_uri(explanation.pixels, one.test, scale),
         "source": source,
     }
 
@@ -105,7 +105,7 @@ class ShownAttribution:
         }
 
 
-def _heat(pixels: Tensor, regions: RegionValues, scale: float) -> str:
+def heat_uri(pixels: Tensor, regions: RegionValues, scale: float) -> str:
     """A map over its image: decided regions colored, strong ones outlined, all else as it is."""
     flat = regions.flat
     labels = flat.players.labels.numpy()

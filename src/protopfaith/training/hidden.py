@@ -8,7 +8,7 @@ import torch
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.hiding import hide_share
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
 
 SHARES = (0.0, 0.25, 0.5, 0.75)
@@ -20,7 +20,7 @@ MOST = 500
 
 @torch.no_grad()
 def hidden_accuracies(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     *,
@@ -40,6 +40,7 @@ def hidden_accuracies(
         batch_size: images at once
         seed: decides which windows are hidden
 
+    >>> from protopfaith.network import ProtoPNet
     >>> from protopfaith.data import load_data
     >>> data = load_data("birds", size=16, train=8, validation=8, test=8)
     >>> model = ProtoPNet("small", list(data.classes), 1, 4).eval()

@@ -17,7 +17,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 
@@ -120,7 +120,7 @@ class Reference:
             return None
 
 
-def weights_hash(model: ProtoPNet) -> str:
+def weights_hash(model: PrototypeNetwork) -> str:
     """SHA-256 of all weights: the same network gives the same explanations."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -130,7 +130,7 @@ def weights_hash(model: ProtoPNet) -> str:
 
 
 def measure_reference(
-    model: ProtoPNet, data: ImageData, *, batch_size: int = 64, hidden_seen: bool | None = None
+    model: PrototypeNetwork, data: ImageData, *, batch_size: int = 64, hidden_seen: bool | None = None
 ) -> Reference:
     """Measures a network in evaluation mode on at most 512 training and as many validation images.
 
@@ -143,7 +143,7 @@ def measure_reference(
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     chosen = _sample(data.validation)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
-    logits = model.similarities(validation) @ model.classifier.weight.detach().cpu().double().T
+    logits = model.similarities(validation) @ model.readout().cpu().double().T
     return Reference(
         weights_hash(model),
         model.similarities(train).mean(0),
@@ -157,7 +157,7 @@ def measure_reference(
 
 
 def _half_hidden(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int
+    model: PrototypeNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int
 ) -> tuple[float, float]:
     shares = (0.0, 0.5)
     found = hidden_accuracies(model, images, preprocessing, shares=shares, most=HIDDEN, batch_size=batch_size)
@@ -217,7 +217,7 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
     return found
 
 
-def keep_reference(run: Run, data: ImageData, model: ProtoPNet) -> None:
+def keep_reference(run: Run, data: ImageData, model: PrototypeNetwork) -> None:
     """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
     if Reference.load(run.folder, weights_hash(model)) is None:
         measure_reference(model, data, hidden_seen=_hidden_seen(run.folder)).save(run.folder)
@@ -228,13 +228,13 @@ def _hidden_seen(folder: Path | None) -> bool | None:
     return None if folder is None else Run(folder).recipe().augmentation.hide.share > 0
 
 
-def temperature_of(run: Run, model: ProtoPNet) -> float | None:
+def temperature_of(run: Run, model: PrototypeNetwork) -> float | None:
     """The temperature that is kept with a run; None where it was never fitted."""
     found = Reference.load(run.folder, weights_hash(model))
     return None if found is None else found.temperature
 
 
-def measure_and_keep(model: ProtoPNet, data: ImageData, folder: Path | None) -> Reference:
+def measure_and_keep(model: PrototypeNetwork, data: ImageData, folder: Path | None) -> Reference:
     """Measures a network and keeps the result in the folder of its run, if there is one."""
     logger.info("Measuring the network once on its training and validation images.")
     found = measure_reference(model, data, hidden_seen=_hidden_seen(folder))
@@ -253,7 +253,9 @@ def _sample(images: ImageSet) -> ImageSet:
 
 
 @torch.no_grad()
-def _distances(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int) -> Tensor:
+def _distances(
+    model: PrototypeNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int
+) -> Tensor:
     """(images, P), float64, on the CPU."""
     found = [torch.zeros(0, len(model.prototypes), dtype=torch.float64)]
     for batch in _batches(len(images), batch_size):

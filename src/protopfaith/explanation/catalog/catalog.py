@@ -283,7 +283,7 @@ def _portrait(
         prototype,
         owner,
         network.class_names[owner],
-        weight=float(network.classifier.weight.detach()[owner, prototype]),
+        weight=float(network.readout()[owner, prototype]),
         source=explainer.sources.source(prototype),
         source_side=side,
         nearest=found.nearest[prototype],

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.explanation.decomposition import similarities
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PrototypeNetwork
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Survey:
 
 @torch.no_grad()
 def survey(
-    model: ProtoPNet,
+    model: PrototypeNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     *,
@@ -88,9 +88,9 @@ class _Closest:
         return distances
 
 
-def _uses(model: ProtoPNet, distances: Tensor, fingerprints: Sequence[str]) -> Tensor:
+def _uses(model: PrototypeNetwork, distances: Tensor, fingerprints: Sequence[str]) -> Tensor:
     """How many of the images with `distances` (B, P) use each prototype: (P,)."""
-    owners, weights = model.prototype_classes.cpu(), model.classifier.weight.detach().cpu()
+    owners, weights = model.prototype_classes.cpu(), model.readout().cpu()
     similarity = similarities(model, distances)
     predicted = (similarity @ weights.T).argmax(1)
     contributions = weights[predicted] * similarity

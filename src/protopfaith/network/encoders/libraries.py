@@ -38,6 +38,10 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
     if name in ("googlenet", "inception_v3"):
         # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
         options |= {"aux_logits": published is not None, "init_weights": published is None}
+    if published is None and name.startswith("vgg"):
+        encoder = _without_classifier(name)
+        set_in_channels(encoder, in_channels)
+        return encoder
     try:
         network = torchvision.models.get_model(name, **options)
     except (OSError, RuntimeError) as error:
@@ -45,6 +49,25 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
     transformer = isinstance(network, torchvision.models.VisionTransformer)
     encoder = TokenMap(network) if transformer else feature_map_part(network)
     set_in_channels(encoder, in_channels)
+    return encoder
+
+
+def _without_classifier(name: str) -> nn.Module:
+    """A VGG network whose classifier, with 120 million weights that are never used, was never made; its
+    convolutions start as torchvision's do."""
+    import torch
+    import torchvision
+
+    with torch.device("meta"):
+        outline = feature_map_part(torchvision.models.get_model(name, init_weights=False))
+    encoder = outline.to_empty(device=torch.get_default_device())
+    for layer in encoder.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        elif isinstance(layer, nn.BatchNorm2d):
+            layer.reset_parameters()
     return encoder
 
 

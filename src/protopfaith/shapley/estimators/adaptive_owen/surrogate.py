@@ -26,7 +26,7 @@ WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
 SETTINGS = ((0.0, 0.5), (1.0, 0.5), (0.0, 0.05), (1.0, 0.05), (0.0, 0.005), (1.0, 0.005))
 TRIAL = 512  # samples that settings are compared on
-WORTH = 0.05  # by how much a second one must lower the error on these to be fitted to all samples, too
+WORTH = (0.01, 0.05)  # by how much a first and a second one must lower the error to be fitted to all samples
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,18 @@ def _promising(
         return list(settings)
     _, product = _products(data.x, prior, correlation)
     errors = data.regression(product, settings).error.nan_to_num(1.0)
-    errors = errors.clamp(1e-12, 1.0).log().cpu()  # at most that of no surrogate; a GPU is waited for once
-    # The first is tried in any case: what tells nothing of a few samples may tell something of many.
-    first = int(errors.mean(1).argmin())
-    gains = (errors[first] - torch.minimum(errors, errors[first])).mean(1)
-    second = int(gains.argmax())
-    return [settings[first]] if float(gains[second]) < WORTH else [settings[first], settings[second]]
+    errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
+    errors = errors.cpu()  # to wait for a GPU once
+    chosen: list[int] = []
+    best = errors[-1]
+    for worth in WORTH:
+        gains = (best - torch.minimum(errors, best)).mean(1)
+        most = int(gains.argmax())
+        if float(gains[most]) < worth:
+            break
+        chosen.append(most)
+        best = torch.minimum(best, errors[most])
+    return [settings[k] for k in chosen]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,380 @@
+"""Any function of images explained: which regions raise which output, with errors, as page, figure and "
+"file."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from protopfaith.arguments import instance, shown, whole_number
+from protopfaith.data import Preprocessing, read_image
+from protopfaith.data.images import say_once
+from protopfaith.devices import choose_device
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.game import Progress, play
+from protopfaith.explanation.picture import ImageLike, Picture, open_picture, to_pil
+from protopfaith.explanation.regions import RegionValues, region_values
+from protopfaith.explanation.settings import Settings, make_players
+from protopfaith.network import ProtoPNet, PrototypeNetwork
+from protopfaith.registry import did_you_mean
+from protopfaith.shapley import make_baseline
+
+USUAL = 3  # outputs, where none are named: the largest ones
+USUAL_SIZE = (224, 224)
+Function = Callable[[Tensor], Any]
+"""From images (B, C, H, W) to numbers (B,) or (B, outputs): a tensor or an array."""
+Prepare = Preprocessing | Callable[[Image.Image], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedOutput:
+    """One output of a function on one image, and the regions' shares in it.
+
+    Args:
+        number: of the output
+        name: for people
+        value: on the image
+        empty: on the baseline, that is on the image without any region
+        regions: their shares in the difference of both, with errors
+
+    >>> found = explain_function(lambda x: x.mean((1, 2, 3)), torch.ones(3, 32, 32), players=16)
+    >>> found.outputs[0].value - found.outputs[0].empty
+    1.0
+    """
+
+    number: int
+    name: str
+    value: float
+    empty: float
+    regions: RegionValues
+
+    def __repr__(self) -> str:
+        return f"ExplainedOutput({self.name!r}, value={self.value:.4g}, empty={self.empty:.4g})"
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionExplanation:
+    """What the regions of an image have to do with some outputs of a function.
+
+    Args:
+        name: of the image, for people
+        pixels: uint8, C x H x W, as the function sees it
+        outputs: those that were explained
+        method: the estimator
+        baseline: what stands where a region is absent
+        evaluations: how often the function was asked
+        precision: relative standard error of the maps
+        precision_asked: at which to stop; None where a budget was given
+        reached: whether that precision was
+        seconds: what it took
+        settings: players, budget, seed and options of the estimator
+        path: of the image, as it was given; empty where it was no file
+
+    >>> image = torch.ones(3, 32, 32)
+    >>> found = explain_function(lambda x: x.mean((1, 2, 3)), image, names=["light"], players=16)
+    >>> found
+    FunctionExplanation('image', light=1, 4 regions, ... evaluations)
+    >>> found.outputs[0].regions.values.round(decimals=4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    name: str
+    pixels: Tensor
+    outputs: tuple[ExplainedOutput, ...]
+    method: str
+    baseline: str
+    evaluations: int
+    precision: float
+    precision_asked: float | None
+    reached: bool
+    seconds: float
+    settings: dict[str, Any]
+    path: str = ""
+
+    @property
+    def title(self) -> str:
+        """The question that is answered."""
+        return f"What speaks for {self.outputs[0].name}?"
+
+    def save(self, stem: Path | str) -> tuple[Path, Path]:
+        """Writes `stem.json` and `stem.npz`; `load_function_explanation` reads them.
+
+        Args:
+            stem: the path, with or without `.json`
+        """
+        from protopfaith.explanation.saving import save
+
+        return save(self, stem)
+
+    def figure(self, path: Path | str | None = None, **options: Any) -> Any:
+        """The image and a map of each output, as a matplotlib figure.
+
+        Args:
+            path: where to write it, as .png, .pdf or .svg; nowhere by default
+            options: `dpi`, `hatching`
+        """
+        from protopfaith.show.function import function_figure
+
+        return function_figure(self, path, **options)
+
+    def report(self, path: Path | str) -> Path:
+        """Writes one self-contained HTML page.
+
+        Args:
+            path: of the page
+        """
+        from protopfaith.show.function import write_function_report
+
+        return write_function_report(self, path)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{one.name}={one.value:.4g}" for one in self.outputs)
+        regions = len(self.outputs[0].regions.values)
+        counts = f"{regions} regions, {self.evaluations:,} evaluations"
+        return f"FunctionExplanation({self.name!r}, {values}, {counts})"
+
+    def _repr_html_(self) -> str:
+        from protopfaith.show.function import function_html
+
+        return function_html(self)
+
+
+def explain_function(
+    function: Function | Path | str,
+    image: ImageLike,
+    outputs: str | int | Sequence[str | int] | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    preprocessing: Prepare | None = None,
+    name: str = "",
+    device: torch.device | str | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    **keywords: Any,
+) -> FunctionExplanation:
+    """Which regions of an image raise or lower the outputs of any function of images?
+
+    The function is a network of torchvision, a function of yours, or the path of an ONNX model. It is only
+    ever called: no gradients, no layers. Every value comes with its standard error.
+
+    Args:
+        function: from images (B, C, H, W) to (B,) or (B, outputs), tensors or arrays; or an .onnx file
+        image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, the input itself
+            (with a `Preprocessing`, one with values in 0..1 is normalized first)
+        outputs: which to explain, by number or name; by default the three largest on the image
+        names: of all outputs
+        preprocessing: how images become the function's input: a `Preprocessing`, or any function from a
+            Pillow image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224
+            pixels (of an ONNX model its own size) with ImageNet's colors.
+        name: of the image, for people
+        device: where to compute; by default where the parameters of a module are
+        settings: how to compute it
+        progress: gets (evaluations done, evaluations expected)
+        keywords: fields of `Settings` such as `players`, `precision`, `budget`, `baseline`
+
+    Returns:
+        The maps, with `report`, `figure` and `save`.
+
+    Raises:
+        ProtoPFaithError: if the function does not give numbers, or an output is not there, in one sentence
+
+    >>> network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    >>> image = torch.rand(3, 32, 32)
+    >>> found = explain_function(network, image, outputs="c", names=["a", "b", "c", "d"], players=16)
+    >>> [one.name for one in found.outputs]
+    ['c']
+    """
+    start = time.perf_counter()
+    if isinstance(image, Tensor) and image.is_floating_point():
+        function = _callable(function, preprocessing)[
+            0
+        ]  # the input itself: a model's own size does not matter
+    else:
+        function, preprocessing = _callable(function, preprocessing)
+    place = _device(function, device)
+    picture = _open(image, preprocessing, place, name)
+    settings = Settings.of(settings, **keywords).on(place, picture.input.shape[-2:])
+    whole = _Whole(function)
+    values = whole(picture.input[None])[0]
+    numbers = _chosen(outputs, values, names)
+    columns = torch.tensor(numbers)
+    players = make_players(settings.players, picture.input)
+    played = play(lambda x: whole(x)[:, columns], picture.input, settings, players=players, progress=progress)
+    empty = whole(make_baseline(settings.baseline, picture.input)[0][None])[0]
+    return FunctionExplanation(
+        picture.name,
+        picture.pixels,
+        tuple(
+            ExplainedOutput(
+                number,
+                _name(number, names),
+                float(values[number]),
+                float(empty[number]),
+                region_values(played, row, 1),
+            )
+            for row, number in enumerate(numbers)
+        ),
+        played.method,
+        played.baseline,
+        played.evaluations,
+        played.precision,
+        settings.precision,
+        played.reached,
+        time.perf_counter() - start,
+        {
+            "players": played.players.description,
+            "budget": settings.budget,
+            "seed": settings.seed,
+            "options": dict(settings.options),
+        },
+        picture.path,
+    )
+
+
+class _Whole:
+    """A function whose answers are always a tensor (B, outputs) of as many rows as there are images."""
+
+    def __init__(self, function: Function):
+        self.function = function
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor) -> Tensor:
+        found = self.function(images)
+        if isinstance(found, np.ndarray):
+            found = torch.from_numpy(found)
+        if not isinstance(found, Tensor) or found.dim() not in (1, 2) or len(found) != len(images):
+            raise ProtoPFaithError(
+                f"The function gives {_described(found)} for {len(images)} images; it should give one number "
+                "or one row of numbers for each."
+            )
+        return found[:, None] if found.dim() == 1 else found
+
+
+def _described(found: object) -> str:
+    return f"a tensor of shape {tuple(found.shape)}" if isinstance(found, Tensor) else shown(found)
+
+
+def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, Prepare | None]:
+    """The function itself, in evaluation mode if it is a module; that of an ONNX file with its own size."""
+    if isinstance(function, str | Path):
+        from protopfaith.explanation.onnx import OnnxFunction
+
+        found = OnnxFunction(function)
+        return found, found.preprocessing() if preprocessing is None else preprocessing
+    if not callable(function):
+        raise ProtoPFaithError(
+            f"What is explained is a function of images or the path of an ONNX model, not {shown(function)}."
+        )
+    if isinstance(function, nn.Module) and function.training:
+        function = copy.deepcopy(function).eval()
+    return function, preprocessing
+
+
+def _device(function: Function, device: torch.device | str | None) -> torch.device:
+    if device is not None:
+        return choose_device(device)
+    parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What `open_picture` asks of a network: where its input lies, and how many channels that has."""
+
+    prototypes: Tensor
+    in_channels: int
+
+
+def _open(image: ImageLike, preprocessing: Prepare | None, device: torch.device, name: str) -> Picture:
+    if isinstance(image, Tensor) and image.is_floating_point():
+        channels = image.shape[-3] if image.dim() >= 3 else 0
+        known = preprocessing if isinstance(preprocessing, Preprocessing) else None
+        return open_picture(image, known, _reader(device, channels), name)
+    if preprocessing is None:
+        say_once(
+            "No preprocessing was given: images are resized to 224 x 224 pixels and normalized with "
+            "ImageNet's colors."
+        )
+        preprocessing = Preprocessing(USUAL_SIZE)
+    if isinstance(preprocessing, Preprocessing):
+        return open_picture(image, preprocessing, _reader(device, preprocessing.channels), name)
+    return _prepared(image, preprocessing, device, name)
+
+
+def _reader(device: torch.device, channels: int) -> PrototypeNetwork:
+    return cast(ProtoPNet, _Reader(torch.zeros(0, device=device), channels))
+
+
+def _prepared(
+    image: ImageLike, prepare: Callable[[Image.Image], Tensor], device: torch.device, name: str
+) -> Picture:
+    """An image as a function of the caller's makes it an input; shown is what it left of the image."""
+    path = str(image) if isinstance(image, str | Path) else ""
+    if isinstance(image, str | Path):
+        name, image = name or Path(image).name, read_image(image)
+    elif isinstance(image, np.ndarray):
+        image = Image.fromarray(image)
+    elif isinstance(image, Tensor):
+        image = to_pil(image)
+    instance(image, Image.Image, "An image to explain", "a path, a Pillow image or a tensor")
+    made = prepare(image.convert("RGB"))
+    if isinstance(made, Tensor) and made.dim() == 4 and len(made) == 1:
+        made = made[0]
+    if not isinstance(made, Tensor) or made.dim() != 3 or not made.is_floating_point():
+        raise ProtoPFaithError(
+            f"The preprocessing gives {_described(made)} for one image; it should give a float tensor of "
+            "channels x height x width."
+        )
+    known = _statistics(prepare, made)
+    seen = open_picture(made, known, _reader(device, len(made)), name or "image")
+    return Picture(seen.name, made.detach().to(device), seen.pixels, seen.original, path)
+
+
+def _statistics(prepare: object, made: Tensor) -> Preprocessing | None:
+    """Mean and standard deviation, where the function says them as torchvision's do: to show the image "
+    "again."""
+    mean, std = getattr(prepare, "mean", None), getattr(prepare, "std", None)
+    if not isinstance(mean, list | tuple) or not isinstance(std, list | tuple) or len(mean) != len(made):
+        return None
+    size = (made.shape[1], made.shape[2])
+    return Preprocessing(size, len(made), tuple(map(float, mean)), tuple(map(float, std)))
+
+
+def _chosen(
+    outputs: str | int | Sequence[str | int] | None, values: Tensor, names: Sequence[str] | None
+) -> list[int]:
+    """The numbers of the outputs to explain."""
+    if names is not None and len(names) != len(values):
+        raise ProtoPFaithError(
+            f"The function has {len(values)} outputs, but {len(names)} names were given; give one for each."
+        )
+    if not bool(torch.isfinite(values).all()):
+        raise ProtoPFaithError("The function's output on the image is not finite; check it and the image.")
+    if outputs is None:
+        return values.argsort(descending=True)[:USUAL].tolist()
+    asked = [outputs] if isinstance(outputs, str | int) else list(outputs)
+    if not asked:
+        raise ProtoPFaithError("No outputs were named; name at least one, or leave them out.")
+    return list(dict.fromkeys(_number(one, len(values), names) for one in asked))
+
+
+def _number(asked: str | int, count: int, names: Sequence[str] | None) -> int:
+    if not isinstance(asked, str):
+        return whole_number(asked, "The number of an output", least=0, most=count - 1)
+    if asked not in (names or ()):
+        told = did_you_mean(asked, names) if names else "give names=..., or its number."
+        raise ProtoPFaithError(f"There is no output named {shown(asked)}; {told}")
+    return list(names or ()).index(asked)
+
+
+def _name(number: int, names: Sequence[str] | None) -> str:
+    return f"output {number}" if names is None else str(names[number])

@@ -1,0 +1,76 @@
+"""ONNX models as functions of images, run by onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from protopfaith.data import Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, reason
+
+USUAL_SIDE = 224
+
+
+class OnnxFunction:
+    """The first output of an ONNX model, from images as tensors (B, C, H, W).
+
+    Models that take one batch size alone, and those that want channels last, are called as they want it.
+
+    Args:
+        path: a .onnx file
+    """
+
+    def __init__(self, path: Path | str):
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise ProtoPFaithError(
+                "ONNX models need onnxruntime: install it with pip install 'protopfaith[onnx]'."
+            ) from error
+        if not is_file(Path(path)):
+            raise ProtoPFaithError(f"There is no file {path}; give an ONNX model, or a function of images.")
+        try:
+            self.session: Any = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a class of exceptions for each of its own reasons
+            raise ProtoPFaithError(f"{path} is no ONNX model that can be run ({reason(error)}).") from error
+        inputs = self.session.get_inputs()
+        if len(inputs) != 1 or len(inputs[0].shape) != 4 or "float" not in inputs[0].type:
+            found = ", ".join(f"{one.type} {one.shape}" for one in inputs)
+            raise ProtoPFaithError(
+                f"{path} takes {found}, but a function of images takes one float tensor of four dimensions."
+            )
+        self.name, self.shape = inputs[0].name, inputs[0].shape
+        self.dtype = np.float16 if "float16" in inputs[0].type else np.float32
+        self.channels_last = self.shape[3] in (1, 3) and self.shape[1] not in (1, 3)
+
+    def __repr__(self) -> str:
+        return f"OnnxFunction({self.name}: {self.shape})"
+
+    def preprocessing(self) -> Preprocessing:
+        """The size that the model asks for, or the usual one, with ImageNet's colors."""
+        height, width = self.shape[1:3] if self.channels_last else self.shape[2:]
+        size = tuple(side if isinstance(side, int) and side > 0 else USUAL_SIDE for side in (height, width))
+        if (self.shape[3] if self.channels_last else self.shape[1]) == 1:
+            return Preprocessing((size[0], size[1]), 1, (0.0,), (1.0,))
+        return Preprocessing((size[0], size[1]))
+
+    def __call__(self, images: Tensor) -> Tensor:
+        array = images.detach().cpu().numpy().astype(self.dtype)
+        if self.channels_last:
+            array = np.ascontiguousarray(array.transpose(0, 2, 3, 1))
+        step = self.shape[0] if isinstance(self.shape[0], int) and self.shape[0] > 0 else len(array)
+        rows = [self._run(array[first : first + step], step) for first in range(0, len(array), step)]
+        return torch.from_numpy(np.concatenate(rows)).float().to(images.device)
+
+    def _run(self, array: np.ndarray, size: int) -> np.ndarray:
+        """One call; a batch that is too small is filled up with zeros."""
+        count = len(array)
+        if count < size:
+            array = np.concatenate([array, np.zeros((size - count, *array.shape[1:]), array.dtype)])
+        found = np.asarray(self.session.run(None, {self.name: array})[0])
+        return found.reshape(len(array), -1)[:count]

@@ -1,0 +1,179 @@
+"""Every family keeps the contract, and what keeps it can be explained: also a network unknown here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation import EXPLAINERS, Options
+from protopfaith.explanation import Explainer, decompose, explain
+from protopfaith.moments import Gaussian
+from protopfaith.network import (
+    FAMILIES,
+    ProtoPNet,
+    PrototypeNetwork,
+    PrototypeSource,
+    check_contract,
+    load,
+    prune,
+    save,
+)
+from protopfaith.shapley import Players
+
+IMAGE = (3, 48, 48)
+
+
+class Colors(nn.Module):
+    """A prototype is a color, and an image is as far from it as its most similar quarter: no encoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.class_names = ("warm", "cold")
+        self.in_channels, self.similarity, self.activation = 3, "exponential", "none"
+        self.encoder_name = None
+        self.register_buffer("prototypes", torch.tensor([[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]]))
+        self.register_buffer("prototype_classes", torch.tensor([0, 0, 1, 1]))
+        self.sources: list[PrototypeSource | None] = [None] * 4
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        patches = nn.functional.avg_pool2d(x, x.shape[-1] // 2)
+        return (patches[:, None] - self.prototypes[None, :, :, None, None]).square().sum(2)
+
+    def distances(self, x: Tensor) -> Tensor:
+        return self.distance_maps(x).amin((2, 3))
+
+    def similarities(self, distances: Tensor) -> Tensor:
+        return torch.exp(-distances)
+
+    def readout(self) -> Tensor:
+        return torch.tensor([[1.0, 1, -1, -1], [-1, -1, 1, 1]])
+
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        weights = self.readout() if rows is None else rows
+        return self.similarities(distances) @ weights.T.to(distances)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.logits(self.distances(x))
+
+
+def build(name: str) -> Any:
+    torch.manual_seed(0)
+    if name == "colors":
+        return Colors().eval()
+    network = FAMILIES[name]("small", ["cat", "dog"], 2, 8)
+    return network.eval()
+
+
+EVERY = [*sorted(FAMILIES), "colors"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_shapes_and_sums_are_those_of_the_contract(name: str) -> None:
+    network: PrototypeNetwork = build(name)
+    check_contract(network)
+    x = torch.rand(3, *IMAGE)
+    with torch.no_grad():
+        maps, distances = network.distance_maps(x), network.distances(x)
+        assert maps.dim() == 4
+        assert torch.allclose(maps.amin((2, 3)), distances, atol=1e-5)
+        assert distances.shape == (3, len(network.prototypes))
+        sums = network.similarities(distances) @ network.readout().T
+        assert torch.allclose(network(x), sums, atol=1e-5)
+        rows = torch.rand(2, len(network.prototypes))
+        assert torch.allclose(
+            network.logits(distances, rows), network.similarities(distances) @ rows.T, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_decomposition_adds_up(name: str) -> None:
+    network = build(name)
+    with torch.no_grad():
+        distances = network.distances(torch.rand(1, *IMAGE))[0]
+        log_p = network.logits(distances[None]).log_softmax(1)[0]
+    for target in range(len(network.class_names)):
+        assert decompose(network, distances, target).total == pytest.approx(float(log_p[target]), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_it_is_explained_and_reported(name: str, tmp_path: Path) -> None:
+    network = build(name)
+    image = torch.rand(*IMAGE)
+    found = explain(network, image, players=16, estimator="exact", sources=False)
+    with torch.no_grad():
+        whole, nothing = network(torch.stack([image, torch.zeros(IMAGE)]))
+    margin = (whole - whole.mean() - nothing + nothing.mean())[found.target]
+    assert float(found.class_map.values.sum()) == pytest.approx(float(margin), abs=1e-3)
+    assert found.report(tmp_path / "why.html").is_file()
+    assert repr(Explainer(network))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_sources_are_there_or_an_error_says_so(name: str) -> None:
+    network = build(name)
+    assert len(network.sources) == len(network.prototypes)
+    with pytest.raises(ProtoPFaithError, match="no source image"):
+        explain(network, torch.rand(*IMAGE), players=16, budget=128)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_moments_pass(name: str) -> None:
+    network = build(name)
+    image = Gaussian(torch.rand(1, *IMAGE), torch.full((1, *IMAGE), 0.01))
+    found = network.distances(image)
+    assert found.mean.shape == found.variance.shape == (1, len(network.prototypes))
+    assert bool((found.variance >= 0).all())
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_it_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    network = build(name)
+    network.sources[1] = PrototypeSource("a.png", 1, 2, "0" * 64)
+    save(network, tmp_path / "model.safetensors")
+    again, _ = load(tmp_path / "model.safetensors")
+    x = torch.rand(2, *IMAGE)
+    with torch.no_grad():
+        assert torch.equal(again(x), network(x))
+    assert again.sources == network.sources
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_explainers_are_judged_on_it_and_it_is_pruned(name: str) -> None:
+    network = build(name)
+    options = Options(Players.windows(IMAGE[1:], 16), budget=256)
+    explained = EXPLAINERS["ours"](network, torch.rand(*IMAGE), [0], options)
+    assert explained.maps.shape == (1, *IMAGE[1:])
+    smaller = prune(network, [0, 2, 3])
+    check_contract(smaller)
+    with torch.no_grad():
+        x = torch.rand(2, *IMAGE)
+        assert torch.allclose(smaller.distances(x), network.distances(x)[:, [0, 2, 3]], atol=1e-6)
+
+
+def test_protopnet_is_a_family() -> None:
+    assert FAMILIES["protopnet"] is ProtoPNet
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("readout", None, "has no readout"),
+        ("sources", [], r"sources has the shape \(0,\) and not \(4,\)"),
+        ("prototype_classes", torch.zeros(3), r"prototype_classes has the shape \(3,\)"),
+    ],
+)
+def test_what_breaks_the_contract_is_told(part: str, value: Any, words: str) -> None:
+    network = Colors()
+    if part == "prototype_classes":
+        network.prototype_classes = value
+    else:
+        setattr(network, part, value)
+    with pytest.raises(ProtoPFaithError, match=words):
+        check_contract(network)
+    with pytest.raises(ProtoPFaithError, match=words):
+        Explainer(network)
