@@ -8,7 +8,7 @@
 Ray's overhead is the time that workers spend on an image beyond what the image took. The simulation hands
 1,000,000 images to up to 64 workers as the program does, with the measured seconds per image (each varied by
 --spread), stragglers (--stragglers of the images take --slower times as long) and workers that die
-(--deaths per worker and hour, each costing a start and the image at hand).
+(--deaths per worker and hour, each costing a start and the image at hand). Rows are written one by one.
 """
 
 from __future__ import annotations
@@ -83,7 +83,17 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
         console.print(f"{workers} workers: rows {'equal' if same else 'differ from'} those of the serial run")
     console.print(table)
     console.print(f"Loading the run: {loading:.1f} s, {torch.get_num_threads()} threads")
+    options.writing = _writing(serial)
+    console.print(f"Writing a row: {_ms(options.writing)}; one program writes those of all workers")
     return own
+
+
+def _writing(bulk: Bulk, times: int = 50) -> float:
+    row = bulk.table().slice(0, 1).to_pylist()[0]
+    start = perf_counter()
+    for _ in range(times):
+        bulk.keep(row)
+    return (perf_counter() - start) / times
 
 
 def _timed(
@@ -149,7 +159,7 @@ def simulate(
         lost = int(random.poisson(options.deaths * took / 3600))
         busy, deaths = busy + took, deaths + lost
         heapq.heapreplace(free, free[0] + took + lost * (start + each))
-    return max(free), busy, deaths
+    return max(*free, options.total * options.writing), busy, deaths
 
 
 def _ms(seconds: float) -> str:
@@ -171,6 +181,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--simulate", type=float, help="seconds per image, without measuring")
     parser.add_argument("--seconds", type=float, default=60.0, help="to start a worker")
     parser.add_argument("--total", type=int, default=1_000_000)
+    parser.add_argument("--writing", type=float, default=0.005, help="seconds that writing a row takes")
     parser.add_argument("--spread", type=float, default=0.3)
     parser.add_argument("--stragglers", type=float, default=0.01)
     parser.add_argument("--slower", type=float, default=5.0)
