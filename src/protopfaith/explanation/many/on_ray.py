@@ -111,7 +111,7 @@ class _Crew:
             ready, _ = self.ray.wait([*self.doing, *self.coming], num_returns=1, timeout=PATIENCE)
             if not ready:
                 if not self.doing:
-                    logger.warning("Waiting for room in the Ray cluster.")
+                    logger.warning("Waiting for workers to start, or for room in the Ray cluster.")
             elif ready[0] in self.coming:
                 self._welcome(ready[0])
             else:
@@ -128,7 +128,7 @@ class _Crew:
             self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             self.failed_starts += 1
-            if self.failed_starts >= TRIES * self.size:
+            if self.failed_starts >= TRIES:
                 why = reason(error)[-160:]
                 raise ProtoPFaithError(
                     f"Workers of Ray cannot load the run ({why}); let them see the same files, or send them "
@@ -136,6 +136,7 @@ class _Crew:
                 ) from error
             self._hire()
             return
+        self.failed_starts = 0
         for _ in range(AHEAD):
             self._give(actor)
 
