@@ -114,12 +114,12 @@ def _explained(case: Case, prototype: int, name: str) -> tuple[Explained, str]:
     options = Options(
         players=players.to(image.device), baseline=case.settings.baseline, budget=BUDGET, sizes=4, nodes=16
     )
-    return EXPLAINERS[name](case.network.explainer.model, image, [prototype], options), note
+    return EXPLAINERS[name](case.network.model, image, [prototype], options), note
 
 
 def _aopc(case: Case, prototype: int, found: Explained) -> float:
     """How fast the distance rises on this image, when what the map calls important is removed."""
-    image, model = case.picture.input, case.network.explainer.model
+    image, model = case.picture.input, case.network.model
     assert case.sittings is not None
     ranks = removal_ranks(found.maps[0], case.sittings.players.to("cpu"), torch.Generator().manual_seed(0))
     baseline, _ = make_baseline(case.settings.baseline, image)

@@ -23,11 +23,11 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
     """Makes the panel of a prototype; returns its HTML."""
     network, decision = case.network, case.decision
     assert decision is not None
-    if not 0 <= prototype < len(network.explainer.model.prototypes):
+    if not 0 <= prototype < len(network.model.prototypes):
         raise ProtoPFaithError("There is no such prototype.")
     pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
     view: dict[str, Any] = {"name": f"Prototype {prototype}", "shared": pictures, "source": None}
-    owner = int(network.explainer.model.prototype_classes[prototype])
+    owner = int(network.model.prototype_classes[prototype])
     view["lead"] = f"A part of a training image of {network.class_names[owner]}."
     if case.has_sources():
         side = network.explainer.sources.explain([prototype], case.settings)[prototype]
@@ -64,15 +64,15 @@ def nearest_of(network: Network) -> Survey | None:
     """The survey of all training images, made once; None where they are gone."""
     preprocessing = network.explainer.preprocessing
     if network.survey is None and network.data is not None and preprocessing is not None:
-        model = network.explainer.model
+        model = network.model
         network.survey = survey(model, network.data.train, preprocessing, nearest=NEAREST)
     return network.survey
 
 
 def weight_bars(network: Network, prototype: int) -> Bars:
     """How much a prototype counts for and against every class, or the classes that it counts most for."""
-    model = network.explainer.model
-    weights = model.classifier.weight.detach().cpu()[:, prototype].tolist()
+    model = network.model
+    weights = model.readout().cpu()[:, prototype].tolist()
     ranked = sorted(range(len(weights)), key=lambda c: -abs(weights[c]))[:MOST_CLASSES]
     span = max(abs(weight) for weight in weights) or 1.0
     low = -1.02 if min(weights) < 0 else -0.02
