@@ -18,6 +18,7 @@ from protopfaith.training import Run
 from tests.explanation.many.conftest import QUICK, rows, same
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.slow  # every worker imports torch
 SOURCE = str(Path(on_ray.__file__).parents[3])
 
 
