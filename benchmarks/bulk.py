@@ -8,7 +8,7 @@
 Ray's overhead is the time that workers spend on an image beyond what the image took. The simulation hands
 1,000,000 images to up to 64 workers as the program does, with the measured seconds per image (each varied by
 --spread), stragglers (--stragglers of the images take --slower times as long) and workers that die
-(--deaths per worker and hour, each costing a start and the image at hand).
+(--deaths per worker and hour, each costing a start and the image at hand). Rows are written one by one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rich.table import Table
 
 from opening import make_console
 from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk
+from protopfaith.explanation.many.inputs import list_items
 from protopfaith.training import Run
 
 console = make_console()
@@ -57,6 +58,8 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     start = perf_counter()
     explainer = Explainer(Run(options.run), device=options.device)
     loading = perf_counter() - start
+    first = [Path(list_items(images)[0].path)]
+    _timed(explainer, first, folder / "warm", settings)  # what is imported and measured once
     seconds, serial = _timed(explainer, images, folder / "serial", settings)
     count = serial.manifest.images
     own = float(np.nanmean(serial.frame(["seconds"])["seconds"]))
@@ -67,8 +70,7 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
         import ray
 
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
-        _timed(explainer, images[:1], folder / f"warm-{workers}", settings, ray="local")  # imports are cached
-        start = perf_counter()
+        _timed(explainer, first, folder / f"warm-{workers}", settings, ray="local")
         seconds, spread = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
         ray.shutdown()
         busy = float(np.nansum(spread.frame(["seconds"])["seconds"]))
@@ -81,7 +83,17 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
         console.print(f"{workers} workers: rows {'equal' if same else 'differ from'} those of the serial run")
     console.print(table)
     console.print(f"Loading the run: {loading:.1f} s, {torch.get_num_threads()} threads")
+    options.writing = _writing(serial)
+    console.print(f"Writing a row: {_ms(options.writing)}; one program writes those of all workers")
     return own
+
+
+def _writing(bulk: Bulk, times: int = 50) -> float:
+    row = bulk.table().slice(0, 1).to_pylist()[0]
+    start = perf_counter()
+    for _ in range(times):
+        bulk.keep(row)
+    return (perf_counter() - start) / times
 
 
 def _timed(
@@ -121,32 +133,33 @@ def scale_out(options: argparse.Namespace, each: float, start: float) -> Table:
     table = Table(
         "workers",
         "hours",
-        "of the ideal",
+        "workers busy",
         "deaths",
         title=f"{options.total:,} images at {each:.3g} s (simulated)",
     )
     for workers in WORKERS:
-        seconds, deaths = simulate(options, each, start, workers)
-        ideal = each * options.total / workers
-        table.add_row(str(workers), f"{seconds / 3600:.1f}", f"{ideal / seconds:.0%}", f"{deaths:,}")
+        seconds, busy, deaths = simulate(options, each, start, workers)
+        table.add_row(str(workers), f"{seconds / 3600:.1f}", f"{busy / workers / seconds:.1%}", f"{deaths:,}")
     return table
 
 
-def simulate(options: argparse.Namespace, each: float, start: float, workers: int) -> tuple[float, int]:
+def simulate(
+    options: argparse.Namespace, each: float, start: float, workers: int
+) -> tuple[float, float, int]:
     """Images to whoever is free first; in blocks, which end like single ones but are quicker to count."""
     random = np.random.default_rng(0)
     block = max(options.total // 100_000, 1)
     free = [start] * workers
     heapq.heapify(free)
-    deaths = 0
+    busy, deaths = 0.0, 0
     for _ in range(options.total // block):
-        times = each * random.lognormal(0, options.spread, block)
+        times = each * random.lognormal(-(options.spread**2) / 2, options.spread, block)
         times[random.random(block) < options.stragglers] *= options.slower
         took = float(times.sum())
         lost = int(random.poisson(options.deaths * took / 3600))
-        deaths += lost
+        busy, deaths = busy + took, deaths + lost
         heapq.heapreplace(free, free[0] + took + lost * (start + each))
-    return max(free), deaths
+    return max(*free, options.total * options.writing), busy, deaths
 
 
 def _ms(seconds: float) -> str:
@@ -168,6 +181,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--simulate", type=float, help="seconds per image, without measuring")
     parser.add_argument("--seconds", type=float, default=60.0, help="to start a worker")
     parser.add_argument("--total", type=int, default=1_000_000)
+    parser.add_argument("--writing", type=float, default=0.005, help="seconds that writing a row takes")
     parser.add_argument("--spread", type=float, default=0.3)
     parser.add_argument("--stragglers", type=float, default=0.01)
     parser.add_argument("--slower", type=float, default=5.0)

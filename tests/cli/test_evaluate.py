@@ -86,6 +86,10 @@ def test_without_its_own_images_there_is_no_comparison(place: Path, run: Path, t
     assert done.returncode == 0, done.stderr
     assert "no comparison" in done.stderr
     assert "internal" not in done.stdout
+    moved = ["--own-root", str(place / "images"), "--resamples", "50"]
+    done = protopfaith(place, "evaluate", str(tmp_path / "run"), "--data", str(table), *moved)
+    assert done.returncode == 0, done.stderr
+    assert "internal test set" in done.stdout
 
 
 def test_options_of_external_data_need_it(place: Path, run: Path) -> None:

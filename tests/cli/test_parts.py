@@ -24,6 +24,11 @@ def test_parts_of_birds(place: Path, tmp_path: Path) -> None:
     values = json.loads((run.folder / "evaluation" / "parts.json").read_text())
     assert values["classes"] == 2
     assert (run.folder / "evaluation" / "parts.png").is_file()
+    quick = ["--players", "12", "--budget", "64", "--device", "cpu"]
+    shown = protopfaith(place, "prototypes", str(run.folder), *quick)
+    assert shown.returncode == 0, shown.stderr
+    page = (run.folder / "prototypes" / "prototypes.html").read_text(encoding="utf-8")
+    assert page.count("In images of its class") == 4
 
 
 def test_data_without_parts_is_one_sentence(place: Path, run: Path, tmp_path: Path) -> None:

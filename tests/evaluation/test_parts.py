@@ -13,8 +13,9 @@ import torch
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import EXPLAINERS, Explained
-from protopfaith.evaluation.parts import evaluate_parts, part_names
+from protopfaith.evaluation.parts import evaluate_parts, part_names, part_remarks
 from protopfaith.network import ProtoPNet
+from protopfaith.training.reference import weights_hash
 from tests.evaluation.conftest import PREPROCESSING, SIZE
 
 
@@ -61,6 +62,10 @@ def test_our_maps_and_protopnets_are_judged(model: ProtoPNet, images: ImageData,
         assert [row.prototype for row in one.prototypes] == [0, 1, 2, 3]
         assert all(0 <= value <= 1 for value in (one.consistency, one.stability, one.coverage))
     values = json.loads(found.save(tmp_path).read_text())
+    remarks = part_remarks(tmp_path, weights_hash(model))
+    assert sorted(remarks) == [0, 1, 2, 3]
+    assert all("ours" in remark for remark in remarks.values())
+    assert part_remarks(tmp_path, "other weights") == part_remarks(tmp_path / "nowhere", "") == {}
     assert values["scores"]["ours"]["stability"] == found.scores[0].stability
     with (tmp_path / "parts.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 8

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, fail_for, note, say
-from protopfaith.cli.checks import check_run
+from protopfaith.cli.checks import check_root, check_run
 from protopfaith.cli.data import choose_split
 from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed
 from protopfaith.errors import ProtoPFaithError
@@ -42,6 +42,10 @@ def evaluate(
             "from elsewhere."
         ),
     ] = None,
+    own_root: Annotated[
+        Path | None,
+        typer.Option(help="With --data: the folder of the run's own images, if not as the recipe says."),
+    ] = None,
     groups: Annotated[
         Path | None,
         typer.Option(help="For a folder from elsewhere: a CSV file of image and patient, or names."),
@@ -63,14 +67,15 @@ def evaluate(
     With --data the same on images from elsewhere, with intervals and subgroups, beside the run's own.
     """
     if data is None:
-        for option, given in (("--groups", groups), ("--subgroups", subgroups)):
+        for option, given in (("--groups", groups), ("--subgroups", subgroups), ("--own-root", own_root)):
             if given is not None:
                 raise ProtoPFaithError(f"{option} {ONLY_EXTERNAL}")
     check_run(folder, root)
+    check_root(own_root)
     note(f"Loading {folder} ...")
     from protopfaith.training import Run
 
-    run = Run(folder, root if data is None else None)
+    run = Run(folder, root if data is None else own_root)
     if data is None:
         result = evaluate_run(run, split, device, batch_size)
         console.print(result.table())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,7 @@ def prototypes(
     check_output_folder(out, folder)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
+    from protopfaith.evaluation.parts import part_remarks
     from protopfaith.explanation import Settings, explain_prototypes
     from protopfaith.progress import Bar
     from protopfaith.training import Run
@@ -71,4 +73,5 @@ def prototypes(
             device=choose_device(device),
             progress=bar.report(str(folder)),
         )
-    say(str(catalog.save(out or folder / "prototypes")))
+    remarks = part_remarks(folder / "evaluation", catalog.weights_hash)
+    say(str(replace(catalog, remarks=remarks).save(out or folder / "prototypes")))

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,11 @@ from protopfaith.evaluation.metrics.parts import (
     peak,
     stable,
 )
-from protopfaith.files import atomic
+from protopfaith.files import atomic, read_json
 from protopfaith.network import ProtoPNet
 from protopfaith.progress import Report
 from protopfaith.shapley import Players
+from protopfaith.training.reference import weights_hash
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -135,6 +136,7 @@ class PartsEvaluation:
             "images": self.images,
             "parts": list(self.parts),
             "settings": self.settings,
+            "prototypes": {one.explainer: [asdict(row) for row in one.prototypes] for one in self.scores},
         }
 
     def table(self) -> Table:
@@ -235,10 +237,43 @@ def evaluate_parts(
         for name in explainers:
             collected[name].append(_class_hits(label, prototypes, points, looks[name], where))
     scores = tuple(_scores(name, collected[name], model.class_names, names, often) for name in explainers)
-    settings = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
+    settings: dict[str, Any] = {"budget": budget, "noise": noise, "box": box, "often": often, "seed": seed}
+    settings["weights_sha256"] = weights_hash(model)
     peaks = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
     shown = tuple(index for indices in found for index in indices)
     return PartsEvaluation(scores, len(chosen), total, names, settings, peaks, shown)
+
+
+def part_remarks(folder: Path | str, weights_sha256: str) -> dict[int, str]:
+    """A sentence about each prototype, from the `parts.json` of a folder; none where there is no such file,
+    or it is about other weights.
+
+    Args:
+        folder: where `PartsEvaluation.save` wrote
+        weights_sha256: of the network
+    """
+    path = Path(folder) / "parts.json"
+    if not path.is_file():
+        return {}
+    try:
+        values = read_json(path, "the result of protopfaith parts")
+        if values["settings"]["weights_sha256"] != weights_sha256:
+            return {}
+        name, rows = next(iter(values["prototypes"].items()))
+        return {int(row["prototype"]): _remark(name, row) for row in rows}
+    except (ProtoPFaithError, KeyError, TypeError, ValueError, StopIteration, AttributeError):
+        return {}  # a result of ours that somebody changed: the page does without
+
+
+def _remark(explainer: str, row: dict[str, Any]) -> str:
+    often = f"{float(row['stability']):.0%} unchanged by noise"
+    if not row["part"]:
+        return f"In images of its class it is mostly on no part ({often}, by the maps of {explainer})."
+    kept = "consistently" if row["consistent"] else "not consistently"
+    return (
+        f"In images of its class it is most often on the {row['part']}, {kept} so ({often}, by the maps of "
+        f"{explainer})."
+    )
 
 
 def part_names(images: ImageSet) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
         ),
     )
     nearest = tuple((_patch(catalog, patch, pictures), _how_near(patch)) for patch in _others(one))
-    text = f"From {side.path}; {_used(one.uses)}{share}."
+    text = f"From {side.path}; {_used(one.uses)}{share}. {catalog.remarks.get(one.prototype, '')}".strip()
     return Card(name, tuple(flags), shown, nearest, text, one.duplicate_of is not None)
 
 

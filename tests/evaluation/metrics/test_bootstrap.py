@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics import bootstrap as module
 from protopfaith.evaluation.metrics.bootstrap import (
     SCORES,
     Interval,
@@ -75,6 +76,16 @@ def test_weighted_auroc_counts_pairs(seed: int) -> None:
             if positive[i] and not positive[j]
         ]
         assert value == pytest.approx(sum(w * s for w, s in pairs) / sum(w for w, _ in pairs))
+
+
+def test_many_positive_images_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(50, (300,), generator=generator).double()
+    positive = torch.rand(300, generator=generator) < 0.3
+    weights = torch.randint(4, (20, 300), generator=generator).double()
+    by_pairs = weighted_auroc(scores, positive, weights)
+    monkeypatch.setattr(module, "FEW", 0)
+    torch.testing.assert_close(weighted_auroc(scores, positive, weights), by_pairs)
 
 
 def test_copies_of_images_make_no_interval_narrower_when_they_are_one_group() -> None:

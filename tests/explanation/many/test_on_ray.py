@@ -18,6 +18,7 @@ from protopfaith.training import Run
 from tests.explanation.many.conftest import QUICK, rows, same
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.slow  # every worker imports torch
 SOURCE = str(Path(on_ray.__file__).parents[3])
 
 
@@ -37,16 +38,8 @@ def cluster() -> Iterator[Any]:
     found.shutdown()
 
 
-@pytest.mark.parametrize("ship", [False, True], ids=["shared files", "shipped"])
-def test_rows_are_those_of_a_serial_run(  # noqa: PLR0917
-    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, ship: bool
-) -> None:
-    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=ship, **QUICK)
-    same(bulk, found)
-
-
 class Mortal(on_ray.RayWorker):
-    """Dies on one image, always or once."""
+    """Dies on one image, so many times."""
 
     deadly, deaths, times = "2.png", "", 0
 
@@ -59,25 +52,30 @@ class Mortal(on_ray.RayWorker):
         return super().answer(position, item, content)
 
 
-@pytest.mark.parametrize("times", [1, 99])
-def test_a_killed_worker_costs_what_it_was_doing(  # noqa: PLR0917
-    cluster: Any,
-    bulk: Bulk,
-    run: Run,
-    pictures: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    times: int,
-) -> None:
-    deaths = tmp_path / "deaths"
+def mortal(folder: Path, times: int) -> tuple[type, Path]:
+    deaths = folder / "deaths"
     deaths.touch()
-    worker = type("RayWorker", (Mortal,), {"deaths": str(deaths), "times": times})
+    return type("RayWorker", (Mortal,), {"deaths": str(deaths), "times": times}), deaths
+
+
+def test_rows_are_those_of_a_serial_run_whoever_dies(  # noqa: PLR0917
+    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, deaths = mortal(tmp_path, times=1)
     monkeypatch.setattr(on_ray, "RayWorker", worker)
     found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK)
-    assert deaths.read_text() == "x" * min(times, on_ray.TRIES)
-    if times == 1:
-        same(bulk, found)
-        return
+    assert deaths.read_text() == "x"
+    same(bulk, found)
+
+
+def test_an_image_that_always_kills_is_set_aside(  # noqa: PLR0917
+    cluster: Any, bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With files that are sent along, so that this is tried as well."""
+    worker, deaths = mortal(tmp_path, times=99)
+    monkeypatch.setattr(on_ray, "RayWorker", worker)
+    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=True, **QUICK)
+    assert deaths.read_text() == "x" * on_ray.TRIES
     there, expected = rows(found), rows(bulk)
     assert "killed its worker 3 times" in there.pop("2.png")["error"]
     del expected["2.png"]
@@ -101,6 +99,17 @@ def test_a_lost_node_costs_what_it_was_doing(  # noqa: PLR0917
 
     monkeypatch.setattr(on_ray._Crew, "_give", give)
     same(bulk, explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK))
+
+
+def test_workers_that_cannot_load_the_run_are_told(
+    cluster: Any, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: object, *_: object) -> None:
+        raise OSError("no such file here")
+
+    monkeypatch.setattr(on_ray, "RayWorker", type("RayWorker", (Mortal,), {"__init__": broken}))
+    with pytest.raises(ProtoPFaithError, match="cannot load the run"):
+        explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK)
 
 
 def test_a_network_alone_cannot_be_loaded_elsewhere(run: Run, pictures: Path, tmp_path: Path) -> None:

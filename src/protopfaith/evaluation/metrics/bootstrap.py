@@ -16,6 +16,7 @@ from protopfaith.evaluation.metrics.classification import check_classification, 
 LEVEL = 0.95
 RESAMPLES = 1000
 CHUNK = 4_000_000  # weights in memory at a time
+FEW = 128  # positive images up to which pairs are counted one by one
 SCORES = ("accuracy", "balanced_accuracy", "auroc")
 
 
@@ -217,6 +218,23 @@ def weighted_auroc(scores: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
     >>> weighted_auroc(torch.tensor([1.0, 2.0, 2.0]), torch.tensor([False, True, False]), torch.ones(1, 3))
     tensor([0.7500])
     """
+    if int(positive.sum()) <= FEW:
+        return _auroc_by_pairs(scores, positive, weights)
+    return _auroc_by_order(scores, positive, weights)
+
+
+def _auroc_by_pairs(scores: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
+    """Every positive image against every negative one, as one product of matrices: for few positive ones, as
+    there are of each of many classes. Counts are exact in float32."""
+    ours, others = scores[positive], scores[~positive, None]
+    beaten = (others < ours).float() + (others == ours).float() / 2
+    above, below = weights[:, positive], weights[:, ~positive]
+    found = (below.float() @ beaten).to(weights.dtype)
+    return (above * found).sum(1) / (above.sum(1) * below.sum(1))
+
+
+def _auroc_by_order(scores: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
+    """The same by cumulative sums in the order of scores, for many positive images."""
     _, rank = scores.unique(return_inverse=True)  # sorted
     empty = torch.zeros(len(weights), int(rank.max()) + 1, dtype=weights.dtype)
     above = empty.index_add(1, rank[positive], weights[:, positive])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,7 @@ class Catalog:
         images: the training images that patches refer to
         settings: how it was computed
         weights_hash: which network it is about
+        remarks: a sentence about some prototypes, for the page
 
     >>> catalog = explain_prototypes("runs/birds", players=16, budget=64)
     >>> len(catalog.prototypes), len(catalog.classes)
@@ -120,6 +121,7 @@ class Catalog:
     images: ImageSet
     settings: Settings
     weights_hash: str
+    remarks: Mapping[int, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (

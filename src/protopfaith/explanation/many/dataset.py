@@ -7,10 +7,12 @@ because no two of them write the same file, and the result does not depend on wh
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +140,10 @@ class Bulk:
         hint = f"is it {close[0]}?" if close else "give a name of the column image."
         raise ProtoPFaithError(f"There is no image {shown(image)} in {self.folder}; {hint}")
 
+    @cached_property
+    def _schema(self) -> Any:
+        return self.manifest.schema()
+
     # Parts that are not finished
 
     def open_rows(self, number: int) -> dict[int, Path]:
@@ -151,9 +157,19 @@ class Bulk:
         """Keeps one row until its part is finished: an interruption loses only what is being computed."""
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         number, position = row["position"] // PART, row["position"]
-        table = pa.Table.from_pylist([row], schema=self.manifest.schema())
-        with atomic(self.folder / OPEN / f"{number:06d}" / f"{position:09d}.parquet") as partial:
-            parquet.write_table(table, partial, compression="zstd")
+        table = pa.Table.from_pylist([row], schema=self._schema)
+        folder = self.folder / OPEN / f"{number:06d}"
+        partial = folder / f".{position:09d}.{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Not flushed to the disk, which takes longer: a row that a power cut damages is made again.
+            parquet.write_table(table, partial, compression="none")
+            partial.replace(folder / f"{position:09d}.parquet")
+        except OSError as error:
+            raise ProtoPFaithError(
+                f"Could not write into {self.folder} ({reason(error)}); free some space or check the "
+                "permissions, then run the same command again."
+            ) from error
 
     def finish(self, number: int) -> None:
         """Makes a part of its rows."""

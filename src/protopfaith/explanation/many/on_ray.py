@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from protopfaith.explanation.many.work import Request, Work
 
 LOCAL = "local"
+logger = logging.getLogger("protopfaith")
 TRIES = 3  # workers that one image may kill
 SHIPPED = ("recipe.yaml", "model.safetensors", "environment.json", "reference.json")
+PATIENCE = 60.0  # seconds without anything, after which that is said
 AHEAD = 2  # images that wait at each actor, so that it never waits itself
 
 
@@ -90,35 +94,69 @@ class _Crew:
         place = {name: (run.folder / name).read_bytes() for name in SHIPPED if (run.folder / name).is_file()}
         given = ray.put(place) if ship else str(run.folder.absolute())
         actor = ray.remote(**needs, max_restarts=0)(RayWorker)
-        self.hire = lambda: actor.remote(given, kind, request, work.bulk.manifest)
+        self.make = lambda: actor.remote(given, kind, request, work.bulk.manifest)
         self.waiting = deque(work.positions())
         self.tries: dict[int, int] = {}
         self.doing: dict[Any, tuple[Any, int]] = {}  # reference of an answer to actor and image
+        self.coming: dict[Any, Any] = {}  # reference of the first word of an actor to the actor
+        self.idle: list[Any] = []  # actors, as often as they could take an image more
+        self.failed_starts = 0
+        self.clock, self.given = count(), dict[int, int]()  # when each image was given away
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Keeps everybody busy until nothing is left."""
-        actors = [self.hire() for _ in range(min(self.size, max(len(self.waiting), 1)))]
-        for _ in range(AHEAD):
-            for actor in actors:
-                self._give(actor)
-        while self.doing:
-            ready, _ = self.ray.wait(list(self.doing), num_returns=1)
-            actor, position = self.doing.pop(ready[0])
-            try:
-                row = self.ray.get(ready[0])
-            except self.ray.exceptions.RayActorError as error:
-                yield from self._lost(actor, position, error)
-                continue
-            except self.ray.exceptions.RayError as error:  # what it was sent cannot be read, for example
-                yield self._set_aside(position, f"A worker of Ray failed ({reason(error)}).")
+        for _ in range(min(self.size, len(self.waiting))):
+            self._hire()
+        while self.doing or self.waiting:
+            ready, _ = self.ray.wait([*self.doing, *self.coming], num_returns=1, timeout=PATIENCE)
+            if not ready:
+                if not self.doing:
+                    logger.warning("Waiting for workers to start, or for room in the Ray cluster.")
+            elif ready[0] in self.coming:
+                self._welcome(ready[0])
             else:
-                yield row
+                yield from self._answer(ready[0])
+
+    def _hire(self) -> None:
+        """A new actor, which is given nothing before it is there: there may be no room for it."""
+        actor = self.make()
+        self.coming[actor.ready.remote()] = actor
+
+    def _welcome(self, reference: Any) -> None:
+        actor = self.coming.pop(reference)
+        try:
+            self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            self.failed_starts += 1
+            if self.failed_starts >= TRIES:
+                why = reason(error)[-160:]
+                raise ProtoPFaithError(
+                    f"Workers of Ray cannot load the run ({why}); let them see the same files, or send them "
+                    "along with --ship."
+                ) from error
+            self._hire()
+            return
+        self.failed_starts = 0
+        for _ in range(AHEAD):
             self._give(actor)
+
+    def _answer(self, reference: Any) -> Iterator[dict[str, Any]]:
+        actor, position = self.doing.pop(reference)
+        try:
+            yield self.ray.get(reference)
+        except self.ray.exceptions.RayActorError as error:
+            yield from self._lost(actor, position, error)
+            return
+        except self.ray.exceptions.RayError as error:  # what it was sent cannot be read, for example
+            yield self._set_aside(position, f"A worker of Ray failed ({reason(error)}).")
+        self._give(actor)
 
     def _give(self, actor: Any) -> None:
         if not self.waiting:
+            self.idle.append(actor)
             return
         position = self.waiting.popleft()
+        self.given[position] = next(self.clock)
         item = self.work.items[position]
         content = _content(item) if self.ship else None
         self.doing[actor.answer.remote(position, item, content)] = (actor, position)
@@ -126,20 +164,28 @@ class _Crew:
     def _lost(self, actor: Any, position: int, error: Exception) -> Iterator[dict[str, Any]]:
         """A worker has died: what it was doing is done again by another one, but not for ever.
 
-        An actor works in order, so the first of its images is to blame; the others only waited.
+        An actor works in order, so the image that it was given first is to blame; the others only waited.
         """
-        self.tries[position] = self.tries.get(position, 0) + 1
-        if self.tries[position] >= TRIES:
+        at_hand = [position]
+        for one in [one for one, (owner, _) in self.doing.items() if owner is actor]:
+            _, other = self.doing.pop(one)
+            try:
+                yield self.ray.get(one)  # it was done before
+            except self.ray.exceptions.RayError:
+                at_hand.append(other)
+        at_hand.sort(key=self.given.__getitem__)
+        blamed = at_hand[0]
+        self.tries[blamed] = self.tries.get(blamed, 0) + 1
+        if self.tries[blamed] >= TRIES:
             yield self._set_aside(
-                position, f"It killed its worker {TRIES} times ({type(error).__name__}), so it was set aside."
+                blamed, f"It killed its worker {TRIES} times ({type(error).__name__}), so it was set aside."
             )
-        else:
-            self.waiting.appendleft(position)
-        for other in [one for one, (owner, _) in self.doing.items() if owner is actor]:
-            self.waiting.appendleft(self.doing.pop(other)[1])
-        new = self.hire()
-        for _ in range(AHEAD):
-            self._give(new)
+            at_hand = at_hand[1:]
+        self.waiting.extendleft(reversed(at_hand))
+        self.idle = [one for one in self.idle if one is not actor]
+        for one in [self.idle.pop() for _ in range(min(len(self.idle), len(self.waiting)))]:
+            self._give(one)  # a new actor may have to wait for room
+        self._hire()
 
     def _set_aside(self, position: int, why: str) -> dict[str, Any]:
         return failed_row(self.work.items[position].name, position, why)
@@ -183,6 +229,9 @@ class RayWorker:
             torch.set_num_threads(manifest.threads)
         explainer = Explainer(Run(place if isinstance(run, dict) else run), device=device)
         self.answering = Answering(explainer, request, manifest, place)
+
+    def ready(self) -> None:
+        """Its first word."""
 
     def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
         """The row of one image, which is sent along or read from the file system."""

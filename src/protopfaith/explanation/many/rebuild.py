@@ -84,7 +84,9 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         coarse=False,
         seconds=time.perf_counter() - start,
     )
-    return replace(_with_signs(found, row), path="", seconds=row["seconds"])
+    autocast = None if asked["autocast"] is None else str(asked["autocast"]).removeprefix("torch.")
+    facts = {**found.settings, "autocast": autocast, "options": asked["options"]}
+    return replace(_with_signs(found, row), path="", seconds=row["seconds"], settings=facts)
 
 
 def _settings(bulk: Bulk) -> Settings:
