@@ -192,11 +192,12 @@ def _class_names(given: Sequence[str] | Path | str | None, images: ImageData | N
 def _picture(
     path: Path | str | None, images: ImageData | None, network: ForeignNetwork
 ) -> tuple[str, Image.Image | Any]:
-    """What to check the network on: the picture asked for, a training image, or a drawing."""
+    """What to check the network on: the picture asked for, one of its images, or a drawing."""
     if path is not None:
         return str(path), network.preprocessing.read(path)
     if images is not None:
-        return images.train.paths[0], images.train.image(0)
+        chosen = next(one for one in (images.test, images.validation, images.train) if len(one))
+        return chosen.paths[0], chosen.image(0)
     side = min(max(network.preprocessing.size), 512)
     return "a drawn bird", draw_bird(CLASSES[0], np.random.default_rng(0), side).image
 
