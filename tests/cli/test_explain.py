@@ -69,3 +69,13 @@ def test_a_page_of_a_file_is_explained(place: Path, run: Path, tmp_path: Path) -
     assert len(results) == 2
     names = {json.loads(path.read_text())["name"] for path in results}
     assert names == {"pages.tif#1", "pages.tif#2"}
+
+
+def test_nothing_written_says_where_files_lie(place: Path, run: Path, tmp_path: Path) -> None:
+    image, out = place / "images" / "red" / "0.png", tmp_path / "out"
+    plan = ["--players", "8", "--budget", "80"]  # so few that a banner has a command
+    done = protopfaith(place, "explain", str(run), str(image), *plan, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    written = [path for path in out.rglob("*") if path.is_file()]
+    assert any(b"protopfaith explain RUN 0.png" in path.read_bytes() for path in written)
+    assert [path.name for path in written if str(place).encode() in path.read_bytes()] == []

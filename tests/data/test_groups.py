@@ -80,7 +80,7 @@ def test_groups_that_do_not_cover_the_images_are_refused(pictures: Path, tmp_pat
         (tmp_path / "groups.csv").write_text(text)
         with pytest.raises(ProtoPFaithError, match=message):
             read_groups(tmp_path / "groups.csv", listing)
-    with pytest.raises(ProtoPFaithError, match="cannot be read"):
+    with pytest.raises(ProtoPFaithError, match="There is no file"):
         read_groups(tmp_path / "nowhere.csv", listing)
 
 
@@ -101,9 +101,10 @@ def named_pictures(root: Path, names: list[str]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["person{0}_virus_{1}.png", "Patient-{0}-{1}.png", "IM-{0:04}-{1:04}.png"]
+    "pattern",
+    ["person{0}_virus_{1}.png", "Patient-{0}-{1}.png", "IM-{0:04}-{1:04}.png", "VIRUS-{0:06}-{1:04}.png"],
 )
-def test_file_names_that_tell_patients(tmp_path: Path, pattern: str, caplog) -> None:
+def test_file_names_that_tell_patients(tmp_path: Path, pattern: str) -> None:
     names = [pattern.format(number // 3, number) for number in range(60)]
     root = named_pictures(tmp_path / "images", names)
     found, (sentence,) = named_groups(list_folder(root))
@@ -116,7 +117,9 @@ def test_file_names_that_tell_patients(tmp_path: Path, pattern: str, caplog) -> 
     assert not load_data("folder", root=root, size=8, groups="none").notes
 
 
-@pytest.mark.parametrize("pattern", ["{0}.png", "img_{0}.png", "case{1}.png", "patient1_{0}.png"])
+@pytest.mark.parametrize(
+    "pattern", ["{0}.png", "img_{0}.png", "img-{0:04}.png", "case{1}.png", "patient1_{0}.png"]
+)
 def test_file_names_that_tell_nothing(tmp_path: Path, pattern: str) -> None:
     names = [pattern.format(number, number) for number in range(40)]
     assert named_groups(list_folder(named_pictures(tmp_path / "images", names))) == ({}, [])

@@ -19,6 +19,11 @@ def test_bounded_distances_are_flipped_at_their_bound(activation: str) -> None:
     assert torch.equal(flip(network(activation), maps), 8 - maps)
 
 
+def test_on_the_unit_sphere_no_distance_exceeds_four() -> None:
+    maps = 4 * torch.rand(2, 3, 3)
+    assert torch.equal(flip(network("unit"), maps), 4 - maps)
+
+
 def test_unbounded_distances_are_flipped_at_their_largest() -> None:
     maps = 100 * torch.rand(2, 3, 3)
     flipped = flip(network("relu"), maps)

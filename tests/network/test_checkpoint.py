@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, PrototypeSource, load, prune, read_metadata, save
+from protopfaith.network import ACTIVATIONS, ProtoPNet, PrototypeSource, load, prune, read_metadata, save
 
 METADATA = {"preprocessing": {"size": [96, 96], "mean": [0.5]}, "epoch": 3, "note": "prüfen"}
 
@@ -162,6 +162,16 @@ def test_a_full_disk_leaves_the_old_file(model, path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_every_activation_comes_back(activation, tmp_path):
+    model = ProtoPNet("small", 2, 2, 8, activation=activation).eval()
+    save(model, tmp_path / "model.safetensors")
+    again, _ = load(tmp_path / "model.safetensors")
+    x = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.equal(model.distances(x), again.distances(x))
 
 
 def test_other_layers_and_another_epsilon_come_back(tmp_path):

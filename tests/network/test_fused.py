@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.moments import Gaussian
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ACTIVATIONS, ProtoPNet
 from protopfaith.network.fused import FusedProtoPNet, fuse
 
 # With skips, without, grouped, with batch norms before convolutions, and with other activations.
@@ -106,3 +106,17 @@ def test_gradients_and_random_variables_go_through_the_network() -> None:
     random = Gaussian(_images(32), torch.full((3, 3, 32, 32), 0.1))
     with torch.no_grad():
         assert torch.equal(fused.distances(random).mean, model.distances(random).mean)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@torch.no_grad()
+def test_every_activation_is_fused(activation: str) -> None:
+    """Also in half precision, where a unit vector's length must not be rounded away."""
+    model = _model("small", activation=activation)
+    fused, x = FusedProtoPNet(model), _images()
+    expected = model.distances(x)
+    scale = float(expected.max())
+    assert float((fused.distances(x) - expected).abs().max()) <= 1e-4 * scale
+    assert fused._prepared[torch.float32] is not None, "it was not fused at all"
+    with torch.autocast("cpu", torch.bfloat16):
+        assert float((fused.distances(x) - expected).abs().max()) <= 0.05 * scale

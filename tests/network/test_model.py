@@ -121,3 +121,23 @@ def test_bad_arguments(arguments, message):
 def test_images_of_another_shape(model, shape):
     with pytest.raises(ProtoPFaithError, match="takes images as B x 3 x height x width, but got"):
         model(torch.rand(shape))
+
+
+def test_on_the_unit_sphere_distances_are_cosines(images):
+    torch.manual_seed(0)
+    model = ProtoPNet("small", 2, 3, 16, activation="unit").eval()
+    z, p = model.latent(images), model.prototypes
+    assert torch.allclose(z.norm(dim=1), torch.ones_like(z[:, 0]), atol=1e-5)
+    assert torch.allclose(p.norm(dim=1), torch.ones(6), atol=1e-6)
+    expected = 2 - 2 * torch.einsum("blhw,pl->bphw", z, p)
+    assert torch.allclose(model.distance_maps(images), expected, atol=1e-5)
+    with torch.no_grad():
+        model.prototypes.mul_(3)
+    model.settle_prototypes()
+    assert torch.allclose(model.prototypes.norm(dim=1), torch.ones(6), atol=1e-6)
+
+
+def test_elsewhere_prototypes_stay_where_they_are(model):
+    before = model.prototypes.detach().clone()
+    model.settle_prototypes()
+    assert torch.equal(model.prototypes, before)

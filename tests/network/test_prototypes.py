@@ -14,6 +14,7 @@ from protopfaith.network import (
     PrototypeSource,
     distinct_prototypes,
     duplicate_groups,
+    equality_tolerance,
     prototype_spread,
     prune,
 )
@@ -132,3 +133,13 @@ def test_pruning_duplicates_with_their_weights_added_changes_no_logit(model):
 def test_bad_choices(model, keep, message):
     with pytest.raises(ProtoPFaithError, match=message):
         prune(model, keep)
+
+
+def test_on_the_unit_sphere_the_tolerance_does_not_grow():
+    assert equality_tolerance(4096, "unit") == equality_tolerance(8, "unit") < equality_tolerance(128)
+    model = ProtoPNet("small", 2, 2, 64, activation="unit")
+    with torch.no_grad():
+        model.prototypes[1] = model.prototypes[0] + 1e-4  # 6.4e-7 away, less than rounding leaves
+        model.prototypes[3] = model.prototypes[2]
+        model.prototypes[3, 0] += 4e-3
+    assert distinct_prototypes(model).groups == ((0, 1), (2,), (3,))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from protopfaith.serve.server import Server
+from protopfaith.serve.server import Server, opened
 from tests.serve.conftest import Visit
 from tests.show.test_browser import luminance
 
@@ -202,3 +203,108 @@ def test_pages_of_others_learn_nothing(browser: Any, served: Server, tmp_path: A
 def _evaluations(page: Any) -> int:
     found = re.search(r"([\d,]+) evaluations", page.locator(".progress").inner_text())
     return int(found[1].replace(",", "")) if found else 0
+
+
+def test_a_prototype_opens_and_closes(visit: Visit) -> None:
+    visit.choose(1)
+    visit.stop()
+    page = visit.page
+    page.locator(".card-open").first.click()
+    page.locator(".portrait-answer h2").wait_for()
+    assert page.locator(".portrait-answer .nearest figure").count() > 1
+    assert page.locator(".portrait-answer .bars tr").count() == 8
+    page.keyboard.press("Escape")
+    assert not page.locator(".portrait-panel").is_visible()
+    assert visit.trouble == []
+
+
+def test_against_another_class_everything_follows(visit: Visit) -> None:
+    visit.choose(2)
+    page = visit.page
+    other = page.locator("[data-field=versus] option").nth(1).inner_text()
+    page.locator("[data-field=versus]").select_option(label=other)
+    page.locator("h1", has_text=f"and not {other}").wait_for()
+    page.locator(".legend", has_text="rather than").first.wait_for()
+    assert visit.trouble == []
+
+
+def test_regions_can_be_drawn(visit: Visit) -> None:
+    visit.choose(3)
+    visit.stop()
+    page = visit.page
+    page.locator(".draw").click()
+    frame = page.locator(".pictures .picture").first.bounding_box()
+    x, y, side = frame["x"], frame["y"], frame["width"]
+    page.mouse.move(x + 0.2 * side, y + 0.2 * side)
+    page.mouse.down()
+    for to in ((0.6, 0.2), (0.6, 0.6), (0.2, 0.6), (0.2, 0.25)):
+        page.mouse.move(x + to[0] * side, y + to[1] * side, steps=5)
+    page.mouse.up()
+    assert page.locator(".drawn").count() == 1
+    page.locator(".draw-ask").click()
+    page.get_by_text("2 of 2 regions are decided").or_(page.get_by_text("Values are exact")).first.wait_for()
+    assert page.locator("[data-field=players]").input_value() == "drawn"
+    assert visit.trouble == []
+
+
+def test_explainers_stand_side_by_side(visit: Visit) -> None:
+    visit.choose(4)
+    visit.stop()
+    page = visit.page
+    page.locator(".compare-name[value=dasp]").uncheck()
+    page.locator(".compare-go").click()
+    page.locator(".compare-answer .card").first.wait_for()
+    assert page.locator(".compare-answer .picture").count() == 3
+    assert page.locator(".compare-answer .score").count() == 3
+    assert visit.trouble == []
+
+
+def test_files_can_be_downloaded_and_the_report_opens(visit: Visit, tmp_path: Any) -> None:
+    visit.choose(5)
+    visit.stop()
+    page = visit.page
+    page.locator(".save-go").click()
+    with page.expect_download() as caught:
+        page.locator(".save-answer a", has_text="report.html").click()
+    path = tmp_path / "report.html"
+    caught.value.save_as(path)
+    report = visit.context.new_page()
+    report.goto(path.as_uri())
+    assert report.locator("h1").inner_text() == page.locator("h1").inner_text()
+
+
+def test_two_networks_side_by_side(visit: Visit) -> None:
+    visit.choose(6)
+    visit.stop()
+    page = visit.page
+    page.locator(".other").select_option("1")
+    page.locator(".two .case").nth(1).locator(".pictures .pointable").wait_for()
+    kickers = page.locator(".two .case .kicker")
+    assert kickers.nth(0).inner_text() != kickers.nth(1).inner_text()
+    assert visit.trouble == []
+
+
+def test_a_cell_of_the_confusion_matrix_opens_its_images(visit: Visit) -> None:
+    page = visit.page
+    page.get_by_role("link", name="how good?").first.click()
+    page.locator(".confusion a").first.click()
+    page.locator("#images .thumb").first.click()
+    page.locator("h1", has_text="Why").wait_for()
+    assert visit.trouble == []
+
+
+def test_a_visitor_without_the_token_is_shown_the_door(browser: Any, run: Any) -> None:
+
+    with opened(
+        [run.folder], port=0, device="cpu", token="not-for-everybody", say=lambda text: None
+    ) as server:
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        page = browser.new_context().new_page()
+        page.goto(server.address.partition("?")[0])
+        assert "needs its token" in page.content()
+        page.goto(server.address)
+        page.locator(".thumb").first.wait_for()
+        assert "token" not in page.url
+        server.stop()
+        thread.join(timeout=20)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from protopfaith.network import save
 from protopfaith.training import train
 from protopfaith.training.checkpoint import Checkpoint, pack_module
 from protopfaith.training.launch import build_model, make_fabric
@@ -68,6 +69,7 @@ def test_repeated_prototypes_start_anew(recipe, data, tmp_path) -> None:
     with torch.no_grad():
         trainer.model.prototypes[1] = trainer.model.prototypes[0]
     before = trainer.model.prototypes.detach().clone()
+    save(trainer.model, trainer.run.model_path)
     trainer._recover(Stage("joint", 1, cycle=1))
     assert torch.equal(trainer.model.prototypes, before)  # nothing has been projected yet
     trainer._recover(Stage("joint", 1, cycle=2))
@@ -75,8 +77,8 @@ def test_repeated_prototypes_start_anew(recipe, data, tmp_path) -> None:
     assert changed.nonzero().flatten().tolist() == [1]
 
 
-def test_more_epochs_for_fewer_images(recipe, data, tmp_path) -> None:
-    changes = [f"schedule.images={4 * len(data.train)}", "schedule.cycles=1", "schedule.classifier.epochs=1"]
+def test_fewer_epochs_for_more_images(recipe, data, tmp_path) -> None:
+    changes = [f"schedule.images={len(data.train) // 4}", "schedule.cycles=1", "schedule.joint.epochs=4"]
     run = train(recipe_from_dict(recipe.to_dict(), changes), tmp_path / "run", data=data, progress=False)
     counts = run.metrics().stage.value_counts()
-    assert counts.to_dict() == {"pretraining": 4, "warmup": 4, "joint": 4, "classifier": 2}
+    assert counts.to_dict() == {"pretraining": 1, "warmup": 1, "joint": 2, "classifier": 2}

@@ -7,11 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 from protopfaith.training import Recipe, train
-from protopfaith.training.launch import build_model
-from protopfaith.training.probe import blend, class_weights, fit_probe
+from protopfaith.training.images import TrainingImages
+from protopfaith.training.launch import build_model, make_fabric
+from protopfaith.training.probe import blend, class_weights, fit_probe, measure_batch_norm
 from protopfaith.training.recipe import recipe_from_dict
+from protopfaith.training.schedule import LEAST_MOVED, Stage, make_optimizer
 
 
 def groups(counts: list[int], channels: int = 6, apart: float = 2.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -124,3 +127,30 @@ def test_on_the_unit_sphere_prototypes_are_latent_vectors(probing, data, tmp_pat
         assert maps[0, j, source.row, source.column] < 4e-6
     fresh = build_model(probing, data)
     assert np.allclose(fresh.prototypes.detach().norm(dim=1), 1, atol=1e-5)
+
+
+def test_between_two_networks_batch_norm_is_measured_anew(recipe, data) -> None:
+    """Afterwards the encoder's batch norms have the statistics of the training images."""
+    images = TrainingImages(make_fabric(recipe.compute), recipe, data)
+    model = build_model(recipe, data)
+    norm = next(module for module in model.encoder.modules() if isinstance(module, nn.BatchNorm2d))
+    seen = []
+    norm.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].detach()))
+    measure_batch_norm(model, images)
+    means = torch.stack([part.mean((0, 2, 3)) for part in seen]).mean(0)
+    assert len(seen) == 3  # batches of twelve
+    assert torch.allclose(norm.running_mean, means, atol=1e-5)
+    assert norm.momentum == 0.1
+
+
+def test_where_v_hardly_moved_prototypes_hardly_move_it(recipe, data) -> None:
+    model = build_model(recipe, data)
+    parts = {"encoder": list(model.encoder.parameters()), "features": list(model.features.parameters())}
+    parts["prototypes"] = [model.prototypes]
+    rates = {}
+    for moved in (1.0, 0.4, 0.0):
+        groups = make_optimizer(parts, Stage("joint", 1, cycle=1), recipe, moved=moved).param_groups
+        rates[moved] = {group["part"]: group["lr"] for group in groups}
+    assert rates[0.4]["encoder"] == pytest.approx(0.4 * rates[1.0]["encoder"])
+    assert rates[0.0]["encoder"] == pytest.approx(LEAST_MOVED * rates[1.0]["encoder"])
+    assert rates[0.0]["features"] == rates[1.0]["features"]

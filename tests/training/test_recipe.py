@@ -152,7 +152,7 @@ def test_a_recipe_on_another(tmp_path):
         load_recipe(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("name", ["cub_quick", "dogs_quick", "rsna_quick", "folder"])
+@pytest.mark.parametrize("name", ["cub_quick", "dogs_quick", "folder"])
 def test_the_family_differs_in_what_must(name):
     """The head, its costs and the course of training are the same for all data."""
     family, recipe = load_recipe("quick"), load_recipe(name)

@@ -14,7 +14,10 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import read_plain_text
 
 WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
-NAMED = re.compile(rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)", re.IGNORECASE)
+NAMED = re.compile(
+    rf"({WORDS})[ _-]?(\d+)(?=[ _.-])|(.*\bIM-)(\d+)(?=-\d+)|([a-z]+-)(\d{{4,}})(?=-\d{{3,4}}\.)",
+    re.IGNORECASE,
+)
 """How file names of medical collections begin: a word and a number, then something else."""
 FEWEST_GROUPS = 10
 

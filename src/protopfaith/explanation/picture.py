@@ -30,7 +30,7 @@ class Picture:
     input: Tensor  # what the network reads: C x H x W, normalized, on its device
     pixels: Tensor  # the same for the eye: uint8
     original: Image.Image  # before it was resized
-    path: str = ""  # as it was given; empty where it was no file
+    path: str = ""  # as it was given, if from the working folder, or else its name; empty for no file
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def open_picture(
                 f"{image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
-    path = str(image) if isinstance(image, str | Path) else ""
+    path = _within(Path(image)) if isinstance(image, str | Path) else ""
     if isinstance(image, str | Path):
         name = name or named(Path(image).name)
         image = read_image(image) if preprocessing is None else preprocessing.read(image)
@@ -86,6 +86,15 @@ def open_picture(
     pixels = preprocessing.uint8(image)
     normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
     return Picture(name or "image", normalized, pixels, image, path)
+
+
+def _within(path: Path) -> str:
+    """The path if it says nothing of the machine that it is on, or else the file's name.
+
+    >>> _within(Path("birds/7.png")), _within(Path("/home/me/7.png")), _within(Path("../secret/7.png"))
+    ('birds/7.png', '7.png', '7.png')
+    """
+    return path.name if path.is_absolute() or ".." in path.parts or path.parts[:1] == ("~",) else str(path)
 
 
 def _from_array(image: np.ndarray) -> Image.Image | Tensor:

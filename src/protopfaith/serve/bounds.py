@@ -17,6 +17,7 @@ class Bounds:
         waiting: requests of one visitor that may wait for the network at a time.
         regions: players that a visitor may ask for.
         evaluations: per map, whatever the precision.
+        unseen: seconds after which a case that nobody looks at is forgotten.
         stream: seconds after which a stream ends and a living page opens it again.
 
     >>> Bounds().upload
@@ -30,4 +31,5 @@ class Bounds:
     waiting: int = 8
     regions: int = 1_024
     evaluations: int = 1 << 18
+    unseen: float = 8 * 3600.0
     stream: float = 60.0

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explanation import Explanation, assemble
 from protopfaith.explanation.picture import Picture
@@ -17,7 +18,7 @@ from protopfaith.serve.board import Board
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import USUAL_PRECISION, Question
-from protopfaith.serve.regions import FEW, first_players, players_for
+from protopfaith.serve.regions import FEW, first_players, players_for, spec_of
 from protopfaith.serve.whatif import WhatIf, hide
 from protopfaith.shapley import Attribution
 
@@ -30,6 +31,7 @@ SHARE = (
 ASKED = 6  # passes that deciding takes, about
 CLEAR = 0.25  # relative error at which a finer map takes the place of the coarse one
 COARSE_EVALUATIONS = 512
+ENOUGH = 2_048  # evaluations after which the finer map is shown, however clear it is
 
 
 class Case:
@@ -70,6 +72,7 @@ class Case:
         self.images: dict[str, bytes] = {}  # what its pages show
         self.decision: Decision | None = None
         self.hidden: tuple[int, ...] = ()
+        self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
         self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
         self._coarse: Sittings | None = None
@@ -83,10 +86,10 @@ class Case:
     def settings(self) -> Settings:
         """How its games are played."""
         explainer = self.network.explainer
-        settings = Settings(
-            baseline=self.network.baseline(self.question.baseline), autocast="auto", sources=False
-        ).on(explainer.device, self.picture.input.shape[-2:])
-        return settings if self._fine is None else replace(settings, players=self._fine.players)
+        baseline = self.network.baseline(self.question.baseline)
+        settings = Settings(baseline=baseline, autocast="auto")
+        settings = settings.on(explainer.device, self.picture.input.shape[-2:])
+        return replace(settings, players=spec_of(self.question, self.picture.input))
 
     @property
     def sittings(self) -> Sittings | None:
@@ -151,7 +154,6 @@ class Case:
         )
         players = players_for(self.question, self.picture.input, self.bounds.regions)
         coarse = first_players(players, self.picture.input)
-        settings = replace(settings, players=players)
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
         if coarse is not None:
             self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
@@ -187,7 +189,7 @@ class Case:
         step = 2 ** len(self._fine.players) if len(self._fine.players) <= FEW else self._step
         least = SMALLEST if self._fine.evaluations else LEAST
         found = self._fine.play(max(least, min(step, left)), self.precision)
-        if self._coarse is None or found.precision <= CLEAR:
+        if self._coarse is None or found.precision <= CLEAR or found.evaluations >= ENOUGH:
             self._coarse, self._result = None, found
 
     def without(self, hidden: tuple[int, ...]) -> WhatIf:
@@ -208,7 +210,12 @@ class Case:
             explainer.model,
             self.decision,
             self.result,
-            replace(settings, precision=self.precision if self._is_precise() else None, sources=sources),
+            replace(
+                settings,
+                precision=self.precision if self._is_precise() else None,
+                budget=self.result.evaluations,
+                sources=sources,
+            ),
             weights_hash=explainer.weights_hash,
             reference=explainer.reference,
             sides=sides,
@@ -218,6 +225,15 @@ class Case:
             source_evaluations=explainer.sources.evaluations - before,
         )
         return replace(found, true_class=self.label, reached=True)
+
+    def has_sources(self) -> bool:
+        """Whether the source images of the prototypes that are shown are there."""
+        assert self.decision is not None
+        try:
+            self.network.explainer.sources.check(self.decision.named)
+        except ProtoPFaithError:
+            return False
+        return True
 
     def _is_precise(self) -> bool:
         fine = self._fine

@@ -77,6 +77,14 @@ class Desk:
             case.seen = time.monotonic()
         return case
 
+    def same(self, case: Case, question: Question, visitor: str) -> Case | None:
+        """A visitor's case with the same image and that question, if there is one."""
+        for one in self.cases_of(visitor):
+            alike = one.question == question and one.network is case.network
+            if alike and one.picture.original is case.picture.original:
+                return one
+        return None
+
     def cases_of(self, visitor: str) -> list[Case]:
         """A visitor's cases, the newest first."""
         with self._lock:
@@ -84,6 +92,7 @@ class Desk:
 
     def _keep(self, case: Case) -> None:
         """Keeps a case, and forgets others where there are too many: nobody's that is looked at now."""
+        self.sweep()
         with self._lock:
             self._cases[case.id] = case
             mine = [one for one in self._cases.values() if one.visitor == case.visitor]
@@ -94,7 +103,14 @@ class Desk:
                 del self._cases[case.id]
                 raise ProtoPFaithError("The server is busy with too many cases; try again later.")
 
-    def _forget(self, cases: list[Case], count: int, new: Case) -> None:
+    def sweep(self) -> None:
+        """Forgets what nobody has looked at for long."""
+        with self._lock:
+            before = time.monotonic() - self.bounds.unseen
+            old = [one for one in self._cases.values() if one.seen < before]
+            self._forget(old, len(old))
+
+    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> None:
         unseen = sorted((one for one in cases if not one.board.readers and one is not new), key=_seen)
         for one in unseen[: max(0, count)]:
             one.stop()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from protopfaith.show.encoding import photo_uri
-from protopfaith.show.pictures import Pictures, StoredImage
+from protopfaith.show.pictures import Picture, Pictures, StoredImage
 
 
 @dataclass
@@ -28,6 +28,11 @@ class LinkedPictures(Pictures):
 
     place: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
+
+    def smooth(self, pixels: Tensor, activation: Tensor, limits: tuple[float, float], alt: str) -> Picture:
+        """A map (H, W) with a value for every pixel over an image, without a frame."""
+        height, width = activation.shape
+        return self.theirs(pixels, activation, limits, (0, 0, width, height), alt)
 
     def image(self, pixels: Tensor) -> StoredImage:
         """Stores an image, once."""

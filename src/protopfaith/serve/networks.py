@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import cast
 
 import torch
 from PIL import Image
@@ -15,9 +16,11 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
+from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.settings import BaselineLike
+from protopfaith.network import ProtoPNet
 
 BATCH = 16  # test images that are classified at a time while nobody asks anything
 THUMBNAIL = 128  # pixels of the longer side
@@ -44,6 +47,7 @@ class Network:
 
     def __init__(self, number: int, explainer: Explainer, name: str):
         self.number, self.explainer, self.name = number, explainer, name
+        self.survey: Survey | None = None  # of training images, once somebody asked for it
         self.predictions: list[int | None] = [None] * len(self.test)
         self._loaded = self._stamp()
         self._lock = threading.Lock()
@@ -51,8 +55,13 @@ class Network:
         self.thumbnail = lru_cache(maxsize=2_000)(self._thumbnail)
 
     @property
+    def model(self) -> ProtoPNet:
+        """The network itself: what runs hold."""
+        return cast(ProtoPNet, self.explainer.model)
+
+    @property
     def class_names(self) -> tuple[str, ...]:
-        return self.explainer.model.class_names
+        return self.model.class_names
 
     @cached_property
     def data(self) -> ImageData | None:

@@ -48,6 +48,20 @@ def players_for(question: Question, image: Tensor, most: int) -> Players:
     return players
 
 
+def spec_of(question: Question, image: Tensor) -> int | str | Players:
+    """The same as settings name it, so that source images are divided alike, and results are shared.
+
+    >>> spec_of(Question(), torch.zeros(3, 96, 96))
+    8
+    """
+    if question.players == "drawn":
+        return drawn_players(question.drawn, (image.shape[-2], image.shape[-1]))
+    kind, _, number = question.players.partition(":")
+    if kind == "superpixels":
+        return question.players
+    return int(number) if number else usual_side(image)
+
+
 def usual_side(image: Tensor) -> int:
     """Of windows where nothing is asked for."""
     if max(image.shape[-2:]) <= SMALL_IMAGE:

@@ -11,6 +11,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.files import reason
 from protopfaith.serve.bounds import Bounds
-from protopfaith.serve.desk import Desk
+from protopfaith.serve.case import Case
+from protopfaith.serve.desk import Desk, write_answer
 from protopfaith.serve.networks import Network, run_name
+from protopfaith.serve.question import Question
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 
@@ -75,10 +78,20 @@ class Server:
         listening: its socket.
         address: of its start page, with the token where there is one.
         desk: where its cases are kept.
+        folder: where uploads are decoded.
     """
 
-    def __init__(self, server: uvicorn.Server, listening: socket.socket, address: str, desk: Desk):
-        self.server, self.listening, self.address, self.desk = server, listening, address, desk
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        listening: socket.socket,
+        address: str,
+        *,
+        desk: Desk,
+        folder: PrivateFolder,
+    ):
+        self.server, self.listening, self.address = server, listening, address
+        self.desk, self.folder = desk, folder
 
     def run(self) -> None:
         """Until it is interrupted, or `stop` is called."""
@@ -120,6 +133,7 @@ def opened(
     ):
         networks = _networks(runs, root, device)
         for network in networks:
+            worker.ask("", partial(_warm_up, network, bounds)).result()
             worker.when_idle(network.classify_some)
         actual = listening.getsockname()[1]
         desk = Desk(networks, worker, bounds)
@@ -136,7 +150,7 @@ def opened(
         _announce(say, host, address, token, is_local(host))
         if keep:
             say(f"Uploads are kept in {folder.path}, which only you can read.")
-        yield Server(uvicorn.Server(config), listening, address, desk)
+        yield Server(uvicorn.Server(config), listening, address, desk=desk, folder=folder)
 
 
 def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:
@@ -153,6 +167,15 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
         if names.count(network.name) > 1:
             network.name = f"{network.name} ({network.number + 1})"
     return networks
+
+
+def _warm_up(network: Network, bounds: Bounds) -> None:
+    """One question to nobody: what the first one takes longer is over when visitors come."""
+    picture = network.explainer.open(network.explainer.blank())
+    case = Case(network, picture, Question(), "", bounds=bounds)
+    case.on_answer = write_answer
+    case.decide()
+    case.play()
 
 
 def _leave_a_core() -> None:

@@ -30,6 +30,7 @@ class Position:
     finished: bool = False
     probe: float | None = None  # validation balanced accuracy of the linear probe
     plain: float | None = None  # and of the plain classifier
+    moved: float = 1.0  # share of the way from the probe to the trained plain classifier that was kept
 
 
 @dataclass
@@ -81,6 +82,7 @@ def _position(header: dict[str, Any], path: Path | str) -> Position:
     for name, kind in kinds.items() if right else ():
         value: Any = values.get(name, kind())
         right = right and type(value) is kind and (kind is bool or 0 <= value < 10**9)
+    right = right and isinstance(values.get("moved", 1.0), (float, int))
     accuracies = [values.get(name) for name in ("best", "probe", "plain")] if right else [""]
     if not all(isinstance(value, (float, int, type(None))) for value in accuracies):
         raise _damaged(path, "its position is none")

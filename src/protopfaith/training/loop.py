@@ -26,7 +26,7 @@ from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
-from protopfaith.training.probe import SHARES, blend, class_weights, probe_encoder
+from protopfaith.training.probe import SHARES, START, blend, class_weights, measure_batch_norm, probe_encoder
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
@@ -142,6 +142,7 @@ class Trainer:
             self.recipe,
             blocks=encoder_blocks(self.model.encoder),
             lost_cycles=self.saver.position.stale_cycles if stage.name == "joint" else 0,
+            moved=self.saver.position.moved,
         )
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
         scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
@@ -216,7 +217,9 @@ class Trainer:
         with torch.no_grad():
             self.head.weight.copy_(probe.weight)
             self.head.bias.copy_(probe.bias)
-        self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+            self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
+            self.head.weight.mul_(START)
+            self.head.bias.mul_(START)
         accuracy = probe.accuracy if len(self.images.validation) else None
         self.saver.position = replace(self.saver.position, probe=accuracy)
 
@@ -224,22 +227,25 @@ class Trainer:
         return {**pack_module("encoder", self.model.encoder), **pack_module("head", self.head)}
 
     def _recover(self, stage: Stage) -> None:
-        """After a lost cycle everything is again as in the best model; repeated prototypes start anew."""
-        position, going_back = self.saver.position, self.recipe.schedule.lost_cycle == "go_back"
-        if going_back and position.stale_cycles:
+        """A later cycle starts from the best model; repeated prototypes start anew.
+
+        After a cycle that has won, that is the best epoch of its F; after a lost one, an earlier cycle's.
+        """
+        position = self.saver.position
+        if self.recipe.schedule.lost_cycle == "go_on" or stage.cycle < 2:
+            return
+        if position.stale_cycles:
             self.progress.say(
                 f"Cycle {stage.cycle - 1} brought nothing better: cycle {stage.cycle} starts from the best "
                 f"model so far, at {LOST**position.stale_cycles:g} times the rate."
             )
-            path = self.run.model_path
-            tensors, sources = self.fabric.broadcast(
-                read_state(path) if self.fabric.is_global_zero else ({}, [])
-            )
-            restore(self.model, tensors, sources, path)
-            if self.kept:
-                unpack_module("head", self.head, self.kept)
+        path = self.run.model_path
+        tensors, sources = self.fabric.broadcast(read_state(path) if self.fabric.is_global_zero else ({}, []))
+        restore(self.model, tensors, sources, path)
+        if self.kept:
+            unpack_module("head", self.head, self.kept)
         repeated = distinct_prototypes(self.model).duplicates
-        if going_back and repeated and stage.cycle > 1:
+        if repeated:
             self.progress.say(
                 f"{len(repeated)} prototypes repeat another of their class and start anew on other patches."
             )
@@ -265,20 +271,24 @@ class Trainer:
         end = {name: tensor.clone() for name, tensor in self._plain_state().items()}
         accuracies = {}
         for share in SHARES:
-            self._set_plain_state(blend(start, end, share))
+            self._blend(start, end, share)
             accuracies[share] = validate()
         found = [(accuracy, share) for share, accuracy in accuracies.items() if accuracy is not None]
         share = max(found)[1] if found else 1.0
-        self._set_plain_state(blend(start, end, share))
+        self._blend(start, end, share)
+        self.saver.position = replace(self.saver.position, moved=share)
         if found:
             self.progress.say(
                 f"Linear probe {accuracies[0.0]:.3f}, fine-tuned {accuracies[1.0]:.3f}; kept at {share:g} of "
                 f"the way between them: {accuracies[share]:.3f} (validation balanced accuracy)."
             )
 
-    def _set_plain_state(self, state: dict[str, Tensor]) -> None:
+    def _blend(self, start: dict[str, Tensor], end: dict[str, Tensor], share: float) -> None:
+        state = blend(start, end, share)
         unpack_module("encoder", self.model.encoder, state)
         unpack_module("head", self.head, state)
+        if 0 < share < 1:
+            measure_batch_norm(self.model, self.images)
 
     def _remember(self, stage: Stage, metrics: EpochMetrics) -> None:
         """What the summary will compare, and what a later cycle may need again."""
@@ -382,7 +392,13 @@ class Trainer:
             result = objective(inputs, labels)
             self.fabric.backward(result["loss"])
             if self.recipe.optimization.clip is not None:
-                self.fabric.clip_gradients(objective, optimizer, max_norm=self.recipe.optimization.clip)
+                # What is not finite shows in the loss; looking for it here would wait for the device.
+                self.fabric.clip_gradients(
+                    objective,
+                    optimizer,
+                    max_norm=self.recipe.optimization.clip,
+                    error_if_nonfinite=False,
+                )
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()

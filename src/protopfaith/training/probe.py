@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from protopfaith.network import ProtoPNet
 from protopfaith.training.batches import ImageBatches
@@ -27,8 +28,13 @@ ITERATIONS = 40
 """Of L-BFGS for each decay; it goes on where the one before ended."""
 HELD_OUT = 5
 """Without validation images every fifth image of each class decides on the decay."""
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the way from the probe to the trained network."""
+START = 0.1
+"""Of the probe's weights, for the head to start from: a head that knows all training images by heart already
+has nothing left to teach V."""
+STATISTICS = 32
+"""Batches from which batch norm is measured anew for a network between two others."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,28 @@ def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tup
         sentences = signs_of_leakage(train, validation[0])
     model.train(training)
     return fit_probe(train, images.train.labels, classes, validation), sentences
+
+
+@torch.no_grad()
+def measure_batch_norm(model: ProtoPNet, images: TrainingImages) -> None:
+    """Measures the means and variances of V's batch norms anew, on training images: those of a network
+    between two others do not lie between theirs."""
+    model.eval()
+    norms = [module for module in model.encoder.modules() if isinstance(module, _BatchNorm)]
+    norms = [norm for norm in norms if norm.track_running_stats]
+    if not norms:
+        return
+    before = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the mean of all batches
+        norm.train()
+    for pixels, _ in images.train.batches(images.order("batch norm")[:STATISTICS]):
+        model.encoder(images.format(images.data.preprocessing.normalize(pixels)))
+    for norm, momentum in zip(norms, before, strict=True):
+        norm.momentum = momentum
+        for buffer in norm.buffers():  # the same in all processes
+            buffer.copy_(images.fabric.broadcast(buffer))
 
 
 def fit_probe(

@@ -26,7 +26,7 @@ class TrainingProgress:
     every finished stage."""
 
     def __init__(self, shown: bool, iterations: int, console: Console | None = None):
-        self.bar, self.iterations = Bar(shown, console), iterations
+        self.bar, self.iterations, self.shown = Bar(shown, console), iterations, shown
 
     def __enter__(self) -> TrainingProgress:
         self.bar.__enter__()
@@ -49,8 +49,10 @@ class TrainingProgress:
 
     def say(self, sentence: str) -> None:
         """A sentence that stays."""
-        self.bar.say(sentence)
-        logger.info(sentence)
+        if self.shown:
+            self.bar.say(sentence)
+        else:
+            logger.info(sentence)
 
     def epoch(self, stage: Stage, metrics: EpochMetrics) -> None:
         """An epoch is over."""

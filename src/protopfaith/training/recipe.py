@@ -120,8 +120,8 @@ class ScheduleRecipe:
     # After a cycle that brought nothing better, the next starts from the best projected model at half the
     # rate ("go_back"), or from wherever the last one ended ("go_on", as the paper does).
     lost_cycle: Literal["go_back", "go_on"] = "go_back"
-    # How many training images the epochs are meant for; with another number there are more or fewer of
-    # them, by the square root. null: the epochs are as they are.
+    # How many training images the epochs are meant for; with more images there are fewer of them, by the
+    # square root. null: the epochs are as they are.
     images: int | None = field(default=None, metadata=AT_LEAST_ONE)
     pretraining: PretrainingRecipe = PretrainingRecipe()
     warmup: WarmupRecipe = WarmupRecipe()

@@ -61,16 +61,19 @@ def trained_parts(stage: Stage, recipe: Recipe) -> tuple[str, ...]:
     return parts
 
 
-def scaled_epochs(epochs: int, images: int | None, meant_for: int | None) -> int:
-    """More epochs for fewer images and fewer for more, by the square root, within a factor of four: between
-    equal epochs and equal iterations.
+FEWEST = 0.25  # of the epochs, however many images there are
 
-    >>> scaled_epochs(10, 1_250, meant_for=5_000), scaled_epochs(10, 20_000, meant_for=5_000)
-    (20, 5)
+
+def scaled_epochs(epochs: int, images: int | None, meant_for: int | None) -> int:
+    """Fewer epochs for more images than they are meant for, by the square root: between equal epochs and
+    equal iterations. With fewer images there are no more epochs, for they would only be learned by heart.
+
+    >>> scaled_epochs(10, 500, meant_for=5_000), scaled_epochs(10, 20_000, meant_for=5_000)
+    (10, 5)
     """
     if not epochs or images is None or meant_for is None:
         return epochs
-    factor = min(max(math.sqrt(meant_for / max(images, 1)), 0.25), 4.0)
+    factor = min(max(math.sqrt(meant_for / max(images, 1)), FEWEST), 1.0)
     return max(round(epochs * factor), 1)
 
 
@@ -96,6 +99,7 @@ def make_stages(schedule: ScheduleRecipe, images: int | None = None) -> list[Sta
     return stages
 
 
+LEAST_MOVED = 0.1
 LOST = 0.5  # of the rate, for each cycle in a row that has brought nothing better
 
 
@@ -106,10 +110,12 @@ def make_optimizer(
     *,
     blocks: list[list[nn.Parameter]] | None = None,
     lost_cycles: int = 0,
+    moved: float = 1.0,
 ) -> AdamW:
     """AdamW with a group of parameters for each part that `stage` trains; weight decay on V and Z only.
 
-    Where the recipe wants V's first `blocks` to learn more slowly, each block is a group of its own.
+    Where the recipe wants V's first `blocks` to learn more slowly, each block is a group of its own. `moved`
+    is how far validation images let V move in the plain classifier: prototypes move it as much more slowly.
     """
     pretraining = recipe.schedule.pretraining
     plain = stage.name == "pretraining"
@@ -120,6 +126,8 @@ def make_optimizer(
     trained, groups = trained_parts(stage, recipe), []
     for part in trained:
         factor = 1.0 if plain else getattr(recipe.optimization.multipliers, MULTIPLIER_OF.get(part, part))
+        if part == "encoder" and not plain:
+            factor *= max(moved, LEAST_MOVED)
         rows = [parts[part]]
         if part == "encoder" and blocks is not None and recipe.optimization.layer_decay < 1:
             rows = blocks

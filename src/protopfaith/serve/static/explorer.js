@@ -94,13 +94,6 @@
     more.addEventListener("click", function () {
       load(false);
     });
-    gallery.addEventListener("click", async function (event) {
-      const thumb = event.target.closest(".thumb");
-      if (thumb) {
-        const said = await send("/ask/test", { run: Number(run.value), index: Number(thumb.dataset.index) });
-        window.location.assign(said.url);
-      }
-    });
     document.getElementById("file").addEventListener("change", function (event) {
       if (event.target.files.length) {
         upload(event.target.files[0]);
@@ -108,6 +101,14 @@
     });
     load(true);
   }
+
+  document.addEventListener("click", async function (event) {
+    const thumb = event.target.closest(".gallery .thumb");
+    if (thumb) {
+      const said = await send("/ask/test", { run: Number(run.value), index: Number(thumb.dataset.index) });
+      window.location.assign(said.url);
+    }
+  });
 
   ["dragover", "dragleave", "drop"].forEach(function (kind) {
     document.addEventListener(kind, function (event) {
@@ -198,13 +199,16 @@
       const before = numbers ? numbers.labels[0].runs.length : 0;
       numbers = element ? JSON.parse(element.textContent) : null;
       regions = numbers ? unpack(numbers.labels[0]) : null;
-      if (numbers && numbers.labels[0].runs.length !== before) {
+      if (before && numbers && numbers.labels[0].runs.length !== before) {
         forget();
       }
       drawHidden();
     }
 
     function forget() {
+      if (hidden.size && numbers) {
+        send(address + "/hide", { regions: [], count: numbers.maps[0].values.length }).catch(function () {});
+      }
       hidden.clear();
       place = null;
       part(".whatif-answer").textContent = "";
@@ -224,8 +228,9 @@
         group.setAttribute("class", "offs");
         group.setAttribute("transform", heat.getAttribute("transform"));
         hidden.forEach(function (player) {
-          const shape = document.createElementNS("http://www.w3.org/2000/svg", "use");
-          shape.setAttribute("href", "#" + numbers.mark + "r" + numbers.maps[0].labels + "-" + player);
+          const outline = document.getElementById(numbers.mark + "r" + numbers.maps[0].labels + "-" + player);
+          const shape = document.createElementNS("http://www.w3.org/2000/svg", "path");
+          shape.setAttribute("d", outline ? outline.getAttribute("d") : "");
           shape.setAttribute("class", "off");
           group.appendChild(shape);
         });
@@ -248,6 +253,7 @@
         }
         if (name === "pictures") {
           readNumbers();
+          showDrawn();
         }
         if (focused && block.querySelector(".pointable")) {
           block.querySelector(".pointable").focus({ preventScroll: true });
@@ -422,6 +428,158 @@
       tellHere(event.target);
     });
 
+    // Another question about the same image is another case, with an address of its own.
+    article.querySelectorAll(".ask").forEach(function (field) {
+      field.addEventListener("change", async function () {
+        const name = field.dataset.field;
+        const number = name === "target" || name === "versus";
+        const message = {};
+        message[name] = number ? (field.value === "" ? null : Number(field.value)) : field.value;
+        if (name === "target") {
+          message.versus = null;
+        }
+        if (name === "versus" && field.value !== "") {
+          message.target = Number(part('[data-field="target"]').value);
+        }
+        field.disabled = true;
+        try {
+          const said = await send(address + "/change", message);
+          window.location.assign(said.url);
+        } finally {
+          field.disabled = false;
+        }
+      });
+    });
+    if (part(".other")) {
+      part(".other").addEventListener("change", async function (event) {
+        if (event.target.value !== "") {
+          const said = await send(address + "/beside", { run: Number(event.target.value) });
+          window.location.assign(said.url);
+        }
+      });
+    }
+
+    // Regions drawn by hand: closed lines on the image, as shares of its sides.
+    const drawn = [];
+    let line = null;
+
+    function isDrawing() {
+      return part(".draw").getAttribute("aria-pressed") === "true";
+    }
+
+    function imagePicture() {
+      return part(".pictures .picture:not(.pointable)");
+    }
+
+    function showDrawn() {
+      const picture = imagePicture();
+      if (!picture) {
+        return;
+      }
+      picture.querySelectorAll(".drawn").forEach(function (one) {
+        one.remove();
+      });
+      const box = picture.viewBox.baseVal;
+      drawn.concat(line ? [line] : []).forEach(function (corners) {
+        const shape = document.createElementNS("http://www.w3.org/2000/svg", "polygon");
+        shape.setAttribute("class", "drawn");
+        shape.setAttribute(
+          "points",
+          corners
+            .map(function (corner) {
+              return corner[0] * box.width + "," + corner[1] * box.height;
+            })
+            .join(" "),
+        );
+        picture.appendChild(shape);
+      });
+      part(".draw-ask").hidden = !drawn.length;
+      part(".draw-forget").hidden = !drawn.length;
+    }
+
+    function cornerOf(picture, event) {
+      const frame = picture.getBoundingClientRect();
+      return [
+        Math.min(1, Math.max(0, (event.clientX - frame.left) / frame.width)),
+        Math.min(1, Math.max(0, (event.clientY - frame.top) / frame.height)),
+      ];
+    }
+    part(".draw").addEventListener("click", function () {
+      part(".draw").setAttribute("aria-pressed", String(!isDrawing()));
+      part(".draw-help").hidden = !isDrawing();
+      article.classList.toggle("drawing-on", isDrawing());
+      if (isDrawing()) {
+        imagePicture().scrollIntoView({ block: "center" });
+      }
+    });
+    article.addEventListener("pointerdown", function (event) {
+      const picture = event.target.closest(".pictures .picture:not(.pointable)");
+      if (picture && isDrawing()) {
+        event.preventDefault();
+        line = [cornerOf(picture, event)];
+      }
+    });
+    article.addEventListener("pointermove", function (event) {
+      if (line && line.length < 1500) {
+        line.push(cornerOf(imagePicture(), event));
+        showDrawn();
+      }
+    });
+    window.addEventListener("pointerup", function () {
+      if (line && line.length > 4) {
+        drawn.push(line);
+      }
+      if (line) {
+        line = null;
+        showDrawn();
+      }
+    });
+    part(".draw-forget").addEventListener("click", function () {
+      drawn.length = 0;
+      showDrawn();
+    });
+    part(".draw-ask").addEventListener("click", async function () {
+      const said = await send(address + "/change", { drawn: drawn });
+      window.location.assign(said.url);
+    });
+
+    // Longer work: the button says so while it lasts.
+    async function longer(button, place, path, message, done) {
+      button.disabled = true;
+      place.textContent = "One moment; the network takes turns.";
+      try {
+        const said = await send(address + path, message);
+        place.innerHTML = said.html;
+        if (done) {
+          done();
+        }
+      } catch (error) {
+        place.textContent = "";
+      } finally {
+        button.disabled = false;
+      }
+    }
+    article.addEventListener("click", function (event) {
+      const button = event.target.closest(".card-open");
+      if (button) {
+        const panel = part(".portrait-panel");
+        panel.showModal();
+        longer(button, part(".portrait-answer"), "/prototype", { prototype: Number(button.dataset.prototype) });
+      }
+    });
+    part(".compare-go").addEventListener("click", function (event) {
+      const names = Array.from(article.querySelectorAll(".compare-name:checked")).map(function (one) {
+        return one.value;
+      });
+      longer(event.target, part(".compare-answer"), "/compare", {
+        prototype: Number(part(".compare-prototype").value),
+        explainers: names,
+      });
+    });
+    part(".save-go").addEventListener("click", function (event) {
+      longer(event.target, part(".save-answer"), "/save", {});
+    });
+
     part(".show-all").addEventListener("click", function () {
       forget();
       drawHidden();
@@ -440,6 +598,15 @@
     part(".precision").addEventListener("change", goOn);
 
     readNumbers();
+    JSON.parse(article.dataset.hidden || "[]").forEach(function (one) {
+      if (numbers) {
+        hidden.add(one);
+      }
+    });
+    if (hidden.size) {
+      drawHidden();
+      whatIf();
+    }
     setStage();
     if (["waiting", "playing"].includes(article.dataset.stage)) {
       listen();

@@ -1,0 +1,194 @@
+"""Many visitors at once: does the explorer answer, share fairly, end its streams and give memory back?
+
+    python benchmarks/serving.py RUN --visitors 16 --seconds 300
+
+starts the server of `protopfaith serve` in a process of its own and lets visitors do, until time is up, what
+people do: ask about test images, watch the map for a while, stop and continue, hide regions, change the
+question, leave in the middle (the connection is cut), and send files that are no images. One visitor comes
+first and alone, for the times that a single person sees. Printed are these times, everything that was no
+answer, how many evaluations each visitor got, open streams in the end, and the server's memory before and
+after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+SERVER = """
+import sys
+import tempfile
+from pathlib import Path
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.server import opened
+bounds = Bounds(cases=64, unseen=20.0, stream=15.0)
+with opened(sys.argv[1:2], port=0, device=sys.argv[2], bounds=bounds) as server:
+    import threading, time
+    def watch():
+        while True:
+            time.sleep(1)
+            server.desk.sweep()
+            cases = list(server.desk._cases.values())
+            Path(sys.argv[3]).write_text(f"{len(cases)} {sum(case.board.readers for case in cases)}")
+    threading.Thread(target=watch, daemon=True).start()
+    server.run()
+"""
+PROGRESS = re.compile(r"([\d,]+) evaluations.*of (\d+) regions", re.DOTALL)
+
+
+@dataclass
+class Seen:
+    """What visitors met with."""
+
+    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    trouble: Counter[str] = field(default_factory=Counter)
+    evaluations: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    done: Counter[str] = field(default_factory=Counter)
+
+
+class Visitor:
+    """Somebody who asks, watches, and leaves."""
+
+    def __init__(self, number: int, address: str, seen: Seen, end: float):
+        self.number, self.seen, self.end = number, seen, end
+        self.random = random.Random(number)
+        self.client = httpx.AsyncClient(base_url=address, timeout=60)
+
+    async def visit(self) -> None:
+        async with self.client:
+            await self.client.get("/")
+            while time.monotonic() < self.end:
+                try:
+                    await self.one_case()
+                except (httpx.HTTPError, AssertionError) as error:
+                    self.seen.trouble[f"{type(error).__name__}: {str(error)[:80]}"] += 1
+
+    async def one_case(self) -> None:
+        start = time.monotonic()
+        said = await self.post("/ask/test", {"run": 0, "index": self.random.randrange(100)})
+        case = said["case"]
+        await self.client.get(f"/case/{case}")
+        self.seen.times["decision"].append(time.monotonic() - start)
+        count = await self.watch(case, start, self.random.uniform(2, 8))
+        if count:
+            hidden = self.random.sample(range(count), 3)
+            begin = time.monotonic()
+            answer = await self.client.post(f"/case/{case}/hide", json={"regions": hidden, "count": count})
+            if answer.status_code == 200:  # else finer regions came meanwhile
+                self.seen.times["hide"].append(time.monotonic() - begin)
+        what = self.random.choice(["stop", "change", "broken", "nothing"])
+        self.seen.done[what] += 1
+        if what == "stop":
+            await self.post(f"/case/{case}/stop", {})
+            await self.post(f"/case/{case}/continue", {"precision": 0.02})
+            await self.watch(case, None, 3)
+        elif what == "change":
+            new = await self.post(f"/case/{case}/change", {"players": "windows:16"})
+            await self.watch(new["case"], None, 2)
+        elif what == "broken":
+            answer = await self.client.post("/ask/file?run=0", content=b"\x89PNG broken")
+            assert answer.status_code == 400, answer.status_code
+
+    async def watch(self, case: str, start: float | None, seconds: float) -> int:
+        """Reads the stream for a while, then cuts it; how many regions the map has."""
+        end, count, made = time.monotonic() + seconds, 0, 0
+        async with self.client.stream("GET", f"/case/{case}/events") as stream:
+            assert stream.status_code == 200
+            async for line in stream.aiter_lines():
+                if line.startswith("data: "):
+                    blocks = json.loads(line[6:])
+                    if start is not None and "pointable" in blocks.get("pictures", ""):
+                        self.seen.times["first map"].append(time.monotonic() - start)
+                        start = None
+                    found = re.search(
+                        r"([\d,]+) evaluations.*of (\d+) regions", blocks.get("progress", ""), re.S
+                    )
+                    if found:
+                        made, count = int(found[1].replace(",", "")), int(found[2])
+                    if 'data-stage="failed"' in blocks.get("progress", ""):
+                        self.seen.trouble["a case failed"] += 1
+                if time.monotonic() > end:
+                    break
+        self.seen.evaluations[self.number] += made
+        return count
+
+    async def post(self, path: str, message: dict) -> dict:
+        answer = await self.client.post(path, json=message)
+        assert answer.status_code == 200, f"{path.rpartition('/')[2]} {answer.status_code} {answer.text[:60]}"
+        return answer.json()
+
+
+def memory(process: int) -> int:
+    """Resident bytes of a process."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+async def load(address: str, visitors: int, seconds: float) -> Seen:
+    """All visitors at once."""
+    seen, end = Seen(), time.monotonic() + seconds
+    await asyncio.gather(*(Visitor(number, address, seen, end).visit() for number in range(visitors)))
+    return seen
+
+
+def told(name: str, seen: Seen) -> None:
+    """Prints the times of some visitors."""
+    for kind, times in seen.times.items():
+        ordered = sorted(times)
+        most = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+        middle = statistics.median(times)
+        print(f"{name:>12} {kind:>10}: median {middle:.2f} s, 95% below {most:.2f} s ({len(times)})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--visitors", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--alone", type=float, default=30, help="seconds of the first visitor, alone")
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    state = Path(tempfile.mkdtemp()) / "state"
+    command = [sys.executable, "-u", "-c", SERVER, str(options.run), options.device, str(state)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = next(m[0] for line in server.stdout if (m := re.search(r"http://\S+", line)))
+            told("one visitor", asyncio.run(load(address, 1, options.alone)))
+            asyncio.run(load(address, options.visitors, 20))  # caches, threads and buffers of that many
+            time.sleep(25)
+            before = memory(server.pid)
+            seen = asyncio.run(load(address, options.visitors, options.seconds))
+            told(f"{options.visitors} visitors", seen)
+            during = memory(server.pid)
+            time.sleep(25)
+            cases, readers = state.read_text(encoding="utf-8").split()
+            shares = sorted(seen.evaluations.values())
+            print(f"no answer: {sum(seen.trouble.values())} {dict(seen.trouble)}; done: {dict(seen.done)}")
+            print(f"evaluations per visitor: least {shares[0]:,}, most {shares[-1]:,}")
+            print(f"open streams in the end: {readers}; cases: {cases}")
+            mega = [round(number / 2**20) for number in (before, during, memory(server.pid))]
+            print(f"memory in MiB: {mega[0]} before, {mega[1]} under load, {mega[2]} after")
+        finally:
+            server.terminate()
+            shutil.rmtree(state.parent, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

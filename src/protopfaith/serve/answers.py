@@ -1,0 +1,104 @@
+"""What all answers have in common: limits on what is read, and one sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from protopfaith.crashes import unexpected
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.serve.pages import render
+
+logger = logging.getLogger("protopfaith")
+UNEXPECTED = "Something unexpected went wrong; the server's log says more."
+NOTHING = (
+    "There is nothing at this address, or no longer. Cases are kept as long as the server runs and has room."
+)
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class GoneError(Exception):
+    """There is no such thing, or no longer."""
+
+
+class TooLargeError(Exception):
+    """More bytes than are taken."""
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """What a request sends; never more than `most` bytes are taken."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > most:
+        raise TooLargeError
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > most:
+            raise TooLargeError
+    return bytes(content)
+
+
+async def read_message(request: Request, most: int) -> dict[str, Any]:
+    """The JSON object that a script sends."""
+    content = await read_body(request, most)
+    try:
+        said = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise ProtoPFaithError("The message cannot be read; load the page anew.")
+    return said
+
+
+def plainly(answer: Answer) -> Answer:
+    """For scripts: whatever goes wrong is one sentence in JSON."""
+
+    async def safe(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except GoneError:
+            return JSONResponse({"error": "This is no longer kept on the server; ask again."}, 404)
+        except TooLargeError:
+            return JSONResponse({"error": "The file is too large for this server."}, 413)
+        except ProtoPFaithError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:
+            logger.warning("%s", unexpected(error))
+            return JSONResponse({"error": UNEXPECTED}, 500)
+
+    return safe
+
+
+def kindly(answer: Answer) -> Answer:
+    """For people: whatever goes wrong is a page."""
+
+    async def safe(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except GoneError:
+            return await not_found(request, None)
+        except ProtoPFaithError as error:
+            return sorry("This did not work", str(error), 400)
+        except Exception as error:
+            logger.warning("%s", unexpected(error))
+            return sorry("This did not work", UNEXPECTED, 500)
+
+    return safe
+
+
+def sorry(title: str, text: str, status: int) -> Response:
+    """A page that says what is wrong."""
+    return HTMLResponse(render("sorry.html", page="", title=title, text=text), status)
+
+
+async def not_found(request: Request, _: object) -> Response:
+    """The page for addresses where nothing is."""
+    return sorry("Nothing here", NOTHING, 404)

@@ -1,0 +1,85 @@
+"""One prototype in detail: its source and the map there, the nearest training patches, its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.catalog.nearest import Survey, patch_box, survey
+from protopfaith.serve.case import Case
+from protopfaith.serve.linked import LinkedPictures
+from protopfaith.serve.networks import Network
+from protopfaith.serve.pages import render, with_own_ids
+from protopfaith.show.bars import Bars, Term, make_bar
+from protopfaith.show.heat import scale_of
+from protopfaith.show.report import make_legend
+
+NEAREST = 6
+MOST_CLASSES = 12
+
+
+def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
+    """Makes the panel of a prototype; returns its HTML."""
+    network, decision = case.network, case.decision
+    assert decision is not None
+    if not 0 <= prototype < len(network.model.prototypes):
+        raise ProtoPFaithError("There is no such prototype.")
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    view: dict[str, Any] = {"name": f"Prototype {prototype}", "shared": pictures, "source": None}
+    owner = int(network.model.prototype_classes[prototype])
+    view["lead"] = f"A part of a training image of {network.class_names[owner]}."
+    if case.has_sources():
+        side = network.explainer.sources.explain([prototype], case.settings)[prototype]
+        yield
+        scale = scale_of([side.regions])
+        name = view["name"]
+        part = pictures.boxed(side.pixels, f"{name}: its source image", side.box)
+        seen = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there")
+        view["source"] = [(part, "its source image, and the part"), (seen, "what it sees there")]
+        view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
+    view["nearest"] = _nearest(network, prototype, pictures)
+    view["weights"] = weight_bars(network, prototype)
+    return with_own_ids(render("blocks/portrait.html", **view), f"{case.mark}t-")
+
+
+def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list[tuple[Any, str]]:
+    """The training images that are nearest to a prototype, with a frame around the place."""
+    found = nearest_of(network)
+    if found is None or network.data is None:
+        return []
+    train, size = network.data.train, network.explainer.size
+    shown = []
+    for patch in found.nearest[prototype]:
+        box = patch_box(patch, found.latent_size, size)
+        name = network.class_names[patch.label]
+        alt = f"A training image of {name} at a distance of {patch.distance:.3g}"
+        shown.append(
+            (pictures.boxed(train.image(patch.image), alt, box), f"{name}, distance {patch.distance:.3g}")
+        )
+    return shown
+
+
+def nearest_of(network: Network) -> Survey | None:
+    """The survey of all training images, made once; None where they are gone."""
+    preprocessing = network.explainer.preprocessing
+    if network.survey is None and network.data is not None and preprocessing is not None:
+        model = network.model
+        network.survey = survey(model, network.data.train, preprocessing, nearest=NEAREST)
+    return network.survey
+
+
+def weight_bars(network: Network, prototype: int) -> Bars:
+    """How much a prototype counts for and against every class, or the classes that it counts most for."""
+    model = network.model
+    weights = model.readout().cpu()[:, prototype].tolist()
+    ranked = sorted(range(len(weights)), key=lambda c: -abs(weights[c]))[:MOST_CLASSES]
+    span = max(abs(weight) for weight in weights) or 1.0
+    low = -1.02 if min(weights) < 0 else -0.02
+    rows = tuple(
+        make_bar(Term(network.class_names[c], weights[c]), span, f"{weights[c]:+.3g}", low=low, high=1.02)
+        for c in ranked
+    )
+    more = len(weights) - len(rows)
+    left = f"; {more} more classes have smaller ones" if more else ""
+    return Bars(f"Its weight for every class{left}", rows)

@@ -1,0 +1,72 @@
+"""A case: slices that take about as long as they should, stop and go, and an explanation at any time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protopfaith.explanation import Explainer
+from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.case import LONGEST, SMALLEST, Case, next_step
+from protopfaith.serve.networks import Network
+from protopfaith.serve.question import Question
+
+
+@pytest.fixture
+def case(explainer: Explainer, pixels: torch.Tensor) -> Case:
+    network = Network(0, explainer, "birds")
+    made = Case(network, explainer.open(pixels), Question(players="windows:5"), "me", bounds=Bounds())
+    made.decide()
+    return made
+
+
+def test_a_coarse_map_comes_first_and_gives_way(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.play()
+    assert case.is_coarse
+    coarse = case.sittings
+    assert coarse is not None
+    assert len(coarse.players) < 100
+    monkeypatch.setattr("protopfaith.serve.case.CLEAR", 100.0)
+    case.play()
+    assert not case.is_coarse
+    assert case.sittings is not coarse
+    assert case.result is not None
+    assert len(case.result.players) == 100
+
+
+def test_it_plays_only_while_somebody_looks(case: Case) -> None:
+    assert not case.wants_to_play
+
+    async def look() -> None:
+        bell = case.board.join()
+        assert case.wants_to_play
+        case.stop()
+        assert not case.wants_to_play
+        case.go_on(0.1)
+        assert case.wants_to_play
+        case.board.leave(bell)
+
+    asyncio.run(look())
+    assert not case.wants_to_play
+
+
+def test_an_explanation_can_be_had_at_any_time(case: Case) -> None:
+    case.play()
+    first = case.explanation()
+    assert first.coarse
+    assert float(first.class_map.values.sum()) == pytest.approx(first.class_map.total, rel=1e-3)
+    case.fail("It broke.")
+    assert case.stage == "failed"
+    case.go_on(0.1)
+    assert case.stage == "failed"
+
+
+@given(st.integers(SMALLEST, 10**5), st.floats(1e-4, 100), st.integers(0, 10**6))
+def test_slices_neither_explode_nor_vanish(step: int, seconds: float, made: int) -> None:
+    following = next_step(step, seconds, made)
+    assert SMALLEST <= following <= 2 * step or following == SMALLEST
+    assert following == SMALLEST or following * seconds / step <= LONGEST + 1e-6
