@@ -36,7 +36,12 @@ class VGG_features(nn.Module):  # noqa: N801
 
     def __init__(self, name: str):
         super().__init__()
-        self.features = torchvision.models.get_model(name).features
+        layout = {"vgg11": "A", "vgg13": "B", "vgg16": "D", "vgg19": "E"}[name.removesuffix("_bn")]
+        plan = torchvision.models.vgg.cfgs[layout]  # the whole network would take seconds to start
+        self.features = torchvision.models.vgg.make_layers(plan, batch_norm=name.endswith("_bn"))
+        for layer in self.features:
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.features(x)

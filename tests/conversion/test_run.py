@@ -84,6 +84,8 @@ def test_evaluate_and_prune_and_faithfulness(place: Path, pushed: Pushed) -> Non
         "--explainers",
         "ours",
         *QUICK,
+        "--checked",
+        "1",
     )
 
 

@@ -49,7 +49,41 @@ def explained(**more: Any) -> Any:
     return pf.explain(arguments.pop("model", None) or model(), image, **arguments)
 
 
+def of_function(function: Any = None, image: Any = IMAGE, **more: Any) -> Any:
+    function = function or (lambda x: x.flatten(1)[:, :3])
+    return pf.explain_function(function, image, **({"players": 12, "budget": 64} | more))
+
+
 CALLS: dict[str, Callable[[], Any]] = {
+    # any function
+    "explain_function of a number": lambda: of_function(3),
+    "explain_function of no file": lambda: of_function("nothing.onnx"),
+    "explain_function of images": lambda: of_function(lambda x: x),
+    "explain_function that gives text": lambda: of_function(lambda x: "text"),
+    "explain_function that gives one row": lambda: of_function(lambda x: torch.zeros(1, 3)),
+    "explain_function that gives nothing": lambda: of_function(lambda x: torch.zeros(len(x), 0)),
+    "explain_function that gives NaN": lambda: of_function(lambda x: x.flatten(1)[:, :3] * NAN),
+    "explain_function that is random": lambda: of_function(lambda x: torch.rand(len(x), 3)),
+    "explain_function with too few names": lambda: of_function(names=["a"]),
+    "explain_function with an unknown name": lambda: of_function(names=["a", "b", "c"], outputs="d"),
+    "explain_function with outputs out of range": lambda: of_function(outputs=[3]),
+    "explain_function with a negative output": lambda: of_function(outputs=-1),
+    "explain_function with no outputs": lambda: of_function(outputs=[]),
+    "explain_function with half an output": lambda: of_function(outputs=[0.5]),
+    "explain_function of no image": lambda: of_function(image=None),
+    "explain_function of a vector": lambda: of_function(image=torch.rand(24)),
+    "explain_function of a missing file": lambda: of_function(image="nothing.png"),
+    "explain_function on no device": lambda: of_function(device="tpu"),
+    "explain_function with a budget of one": lambda: of_function(budget=1),
+    "explain_function with another preprocessing": lambda: of_function(
+        image=np.zeros((24, 24, 3), np.uint8), preprocessing=lambda picture: None
+    ),
+    # networks of others
+    "convert None": lambda: pf.convert(None, "new"),  # type: ignore[arg-type]
+    "convert nothing": lambda: pf.convert("nothing.pth", "new"),
+    "convert with a negative size": lambda: pf.convert("nothing.pth", "new", size=-1),
+    "convert on no device": lambda: pf.convert("nothing.pth", "new", device="tpu"),
+    "explain a network that is none": lambda: pf.explain(torch.nn.Flatten(), IMAGE),  # type: ignore[arg-type]
     # moments
     "Gaussian with a negative variance": lambda: pf.Gaussian(torch.zeros(2), torch.tensor([1.0, -1.0])),
     "Gaussian with a variance that is NaN": lambda: pf.Gaussian(torch.zeros(2), torch.tensor([1.0, NAN])),

@@ -9,6 +9,7 @@ import typer
 
 from protopfaith.cli.app import app, note, say
 from protopfaith.cli.checks import check_output_folder, check_root
+from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -42,6 +43,7 @@ def convert(
         int | None, typer.Option(min=1, max=100_000, help="Of its images, where the file does not say it.")
     ] = None,
     image: Annotated[Path | None, typer.Option(help="The picture to check the converted network on.")] = None,
+    device: Device = "auto",
 ) -> None:
     """Make a run of a prototype network that was trained with another program."""
     if not path.exists():
@@ -63,6 +65,7 @@ def convert(
         epsilon=epsilon,
         size=size,
         image=image,
+        device=device,
     )
     for line in found.lines():
         say(line)

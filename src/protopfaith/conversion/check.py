@@ -24,21 +24,26 @@ class Check:
     logits: float
 
     def __str__(self) -> str:
-        return f"distances agree to {self.distances:.1g}, logits to {self.logits:.1g} of their size"
+        return f"distances agree to {self.distances:.1g} of their size, logits from them to {self.logits:.1g}"
 
 
 @torch.no_grad()
 def check_conversion(network: ForeignNetwork, model: ProtoPNet, image: Tensor) -> Check:
     """Compares the converted network on one image with the tensors of the file; raises if they differ.
 
+    Logits are compared for the same distances: near zero, where the log similarity is steep, the rounding of
+    a distance would show a hundredfold.
+
     Args:
         network: what the file holds
         model: what became of it
         image: C x H x W, normalized
     """
-    distances, logits = evaluate_foreign(network, image[None])
     found = model.distances(image[None])
-    check = Check(_difference(found, distances[:, network.order]), _difference(model.logits(found), logits))
+    expected = foreign_distances(network, image[None])[:, network.order]
+    logits = foreign_logits(network, found.double()[:, network.order.argsort()])
+    length = float(network.prototypes.square().sum(1).max())  # a distance of zero is a difference of these
+    check = Check(_difference(found, expected, length), _difference(model.logits(found), logits))
     if not max(check.distances, check.logits) <= TOLERANCE:  # also where they are not numbers
         raise ProtoPFaithError(
             f"The converted network does not say what the file says ({check}); please report this with the "
@@ -47,9 +52,8 @@ def check_conversion(network: ForeignNetwork, model: ProtoPNet, image: Tensor) -
     return check
 
 
-def evaluate_foreign(network: ForeignNetwork, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances (B, P) and logits (B, C) by the formulas of the paper, in double precision after the "
-    "encoder."""
+def foreign_distances(network: ForeignNetwork, x: Tensor) -> Tensor:
+    """Distances (B, P) by their definition, in double precision after the encoder."""
     encoder = build_encoder(network.encoder, network.preprocessing.channels)
     encoder.load_state_dict(network.encoder_state, strict=False)
     z = encoder.eval()(x).double()
@@ -62,13 +66,18 @@ def evaluate_foreign(network: ForeignNetwork, x: Tensor) -> tuple[Tensor, Tensor
             z = conv2d(z, weight.double(), bias.double())
     vectors = z.flatten(2)[:, None]  # one prototype after the other: all at once would be a large tensor
     differences = (vectors - prototype[:, None] for prototype in network.prototypes.double())
-    distances = torch.cat([apart.square().sum(2).amin(2) for apart in differences], dim=1)
+    return torch.cat([apart.square().sum(2).amin(2) for apart in differences], dim=1)
+
+
+def foreign_logits(network: ForeignNetwork, distances: Tensor) -> Tensor:
+    """Logits (B, C) by the formulas of the paper."""
     similar = -distances
     if network.similarity == "log":
         assert network.epsilon is not None
         similar = ((distances + 1) / (distances + network.epsilon)).log()
-    return distances, similar @ network.weights.double().T
+    return similar @ network.weights.double().T
 
 
-def _difference(found: Tensor, expected: Tensor) -> float:
-    return float((found.double() - expected).abs().max() / expected.abs().max().clamp_min(1e-12))
+def _difference(found: Tensor, expected: Tensor, size: float = 1e-12) -> float:
+    """The largest difference, relative to the largest number or to `size`."""
+    return float((found.double() - expected).abs().max() / expected.abs().max().clamp_min(size))

@@ -20,6 +20,7 @@ from protopfaith.conversion.protopnet import read_boxes
 from protopfaith.conversion.sources import FoundSources, find_sources
 from protopfaith.data import ImageData
 from protopfaith.data.birds import CLASSES, draw_bird
+from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, read_plain_text
 from protopfaith.network import ProtoPNet, distinct_prototypes, save
@@ -90,6 +91,7 @@ def convert(
     epsilon: float | None = None,
     size: int | None = None,
     image: Path | str | None = None,
+    device: str = "auto",
 ) -> Conversion:
     """Makes a run of a prototype network that was trained with another program. Nothing in its files is run.
 
@@ -105,6 +107,7 @@ def convert(
         epsilon: of the log similarity, where the file does not say it
         size: of its square images in pixels, where the file does not say it
         image: the picture to check the converted network on
+        device: where to look for sources
 
     Returns:
         The run, and what was understood.
@@ -123,6 +126,7 @@ def convert(
     refuse_existing(out)
     if size is not None:
         whole_number(size, "The size of the images", least=1, most=LARGEST_SIDE)
+    choose_device(device)  # a typo is told before the work
     network = read_network(path, Asked(similarity, epsilon, size), format)
     if boxes is not None:
         network = replace(network, hints=read_boxes(boxes, len(network.prototypes)))
@@ -134,7 +138,8 @@ def convert(
     sources = None
     if images is not None:
         place = {old: new for new, old in enumerate(network.order.tolist())}
-        sources = find_sources(model, images, {place[old]: hint for old, hint in network.hints.items()})
+        hints = {place[old]: hint for old, hint in network.hints.items()}
+        sources = find_sources(model.to(choose_device(device)), images, hints)
     run = _write(out, recipe, model, network, images=images, file=path.name)
     saved = run.model()
     check = check_conversion(network, saved, network.preprocessing(picture))  # as it will be used
@@ -187,11 +192,12 @@ def _class_names(given: Sequence[str] | Path | str | None, images: ImageData | N
 def _picture(
     path: Path | str | None, images: ImageData | None, network: ForeignNetwork
 ) -> tuple[str, Image.Image | Any]:
-    """What to check the network on: the picture asked for, a training image, or a drawing."""
+    """What to check the network on: the picture asked for, one of its images, or a drawing."""
     if path is not None:
         return str(path), network.preprocessing.read(path)
     if images is not None:
-        return images.train.paths[0], images.train.image(0)
+        chosen = next(one for one in (images.test, images.validation, images.train) if len(one))
+        return chosen.paths[0], chosen.image(0)
     side = min(max(network.preprocessing.size), 512)
     return "a drawn bird", draw_bird(CLASSES[0], np.random.default_rng(0), side).image
 

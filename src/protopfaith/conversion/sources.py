@@ -15,6 +15,8 @@ from protopfaith.network import ProtoPNet, PrototypeSource
 
 IMAGE_FOLDER = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """What torchvision's ImageFolder takes for images."""
+TRIED = 16  # numbers, before all are looked up in an order
+Item = tuple[ImageSet, int]
 SAME = 1e-3  # of the median distance on an image: nearer than this, a patch is the prototype up to rounding
 
 
@@ -71,7 +73,7 @@ def find_sources(
         hints: numbers of images, by prototype
         batch_size: images per forward pass
     """
-    by_index = _hinted(model, data, hints)
+    by_index = _hinted(model, data, hints, batch_size)
     nearest: dict[int, _Place] = {}
     for images in (data.train, data.validation, data.test):
         missing = [
@@ -94,17 +96,17 @@ def _lies_on(place: _Place | None) -> bool:
     return place is not None and place.is_same
 
 
-def _hinted(model: ProtoPNet, data: ImageData, hints: Mapping[int, SourceHint]) -> dict[int, _Place]:
-    """For every order that the numbers may be meant in, the prototypes that lie on the image of their "
-    "number."""
+def _hinted(
+    model: ProtoPNet, data: ImageData, hints: Mapping[int, SourceHint], batch_size: int
+) -> dict[int, _Place]:
+    """The prototypes that lie on the image of their number, in the order of images that most numbers fit."""
     best: dict[int, _Place] = {}
     for order in _orders(data):
-        found = {}
-        for prototype, hint in hints.items():
-            if hint.image < len(order):
-                place = _look(model, *order[hint.image], data.preprocessing, [prototype])[prototype]
-                if place.is_same:
-                    found[prototype] = place
+        known = {p: order[hint.image] for p, hint in hints.items() if hint.image < len(order)}
+        some = dict(list(known.items())[:TRIED])  # a wrong order shows at once
+        if len(_lying_on(model, some, data.preprocessing, batch_size)) * 2 < len(some):
+            continue
+        found = _lying_on(model, known, data.preprocessing, batch_size)
         if len(found) > len(best):
             best = found
         if len(best) == len(hints):
@@ -112,29 +114,42 @@ def _hinted(model: ProtoPNet, data: ImageData, hints: Mapping[int, SourceHint]) 
     return best
 
 
-def _orders(data: ImageData) -> Sequence[list[tuple[ImageSet, int]]]:
+def _lying_on(
+    model: ProtoPNet, known: Mapping[int, Item], preprocessing: Preprocessing, batch_size: int
+) -> dict[int, _Place]:
+    """Those of the prototypes that lie on a patch of their image; each image is looked at once."""
+    by_image: dict[tuple[int, int], list[int]] = {}
+    sets: dict[int, ImageSet] = {}
+    for prototype, (images, index) in known.items():
+        sets[id(images)] = images
+        by_image.setdefault((id(images), index), []).append(prototype)
+    found = {}
+    for number, images in sets.items():
+        wanted = [index for one, index in by_image if one == number]
+        for start in range(0, len(wanted), batch_size):
+            batch = wanted[start : start + batch_size]
+            for maps, index in zip(_maps(model, images, batch, preprocessing), batch, strict=True):
+                for prototype in by_image[number, index]:
+                    found[prototype] = _place(maps[prototype], images, index)
+    return {prototype: place for prototype, place in found.items() if place.is_same}
+
+
+def _orders(data: ImageData) -> Sequence[list[Item]]:
     """As ImageFolder may have numbered the images: those of training with a validation set that was split off
     here, all where they lie in one folder, or those of training alone."""
     ways = ([data.train, data.validation], list(data.sets().values()), [data.train])
     return [_as_image_folder([(one, i) for one in sets for i in range(len(one))]) for sets in ways]
 
 
-def _as_image_folder(images: list[tuple[ImageSet, int]]) -> list[tuple[ImageSet, int]]:
+def _as_image_folder(images: list[Item]) -> list[Item]:
     """Class by class, each sorted by name."""
 
-    def place(item: tuple[ImageSet, int]) -> tuple[str, str]:
+    def place(item: Item) -> tuple[str, str]:
         path = PurePosixPath(item[0].paths[item[1]])
         return item[0].classes[int(item[0].labels[item[1]])], str(path)
 
     known = [item for item in images if PurePosixPath(item[0].paths[item[1]]).suffix.lower() in IMAGE_FOLDER]
     return sorted(known, key=place)
-
-
-def _look(
-    model: ProtoPNet, images: ImageSet, index: int, preprocessing: Preprocessing, prototypes: Sequence[int]
-) -> dict[int, _Place]:
-    maps = _maps(model, images, [index], preprocessing)
-    return {prototype: _place(maps[0, prototype], images, index) for prototype in prototypes}
 
 
 def _nearest(

@@ -251,7 +251,8 @@ class _Whole:
         found = self.function(images)
         if isinstance(found, np.ndarray):
             found = torch.from_numpy(found)
-        if not isinstance(found, Tensor) or found.dim() not in (1, 2) or len(found) != len(images):
+        is_tensor = isinstance(found, Tensor) and found.dim() in (1, 2) and found.numel() > 0
+        if not is_tensor or len(found) != len(images):
             raise ProtoPFaithError(
                 f"The function gives {_described(found)} for {len(images)} images; it should give one number "
                 "or one row of numbers for each."
@@ -296,7 +297,12 @@ class _Reader:
 
 def _open(image: ImageLike, preprocessing: Prepare | None, device: torch.device, name: str) -> Picture:
     if isinstance(image, Tensor) and image.is_floating_point():
-        channels = image.shape[-3] if image.dim() >= 3 else 0
+        if image.dim() < 3:
+            raise ProtoPFaithError(
+                f"An image is channels x height x width, not a tensor of shape {tuple(image.shape)}; convert "
+                "it."
+            )
+        channels = image.shape[-3]
         known = preprocessing if isinstance(preprocessing, Preprocessing) else None
         return open_picture(image, known, _reader(device, channels), name)
     if preprocessing is None:
