@@ -156,7 +156,7 @@ CASES = [
     # the explorer
     bare("serve"),
     bare("serve", "nowhere", says=("nowhere",)),
-    on_run("serve", "nowhere", says=("nowhere",)),
+    on_run("serve", "nowhere-else", says=("nowhere-else",)),
     *(on_run("serve", "--port", value, "--no-browser") for value in ("-1", "65536", "x", "", HUGE, "1.5")),
     *(
         on_run("serve", "--host", value, "--port", "0", "--no-browser")

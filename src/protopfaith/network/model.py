@@ -91,7 +91,7 @@ class ProtoPNet(nn.Module):
             _check_channels(prototype_channels, last_channels(encoded, self.layers))
         start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
         self.prototypes = nn.Parameter(start(sum(counts), prototype_channels))
-        owners = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+        owners = torch.tensor([number for number, count in enumerate(counts) for _ in range(count)])
         self.register_buffer("prototype_classes", owners)
         self.classifier = nn.Linear(len(owners), len(counts), bias=False)
         with torch.no_grad():

@@ -75,7 +75,8 @@ def test_an_image_that_always_kills_is_set_aside(  # noqa: PLR0917
     worker, deaths = mortal(tmp_path, times=99)
     monkeypatch.setattr(on_ray, "RayWorker", worker)
     found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=True, **QUICK)
-    assert deaths.read_text() == "x" * on_ray.TRIES
+    # Once more where a worker that died took an answer along: then its neighbor was blamed for that death.
+    assert on_ray.TRIES <= len(deaths.read_text()) <= on_ray.TRIES + 1
     there, expected = rows(found), rows(bulk)
     assert "killed its worker 3 times" in there.pop("2.png")["error"]
     del expected["2.png"]
