@@ -75,8 +75,7 @@ def test_an_image_that_always_kills_is_set_aside(  # noqa: PLR0917
     worker, deaths = mortal(tmp_path, times=99)
     monkeypatch.setattr(on_ray, "RayWorker", worker)
     found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, ship=True, **QUICK)
-    # Once more where a worker that died took an answer along: then its neighbor was blamed for that death.
-    assert on_ray.TRIES <= len(deaths.read_text()) <= on_ray.TRIES + 1
+    assert len(deaths.read_text()) in (on_ray.TRIES, on_ray.TRIES + 1)  # at first with others, then alone
     there, expected = rows(found), rows(bulk)
     assert "killed its worker 3 times" in there.pop("2.png")["error"]
     del expected["2.png"]
@@ -92,11 +91,11 @@ def test_a_lost_node_costs_what_it_was_doing(  # noqa: PLR0917
     real = on_ray._Crew._give
     given = []
 
-    def give(self: Any, actor: Any) -> None:
-        given.append(actor)
+    def give(self: Any) -> None:
+        given.append(self)
         if len(given) == 4:
             cluster.remove_node(node, allow_graceful=False)
-        real(self, actor)
+        real(self)
 
     monkeypatch.setattr(on_ray._Crew, "_give", give)
     same(bulk, explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK))

@@ -7,7 +7,6 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,18 +95,18 @@ class _Crew:
         actor = ray.remote(**needs, max_restarts=0)(RayWorker)
         self.make = lambda: actor.remote(given, kind, request, work.bulk.manifest)
         self.waiting = deque(work.positions())
+        self.suspects: deque[int] = deque()  # images that were at hand when a worker died
         self.tries: dict[int, int] = {}
         self.doing: dict[Any, tuple[Any, int]] = {}  # reference of an answer to actor and image
         self.coming: dict[Any, Any] = {}  # reference of the first word of an actor to the actor
         self.idle: list[Any] = []  # actors, as often as they could take an image more
         self.failed_starts = 0
-        self.clock, self.given = count(), dict[int, int]()  # when each image was given away
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Keeps everybody busy until nothing is left."""
         for _ in range(min(self.size, len(self.waiting))):
             self._hire()
-        while self.doing or self.waiting:
+        while self.doing or self.waiting or self.suspects:
             ready, _ = self.ray.wait([*self.doing, *self.coming], num_returns=1, timeout=PATIENCE)
             if not ready:
                 if not self.doing:
@@ -137,8 +136,8 @@ class _Crew:
             self._hire()
             return
         self.failed_starts = 0
-        for _ in range(AHEAD):
-            self._give(actor)
+        self.idle += [actor] * AHEAD
+        self._give()
 
     def _answer(self, reference: Any) -> Iterator[dict[str, Any]]:
         actor, position = self.doing.pop(reference)
@@ -149,22 +148,37 @@ class _Crew:
             return
         except self.ray.exceptions.RayError as error:  # what it was sent cannot be read, for example
             yield self._set_aside(position, f"A worker of Ray failed ({reason(error)}).")
-        self._give(actor)
+        self.idle.append(actor)
+        self._give()
 
-    def _give(self, actor: Any) -> None:
-        if not self.waiting:
-            self.idle.append(actor)
-            return
-        position = self.waiting.popleft()
-        self.given[position] = next(self.clock)
-        item = self.work.items[position]
-        content = _content(item) if self.ship else None
-        self.doing[actor.answer.remote(position, item, content)] = (actor, position)
+    def _give(self) -> None:
+        """To each actor as many images as it has room for; a suspect only to one that does nothing else."""
+        free, self.idle = self.idle, []
+        for actor in free:
+            position = self._next(self._at_hand(actor))
+            if position is None:
+                self.idle.append(actor)
+                continue
+            item = self.work.items[position]
+            content = _content(item) if self.ship else None
+            self.doing[actor.answer.remote(position, item, content)] = (actor, position)
+
+    def _next(self, at_hand: list[int]) -> int | None:
+        """The image for an actor that has those at hand; None if it has to wait."""
+        if any(position in self.tries for position in at_hand):
+            return None
+        if self.suspects and not at_hand:
+            return self.suspects.popleft()
+        return self.waiting.popleft() if self.waiting else None
+
+    def _at_hand(self, actor: Any) -> list[int]:
+        return [position for owner, position in self.doing.values() if owner is actor]
 
     def _lost(self, actor: Any, position: int, error: Exception) -> Iterator[dict[str, Any]]:
         """A worker has died: what it was doing is done again by another one, but not for ever.
 
-        An actor works in order, so the image that it was given first is to blame; the others only waited.
+        Which of several images killed it is not known (the answer to the one before may have died with it),
+        so each is tried again alone; then it is.
         """
         at_hand = [position]
         for one in [one for one, (owner, _) in self.doing.items() if owner is actor]:
@@ -173,19 +187,17 @@ class _Crew:
                 yield self.ray.get(one)  # it was done before
             except self.ray.exceptions.RayError:
                 at_hand.append(other)
-        at_hand.sort(key=self.given.__getitem__)
-        blamed = at_hand[0]
-        self.tries[blamed] = self.tries.get(blamed, 0) + 1
-        if self.tries[blamed] >= TRIES:
-            yield self._set_aside(
-                blamed, f"It killed its worker {TRIES} times ({type(error).__name__}), so it was set aside."
-            )
-            at_hand = at_hand[1:]
-        self.waiting.extendleft(reversed(at_hand))
+        for one in at_hand:
+            self.tries[one] = self.tries.get(one, 0) + (len(at_hand) == 1)
+            if self.tries[one] < TRIES:
+                self.suspects.append(one)
+            else:
+                yield self._set_aside(
+                    one, f"It killed its worker {TRIES} times ({type(error).__name__}), so it was set aside."
+                )
         self.idle = [one for one in self.idle if one is not actor]
-        for one in [self.idle.pop() for _ in range(min(len(self.idle), len(self.waiting)))]:
-            self._give(one)  # a new actor may have to wait for room
         self._hire()
+        self._give()
 
     def _set_aside(self, position: int, why: str) -> dict[str, Any]:
         return failed_row(self.work.items[position].name, position, why)
