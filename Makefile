@@ -52,7 +52,7 @@ install: $(DEV)
 $(PACKAGE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[compare]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[compare,serve]'
 	touch $@
 
 $(DEV): $(PACKAGE)
