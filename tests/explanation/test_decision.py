@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Explanation, explain
+from protopfaith.explanation import Explainer, Explanation, Settings, explain
 from protopfaith.explanation.decision import choose_output, decide
 from protopfaith.explanation.picture import open_picture
 
