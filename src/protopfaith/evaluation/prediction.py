@@ -18,7 +18,7 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.network import PatchNetwork, distinct_prototypes
 from protopfaith.training.metrics import set_logits
 
 NOT_FINITE = (
@@ -42,7 +42,7 @@ class Prediction:
 
 
 def classify_set(
-    model: ProtoPNet,
+    model: PatchNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     batch_size: int = 64,
@@ -72,7 +72,7 @@ def write_classification(folder: Path, name: str, result: Classification) -> Non
 
 
 def predict_files(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     paths: Iterable[Path | str],
     batch_size: int = 64,
@@ -87,7 +87,7 @@ def predict_files(
 
 @torch.no_grad()
 def _predict_chunk(
-    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
+    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:

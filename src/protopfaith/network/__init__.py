@@ -29,6 +29,7 @@ from protopfaith.network.prototypes import (
     prototype_spread,
     prune,
 )
+from protopfaith.network.tree import ProtoTree
 
 __all__ = [
     "ACTIVATIONS",
@@ -40,6 +41,7 @@ __all__ = [
     "FusedProtoPNet",
     "PatchNetwork",
     "ProtoPNet",
+    "ProtoTree",
     "PrototypeNetwork",
     "PrototypeSource",
     "Route",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,13 @@ class ProtoPNet(PatchNetwork):
     >>> model(x).shape, model.distances(x).shape, model.distance_maps(x).shape
     (torch.Size([4, 2]), torch.Size([4, 6]), torch.Size([4, 6, 12, 12]))
     """
+
+    family: ClassVar[str] = "protopnet"
+    header: ClassVar[dict[str, Any]] = {
+        "prototypes_per_class": (int, list),
+        "similarity": str,
+        "epsilon": float,
+    }
 
     def __init__(
         self,

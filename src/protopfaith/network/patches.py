@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,9 @@ class PatchNetwork(nn.Module):
         weights: for the encoder: None, "imagenet", or the path of a state dict
     """
 
+    family: ClassVar[str]
+    header: ClassVar[dict[str, Any]]
+    """What a checkpoint's header has for this family's constructor beside what all have, and of which type."""
     prototype_classes: Tensor
     similarity: str
 
@@ -113,6 +116,10 @@ class PatchNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))
+
+    def finished(self) -> PatchNetwork:
+        """The network as it is saved: itself, unless training left something that can go."""
+        return self
 
     @property
     def config(self) -> dict[str, Any]:

@@ -143,14 +143,14 @@ def _prototype(
     limits = activation_limits(explanation.evidence)
     name, pixels, side = f"Prototype {one.prototype}", explanation.pixels, one.source_side
     ours = pictures.ours(pixels, one.test, scale, f"{name}: what makes this image similar", SIMILAR)
-    theirs = pictures.theirs(pixels, one.activation, limits, one.box, f"{name}: ProtoPNet's own map")
+    theirs = pictures.theirs(pixels, one.activation, limits, one.box, f"{name}: PatchNetwork's own map")
     sides: dict[str, tuple[Captioned, ...]] = {
         "On this image": ((ours, "what makes it similar"), (theirs, "ProtoPNet's own map"))
     }
     if side is not None:
         plain = pictures.plain(side.pixels, f"{name}: its source image {side.path}")
         ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
-        alt = f"{name}: ProtoPNet's own map on its source image"
+        alt = f"{name}: PatchNetwork's own map on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
         sides["On its source image"] = (
             (plain, "image"),

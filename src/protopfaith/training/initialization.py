@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.data import Preprocessing
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
 
 IMAGES_PER_CLASS = 64
@@ -15,7 +15,7 @@ TELLING_SHARE = 0.1  # of an image's positions, for evidence
 
 @torch.no_grad()
 def patch_prototypes(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     generator: torch.Generator,
@@ -43,7 +43,7 @@ def patch_prototypes(
 
 
 def _class_vectors(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     *,

@@ -16,7 +16,7 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.images import seed_for
@@ -38,7 +38,7 @@ def train(
     resume: bool = False,
     *,
     data: ImageData | None = None,
-    model: ProtoPNet | None = None,
+    model: PatchNetwork | None = None,
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
@@ -74,7 +74,7 @@ def train(
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
-    for given, kind in ((data, ImageData), (model, ProtoPNet)):
+    for given, kind in ((data, ImageData), (model, PatchNetwork)):
         if given is not None:
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
@@ -112,7 +112,7 @@ def train(
 
 
 @torch.no_grad()
-def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int) -> None:
+def check_network(model: PatchNetwork, recipe: Recipe, data: ImageData, ranks: int) -> None:
     """Raises if the network cannot take images of the size that it will be trained on."""
     smallest = min(recipe.optimization.batch_size, len(data.train)) // ranks
     training = model.training
@@ -136,7 +136,7 @@ def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int)
             )
 
 
-def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
+def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     """The recipe's network for the data's classes, initialized from the recipe's seed.
 
     Args:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, equality_tolerance
+from protopfaith.network import PatchNetwork, PrototypeSource, distinct_prototypes, equality_tolerance
 from protopfaith.training.batches import ImageBatches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
@@ -32,7 +32,7 @@ class Candidates:
 
 @torch.no_grad()
 def project(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     images: ImageSet,
     preprocessing: Preprocessing,
@@ -95,7 +95,7 @@ def class_table(prototype_classes: Tensor, classes: int) -> Tensor:
 
 
 def _own_distances(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     table: Tensor,
@@ -125,7 +125,7 @@ def rank_images(distances: Tensor, labels: Tensor, table: Tensor, most: int) -> 
 
 
 def _compute_candidates(
-    model: ProtoPNet, batches: ImageBatches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
+    model: PatchNetwork, batches: ImageBatches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
 ) -> Candidates:
     """The ranked images' nearest latent vectors, computed as at inference."""
     shape = ranked.shape
@@ -173,7 +173,7 @@ def choose(candidates: Candidates, prototype_classes: Tensor, tolerance: float |
     return chosen
 
 
-def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Tensor) -> None:
+def _move(model: PatchNetwork, images: ImageSet, candidates: Candidates, chosen: Tensor) -> None:
     moved = model.prototypes.detach().clone()
     for prototype, place in enumerate(chosen.tolist()):
         image = int(candidates.images[prototype, place])
@@ -186,7 +186,7 @@ def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Te
     model.prototypes.copy_(moved)
 
 
-def count_distinct(model: ProtoPNet) -> int:
+def count_distinct(model: PatchNetwork) -> int:
     """How many different prototypes there are, each class counted by itself.
 
     Args:

@@ -15,7 +15,7 @@ from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.network import PatchNetwork, distinct_prototypes, prune
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
@@ -114,7 +114,7 @@ def prune_run(
     )
 
 
-def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
+def _to_drop(model: PatchNetwork, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
     if tolerance is not None:
         finite_number(tolerance, "The tolerance", least=0)
     if drop is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import NO_CLASS, PrototypeNetwork
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 
@@ -215,7 +215,7 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
         classes: how many there are.
     """
     found = torch.full((classes,), torch.nan, dtype=torch.float64)
-    if not len(distances) or not torch.isin(torch.arange(classes), owners).all():  # prototypes of no class
+    if not len(distances) or bool((owners == NO_CLASS).all()):
         return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
     members = [own[labels == label] for label in range(classes)]

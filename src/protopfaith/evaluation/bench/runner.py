@@ -27,7 +27,7 @@ from protopfaith.evaluation.explainers import (
 from protopfaith.evaluation.metrics.quantus_metrics import quantus_scores
 from protopfaith.evaluation.metrics.truth import Truth, compare_with_truth, true_values
 from protopfaith.evaluation.results import ExplainerResult, worst
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.shapley.memory import fitting
 from protopfaith.store import Record, Store
 
@@ -43,7 +43,7 @@ class Bench:
 
     def __init__(
         self,
-        model: ProtoPNet,
+        model: PatchNetwork,
         subjects: Sequence[Subject],
         chosen: Sequence[int],
         *,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor
 from protopfaith.evaluation.metrics.removal import region_sums
-from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
+from protopfaith.network import PatchNetwork, minimum_over_positions, squared_distances
 from protopfaith.registry import Registry
 from protopfaith.shapley import Attribution, Players
 
@@ -28,12 +28,12 @@ class DistanceModel(Protocol):
         ...
 
     @property
-    def network(self) -> ProtoPNet:
+    def network(self) -> PatchNetwork:
         """The network inside."""
         ...
 
 
-Explainable = ProtoPNet | DistanceModel
+Explainable = PatchNetwork | DistanceModel
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,14 @@ def default_explainers() -> list[str]:
     return [name for name in EXPLAINERS if name not in CHECKS]
 
 
-def network_of(model: Explainable) -> ProtoPNet:
+def network_of(model: Explainable) -> PatchNetwork:
     """The network itself, or the one that a variant is made from."""
-    return model if isinstance(model, ProtoPNet) else model.network
+    return model if isinstance(model, PatchNetwork) else model.network
 
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
-    if isinstance(model, ProtoPNet):
+    if isinstance(model, PatchNetwork):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
     chosen = torch.tensor(list(prototypes), device=model.network.prototypes.device)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 from protopfaith.evaluation.explainers import Explainable, network_of
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.network import SIMILARITIES, PatchNetwork
 
 logger = logging.getLogger("protopfaith")
 
@@ -70,7 +70,7 @@ class Combined:
         return conv2d(self.similarity(self.model.distance_maps(x)), self.weights[:, :, None, None])
 
 
-def narrowed(model: ProtoPNet, prototypes: Sequence[int]) -> ProtoPNet:
+def narrowed(model: PatchNetwork, prototypes: Sequence[int]) -> PatchNetwork:
     """The network with some of its prototypes alone, in that order: the others cost time, and there may be
     thousands. Encoder and Z are not copied."""
     shared = {id(part): part for part in (model.encoder, model.features)}
@@ -84,7 +84,7 @@ def narrowed(model: ProtoPNet, prototypes: Sequence[int]) -> ProtoPNet:
     return other
 
 
-def rewritten(model: ProtoPNet) -> ProtoPNet:
+def rewritten(model: PatchNetwork) -> PatchNetwork:
     """The same function, written otherwise: batch norms folded into convolutions where they can be, ReLU as a
     clamp, and every convolution as the sum of two with half its weights."""
     other = copy.deepcopy(model).eval()
