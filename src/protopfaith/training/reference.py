@@ -193,7 +193,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         return -float((logits / math.exp(log_t)).log_softmax(1)[images, believed].mean())
 
     bounds = (math.log(TEMPERATURES[0]), math.log(TEMPERATURES[1]))
-    return float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    return float(math.exp(minimize_scalar(loss, bounds=bounds, args=(), method="bounded").x))
 
 
 def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: int) -> Tensor:
