@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,14 +202,9 @@ def _draw_block(
     left, top = corner
     faded, side = evidence.duplicate_of is not None, evidence.source_side
     title = f"{place + 1}. prototype {evidence.prototype}"
-    if explanation.versus is not None:
+    if explanation.versus is not None and evidence.class_name:
         title += f" ({evidence.class_name})"
-    title += (
-        f"\nsame as prototype {evidence.duplicate_of}"
-        if faded
-        else f"\ndistance {evidence.distance:.2f}, "
-        + f"\N{GREEK CAPITAL LETTER PSI} = {evidence.paper_score:+.2f}"
-    )
+    title += f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(evidence)}"
     sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
     first = top + 0.52
     _draw_column(
@@ -228,6 +224,13 @@ def _draw_block(
         right = left + SIDE + GAP
         _draw_column(sheet, (right, first), side.pixels, side, side.regions, scales=scales, faded=faded)
         sheet.text(right + SIDE / 2, first - 0.04, "its source", 7, ha="center", va="bottom")
+
+
+def _how_near(evidence: PrototypeEvidence) -> str:
+    distance, score = f"distance {evidence.distance:.2f}", evidence.paper_score
+    if math.isnan(score):  # the decision is no sum
+        return distance
+    return f"{distance}, \N{GREEK CAPITAL LETTER PSI} = {score:+.2f}"
 
 
 def _draw_column(

@@ -146,7 +146,7 @@ def measure_reference(
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     chosen = _sample(data.validation)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
-    logits = model.similarities(validation) @ model.readout().cpu().double().T
+    logits = _logits(model, validation)
     return Reference(
         weights_hash(model),
         model.similarities(train).mean(0),
@@ -157,6 +157,15 @@ def measure_reference(
         _half_hidden(model, chosen, data.preprocessing, batch_size) if len(chosen) else None,
         hidden_seen,
     )
+
+
+@torch.no_grad()
+def _logits(model: PrototypeNetwork, distances: Tensor) -> Tensor:
+    """(images, C), float64, on the CPU; sums in float64."""
+    weights = model.readout()
+    if weights is not None:
+        return model.similarities(distances) @ weights.cpu().double().T
+    return model.logits(distances.to(model.prototypes)).double().cpu()
 
 
 def _half_hidden(
@@ -209,7 +218,7 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
         classes: how many there are.
     """
     found = torch.full((classes,), torch.nan, dtype=torch.float64)
-    if not len(distances):
+    if not len(distances) or not torch.isin(torch.arange(classes), owners).all():  # prototypes of no class
         return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
     members = [own[labels == label] for label in range(classes)]
