@@ -10,7 +10,8 @@ from torch import Tensor
 from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
-MOST_NODES = 2**14
+MOST_NODES = 2**11
+DEEPEST = 64
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,13 @@ class Branches:
 
     def below(self, place: int) -> Iterator[int]:
         """The leaves below a node, or the leaf itself, from left to right."""
-        if place < 0:
-            yield -1 - place
-            return
-        for child in self.children[place]:
-            yield from self.below(child)
+        todo = [place]
+        while todo:
+            here = todo.pop()
+            if here < 0:
+                yield -1 - here
+            else:
+                todo += reversed(self.children[here])
 
     def ways(self) -> tuple[list[list[float]], list[list[float]]]:
         """For every leaf the nodes that it lies to the right of, and those to the left: leaves x nodes, ones
@@ -63,8 +66,8 @@ class Branches:
             gone: (leaves,), bool; at least one leaf must stay
 
         Returns:
-            The smaller tree, and the numbers that its nodes and leaves had. Of a single leaf there is no tree:
-            the root stays above it, and above a copy of it.
+            The smaller tree, and the numbers that its nodes and leaves had. Of a single leaf there is no
+            tree: the root stays above it, and above a copy of it.
         """
         kept = [not lost for lost in gone.tolist()]
         old_leaves = [leaf for leaf in range(self.leaves) if kept[leaf]]
@@ -89,7 +92,8 @@ class Branches:
             old_nodes.append(place)
             children.append((0, 0))
             left, right = (settle(child) for child in self.children[place])
-            assert left is not None and right is not None
+            assert left is not None
+            assert right is not None
             children[here] = (left, right)
             return here
 
@@ -140,11 +144,13 @@ def read_tree(children: Sequence[Sequence[int]]) -> Branches:
     leaves = len(children) + 1
     if below != [*range(-leaves, 0), *range(1, len(children))]:
         raise _no_tree(children)
-    seen, todo = 0, [0]
+    seen, todo = 0, [(0, 1)]
     while todo:
-        node = todo.pop()
+        node, depth = todo.pop()
         seen += 1
-        todo += [child for child in children[node] if child >= 0]
+        if depth > DEEPEST:
+            raise _no_tree(children)
+        todo += [(child, depth + 1) for child in children[node] if child >= 0]
     if seen != len(children):
         raise _no_tree(children)
     return Branches(tuple((int(left), int(right)) for left, right in children))

@@ -39,7 +39,7 @@ class PatchNetwork(nn.Module):
 
     family: ClassVar[str]
     header: ClassVar[dict[str, Any]]
-    """What a checkpoint's header has for this family's constructor beside what all have, and of which type."""
+    """What a checkpoint's header has for this family's constructor beside what all have, and its type."""
     prototype_classes: Tensor
     similarity: str
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.contract import NO_CLASS
+from protopfaith.network.model import ProtoPNet
 from protopfaith.network.patches import PatchNetwork
 
 
@@ -20,7 +22,7 @@ class DistinctPrototypes:
 
     Args:
         groups: indices of prototypes, ordered by their first one; every prototype is in one group
-        per_class: the number of groups of each class
+        per_class: the number of groups of each class; zero for all where prototypes belong to none
         total: the number of prototypes
 
     >>> from protopfaith.network import PatchNetwork
@@ -84,7 +86,8 @@ def distinct_prototypes(model: PatchNetwork, tolerance: float | None = None) -> 
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]
-    per_class = torch.bincount(firsts, minlength=len(model.class_names)).tolist()
+    owned = firsts[firsts != NO_CLASS]
+    per_class = torch.bincount(owned, minlength=len(model.class_names)).tolist()
     return DistinctPrototypes(groups, tuple(per_class), len(classes))
 
 
@@ -140,7 +143,7 @@ def duplicate_groups(
     return tuple(sorted(groups))
 
 
-def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
+def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
     """A copy of `model` with the prototypes `keep` alone (P booleans, or indices), in their old order.
 
     F loses the columns of the others; its remaining weights stay as they are.
@@ -154,6 +157,11 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
     >>> prune(model, [0, 2, 3]).prototype_classes.tolist()
     [0, 1, 1]
     """
+    if not isinstance(model, ProtoPNet):
+        raise ProtoPFaithError(
+            f"Of a {type(model).__name__} no single prototypes can be dropped, because its outputs are no "
+            "sums over them; prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))."
+        )
     kept = _indices(keep, len(model.prototypes))
     indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)
     classes = model.prototype_classes[kept]

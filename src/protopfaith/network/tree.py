@@ -17,7 +17,7 @@ from protopfaith.network.branches import full_tree, read_tree
 from protopfaith.network.contract import FAMILIES, NO_CLASS, Route, Turn
 from protopfaith.network.patches import PatchNetwork, named_classes
 
-DEEPEST = 14
+DEEPEST = 11
 SMALLEST = 1e-14  # added to squared distances, whose root has no slope at zero
 
 
@@ -27,8 +27,8 @@ class ProtoTree(PatchNetwork):
 
     With $s_j$ the smallest squared distance of prototype j to the image, node j sends the image to the right
     with probability $e^{-\sqrt{s_j}}$, and to the left otherwise. A leaf is reached with the product of the
-    probabilities on its way, and the probability of a class is the mean of the leaves' distributions, weighted
-    by that. `logits` are its logarithms. Prototypes belong to no class.
+    probabilities on its way, and the probability of a class is the mean of the leaves' distributions,
+    weighted by that. `logits` are its logarithms. Prototypes belong to no class.
 
     Args:
         encoder: a name (see `protopfaith.network.build_encoder`) or a module that returns a feature map
@@ -172,15 +172,12 @@ class ProtoTree(PatchNetwork):
         smaller = copy.copy(self)
         # A shallow copy: encoder and features are shared, what differs is replaced below.
         smaller._parameters, smaller._buffers = dict(self._parameters), dict(self._buffers)
-        rights, lefts = branches.ways()
         device = self.prototypes.device
+        rights, lefts = (torch.tensor(sides, device=device) for sides in branches.ways())
         smaller.branches = branches
         smaller.prototypes = nn.Parameter(self.prototypes[nodes], self.prototypes.requires_grad)
         smaller.leaves = nn.Parameter(self.leaves[leaves], requires_grad=False)
-        smaller.rights, smaller.lefts = (
-            torch.tensor(rights, device=device),
-            torch.tensor(lefts, device=device),
-        )
+        smaller.rights, smaller.lefts = rights, lefts
         smaller.alive = torch.ones(branches.leaves, dtype=torch.bool, device=device)
         smaller.prototype_classes = self.prototype_classes[nodes]
         smaller.sources = [self.sources[node] for node in nodes]

@@ -37,7 +37,7 @@ SPACING = 1.4  # of lines
 BLOCK, LEGEND = 3 * (SIDE + GAP) + 0.62, 0.95  # inches
 NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
-STYLE = {
+STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ between versions
     "font.family": "DejaVu Sans",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -105,7 +105,7 @@ def figure(
     width = max(columns * across + MARGIN, NARROWEST)
     words = _words(explanation, width - MARGIN - WORDS_LEFT)
     header = max(LARGE + 0.75, words[-1].top + words[-1].height + 0.3)
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE):
         sheet = Sheet(width, header + rows * BLOCK + LEGEND)
         _draw_header(sheet, explanation, words, hatching)
         scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)

@@ -20,17 +20,21 @@ def patch_prototypes(
     preprocessing: Preprocessing,
     generator: torch.Generator,
     head: nn.Linear | None = None,
+    *,
+    owners: Tensor | None = None,
 ) -> Tensor:
     """New prototypes (P x L): for each class, latent vectors near the centers of its K clusters.
 
     With the plain classifier's `head` only the patches that speak most for the class take part: those where
-    head weight times encoder feature (its class activation map) is largest.
+    head weight times encoder feature (its class activation map) is largest. `owners` (P) are classes to start
+    from for prototypes that belong to none.
     """
     training = model.training
     model.eval()
     prototypes = model.prototypes.detach().clone()
+    owners = model.prototype_classes if owners is None else owners.to(prototypes.device)
     for label in range(len(model.class_names)):
-        members = (model.prototype_classes == label).nonzero().flatten()
+        members = (owners == label).nonzero().flatten()
         images = (batches.labels == label).nonzero().flatten().cpu()
         if len(images) == 0 or len(members) == 0:
             continue

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from protopfaith.arguments import instance
+from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import PatchNetwork
+from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree
+from protopfaith.registry import did_you_mean
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.images import seed_for
-from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.tree import build_tree, trainer_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -94,7 +95,8 @@ def train(
         if fabric.is_global_zero:
             holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
-        trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
+        kind = trainer_of(model)
+        trainer = kind(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         try:
@@ -151,6 +153,13 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
+        if recipe.model.family == ProtoTree.family:
+            return build_tree(recipe, data)
+        if recipe.model.family != ProtoPNet.family:
+            raise ProtoPFaithError(
+                f"There is no family {shown(recipe.model.family)} of networks to train; "
+                f"{did_you_mean(recipe.model.family, (ProtoPNet.family, ProtoTree.family))}"
+            )
         return ProtoPNet(
             recipe.model.encoder,
             list(data.classes),

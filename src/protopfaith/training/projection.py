@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import PatchNetwork, PrototypeSource, distinct_prototypes, equality_tolerance
+from protopfaith.network import (
+    NO_CLASS,
+    PatchNetwork,
+    PrototypeSource,
+    distinct_prototypes,
+    equality_tolerance,
+)
 from protopfaith.training.batches import ImageBatches, sequential_order
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
@@ -43,7 +49,8 @@ def project(
     ranks: int = 1,
     sum_over_ranks: Sum = lambda tensor: tensor,
 ) -> None:
-    """Projects `model`'s prototypes in place and records their sources.
+    """Projects `model`'s prototypes in place and records their sources: images of their class, or of any for
+    prototypes that belong to none.
 
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
     `model.distance_maps` of the source image is 0 (up to rounding) at the source's position. With
@@ -71,10 +78,13 @@ def project(
     """
     training = model.training
     model.eval()
-    table = class_table(model.prototype_classes, len(model.class_names))
+    table, labels = class_table(model.prototype_classes, len(model.class_names)), batches.labels
+    if bool((model.prototype_classes == NO_CLASS).all()):  # images of any class: as if there were one
+        table = torch.arange(len(model.prototypes), device=table.device)[None]
+        labels = torch.zeros_like(labels)
     order = sequential_order(len(batches), batch_size, rank, ranks)
     distances = sum_over_ranks(_own_distances(model, batches, preprocessing, table, order))
-    ranked = rank_images(distances, batches.labels, table, 4 * table.shape[1] + 16 if distinct else 1)
+    ranked = rank_images(distances, labels, table, 4 * table.shape[1] + 16 if distinct else 1)
     candidates = _compute_candidates(model, batches, preprocessing, ranked, batch_size)
     chosen = torch.zeros(len(ranked), dtype=torch.long)
     if distinct:
@@ -105,7 +115,8 @@ def _own_distances(
     distances = torch.zeros(len(batches), table.shape[1], device=table.device)
     for indices, (pixels, labels) in zip(order, batches.batches(order), strict=True):
         batch = model.distances(preprocessing.normalize(pixels))
-        distances[indices.to(table.device)] = batch.gather(1, table[labels].clamp(min=0)).float()
+        own = table[labels] if len(table) > 1 else table.expand(len(labels), -1)
+        distances[indices.to(table.device)] = batch.gather(1, own.clamp(min=0)).float()
     return distances
 
 

@@ -150,12 +150,12 @@ class Run:
 
     def comparison(self) -> str:
         """One line that says what the prototypes are worth: validation balanced accuracies of a linear
-        probe of the encoder as it came, of the plain classifier and of the ProtoPNet."""
-        result = self.result()
+        probe of the encoder as it came, of the plain classifier and of the network with prototypes."""
+        result, names = self.result(), {"prototree": "ProtoTree"}
         accuracies = [
             ("linear probe", result.get("linear_probe")),
             ("plain classifier", result.get("plain_classifier")),
-            ("ProtoPNet", result["validation_balanced_accuracy"]),
+            (names.get(self.recipe().model.family, "ProtoPNet"), result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}"

@@ -88,7 +88,7 @@ class Saver:
                     "plain_classifier": self.position.plain,
                 },
             }
-            save(model, self.run.model_path, metadata)
+            save(model.finished(), self.run.model_path, metadata)
 
     def _save_checkpoint(
         self, model: PatchNetwork, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler

@@ -11,7 +11,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.sources import SourceImages
-from protopfaith.network import PatchNetwork, distinct_prototypes
+from protopfaith.network import NO_CLASS, PatchNetwork, distinct_prototypes
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,10 @@ def _subject(
     pixels = images.image(index)
     image = preprocessing.normalize(pixels).to(model.prototypes.device)
     classes = model.prototype_classes.cpu()
-    others = torch.where(classes != classes[prototypes[0]])[0].tolist()
+    owner = int(classes[prototypes[0]])
+    others = torch.where(classes != owner)[0].tolist()
+    if owner == NO_CLASS:  # any other will do
+        others = [one for one in range(len(classes)) if one not in prototypes]
     return Subject(
         tuple(prototypes), images.paths[index], image, pixels, images.foreground(index), tuple(others)
     )

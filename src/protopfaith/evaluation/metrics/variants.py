@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 from protopfaith.evaluation.explainers import Explainable, network_of
-from protopfaith.network import SIMILARITIES, PatchNetwork
+from protopfaith.network import SIMILARITIES, PatchNetwork, ProtoPNet
 
 logger = logging.getLogger("protopfaith")
 
@@ -72,14 +72,15 @@ class Combined:
 
 def narrowed(model: PatchNetwork, prototypes: Sequence[int]) -> PatchNetwork:
     """The network with some of its prototypes alone, in that order: the others cost time, and there may be
-    thousands. Encoder and Z are not copied."""
+    thousands. Encoder and Z are not copied. Of a network whose outputs are no sums, for its distances."""
     shared = {id(part): part for part in (model.encoder, model.features)}
     other = copy.deepcopy(model, shared)
     chosen = torch.tensor(list(prototypes), device=model.prototypes.device)
     other.prototypes = nn.Parameter(model.prototypes.detach()[chosen])
     other.prototype_classes = model.prototype_classes[chosen]
-    other.classifier.in_features = len(chosen)
-    other.classifier.weight = nn.Parameter(model.classifier.weight.detach()[:, chosen])
+    if isinstance(other, ProtoPNet):
+        other.classifier.in_features = len(chosen)
+        other.classifier.weight = nn.Parameter(other.classifier.weight.detach()[:, chosen])
     other.sources = [model.sources[index] for index in prototypes]
     return other
 
