@@ -53,7 +53,8 @@ def classify_set(
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
     result = classification(logits, images.labels, model.class_names, temperature)
-    return replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
+    per_class = distinct_prototypes(model).per_class
+    return replace(result, distinct_prototypes=per_class) if any(per_class) else result  # else of no class
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:

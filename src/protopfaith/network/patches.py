@@ -35,6 +35,10 @@ class PatchNetwork(nn.Module):
         activation: of Z, one of `ACTIVATIONS`
         layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
         weights: for the encoder: None, "imagenet", or the path of a state dict
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> isinstance(ProtoPNet("small", ["cat", "dog"], 1, 8), PatchNetwork)
+    True
     """
 
     family: ClassVar[str]

@@ -138,7 +138,14 @@ class ProtoTree(PatchNetwork):
                 yes = any(alive[leaf] for leaf in self.branches.below(right_child))
             place = right_child if yes else left_child
         leaf = -1 - place
-        return Route(tuple(turns), leaf, self.log_distributions()[leaf].detach().exp().double().cpu())
+        distributions = self.log_distributions().detach().exp().double().cpu()
+        return Route(
+            tuple(turns),
+            leaf,
+            distributions[leaf],
+            self.branches.children,
+            tuple(distributions.argmax(1).tolist()),
+        )
 
     @torch.no_grad()
     def prune_leaves(self, above_chance: float) -> int:

@@ -32,6 +32,7 @@ LIMITS = (
     "it leaves out that every prototype also counts for or against the other classes. "
     "The bars of evidence, and the complete sum, leave out nothing.",
 )
+LIMITS_WITHOUT_SUMS = LIMITS[:-1]  # where a decision is no sum, there is no score to rank by
 
 
 @dataclass(frozen=True)
