@@ -55,6 +55,7 @@ def make_recipe(arguments: argparse.Namespace, graphs: str = "auto") -> Recipe:
         "data.name": "birds",
         "model.encoder": arguments.encoder,
         "model.weights": "null",
+        "model.initialization": "random",
         "model.prototypes_per_class": 5,
         "optimization.batch_size": arguments.batch,
         "schedule.cycles": 1,
@@ -123,7 +124,7 @@ def captured(recipe: Recipe) -> bool:
     on_gpu = torch.cuda.is_available() and recipe.compute.accelerator in ("auto", "cuda", "gpu")
     device = torch.device("cuda" if on_gpu else "cpu")
     compiled = recipe.compute.compile
-    return recipe.compute.graphs == "auto" and can_be_captured(device, 1, compiled=compiled, streamed=False)
+    return recipe.compute.graphs == "auto" and can_be_captured(device, 1, compiled=compiled)
 
 
 def loop_rate(recipe: Recipe, data: ImageData) -> float:

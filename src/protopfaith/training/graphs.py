@@ -7,18 +7,21 @@ processor can launch them, it waits; captured once and replayed, they cost hardl
 from __future__ import annotations
 
 import gc
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from protopfaith.files import reason
 
 WORTHWHILE = 40
 """Steps of a stage: capturing takes as long as a dozen or two."""
+TRIALS = 3
+"""Passes before capturing, in which libraries choose their ways."""
 CLOSE = 0.02
 """The relative difference, at most, between what is replayed and what is computed, for rounding."""
 Step = Callable[[Tensor], Tensor]
@@ -72,7 +75,7 @@ class GraphedEncoder:
         self.step = None
         for parameter in self.encoder.parameters():
             parameter.grad = None
-        gc.collect()  # torch before 2.10 keeps graphs in cycles of references
+        gc.collect()
 
     def _forward(self, images: Tensor) -> Tensor:
         if not self._can_replay(images):
@@ -116,20 +119,19 @@ class GraphedEncoder:
         self._awaiting_gradients = False
 
 
-def can_be_captured(device: torch.device, ranks: int, *, compiled: bool, streamed: bool) -> bool:
+def can_be_captured(device: torch.device, ranks: int, *, compiled: bool) -> bool:
     """One GPU; what is compiled, or shared by several devices, has ways of its own.
 
-    >>> can_be_captured(torch.device("cpu"), 1, compiled=False, streamed=False)
+    >>> can_be_captured(torch.device("cpu"), 1, compiled=False)
     False
     """
-    if device.type != "cuda" or ranks > 1 or compiled:
-        return False
-    return not streamed or bool(_beside_other_threads())
+    return device.type == "cuda" and ranks == 1 and not compiled
 
 
 def capture_step(encoder: nn.Module, images: Tensor) -> Step:
     """The encoder's forward and backward pass for batches like `images` as CUDA graphs.
 
+    Gradients are not added to those that are there: they are expected to be cleared before every step.
     Trying it out beforehand moves running statistics and draws random numbers: both are put back.
 
     Raises:
@@ -145,42 +147,103 @@ def capture_step(encoder: nn.Module, images: Tensor) -> Step:
         torch.set_rng_state(random[0])
         torch.cuda.set_rng_state(random[1], images.device)
 
-    torch.cuda.empty_cache()  # graphs have memory of their own
     try:
-        # A cached cast of weights would be that of the first step for ever.
-        with torch.autocast(
-            "cuda",
-            dtype=torch.get_autocast_dtype("cuda"),
-            enabled=torch.is_autocast_enabled("cuda"),
-            cache_enabled=False,
-        ):
-            torch.cuda.make_graphed_callables(
-                encoder, (images.detach().clone(),), allow_unused_input=True, **_beside_other_threads()
-            )
-        step: Step = encoder.__dict__.pop("forward")
+        graphs = _capture(encoder, images)
         put_back()
-        _check(encoder, step, images, put_back)
-        return step
+        _check(encoder, graphs, images, put_back)
     finally:
-        encoder.__dict__.pop("forward", None)
         put_back()
+    anchor = torch.zeros((), device=images.device, requires_grad=True)
+    return lambda images: _Replayed.apply(graphs, images, anchor)
+
+
+@dataclass
+class Graphs:
+    """Two graphs and the memory that they work on."""
+
+    forward: torch.cuda.CUDAGraph
+    backward: torch.cuda.CUDAGraph
+    images: Tensor
+    encoded: Tensor
+    gradient: Tensor  # of what is encoded
+    trained: list[tuple[nn.Parameter, Tensor]]  # and their gradients
+
+    def encode(self, images: Tensor) -> Tensor:
+        self.images.copy_(images)
+        self.forward.replay()
+        return self.encoded.detach()
+
+    def differentiate(self, gradient: Tensor) -> None:
+        self.gradient.copy_(gradient)
+        self.backward.replay()
+        for parameter, own in self.trained:
+            parameter.grad = own
+
+
+class _Replayed(torch.autograd.Function):
+    """One node for the whole encoder. It hands out gradients itself: a node for each weight would cost more
+    than replaying all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, graphs: Graphs, images: Tensor, anchor: Tensor) -> Tensor:
+        ctx.graphs = graphs
+        return graphs.encode(images)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None]:
+        ctx.graphs.differentiate(gradient)
+        return None, None, None
+
+
+def _capture(encoder: nn.Module, images: Tensor) -> Graphs:
+    weights = list(encoder.parameters())
+    images = images.detach().clone()
+    stream = torch.cuda.Stream(images.device)
+
+    def differentiated(encoded: Tensor, gradient: Tensor) -> list[tuple[nn.Parameter, Tensor]]:
+        found = torch.autograd.grad(encoded, weights, gradient, allow_unused=True)
+        pairs = zip(weights, found, strict=True)
+        return [(weight, _laid_out(own, weight)) for weight, own in pairs if own is not None]
+
+    # A cached cast of weights would be that of the first step for ever.
+    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    with torch.autocast("cuda", dtype=dtype, enabled=enabled, cache_enabled=False):
+        stream.wait_stream(torch.cuda.current_stream(images.device))
+        with torch.cuda.stream(stream):
+            for _ in range(TRIALS):
+                encoded = encoder(images)
+                differentiated(encoded, torch.ones_like(encoded))
+            del encoded
+        torch.cuda.current_stream(images.device).wait_stream(stream)
+        forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        # Threads that load images may go on with what they do on the GPU.
+        with torch.cuda.graph(forward, stream=stream, capture_error_mode="thread_local"):
+            encoded = encoder(images)
+        gradient = torch.zeros_like(encoded)
+        with torch.cuda.graph(
+            backward, pool=forward.pool(), stream=stream, capture_error_mode="thread_local"
+        ):
+            trained = differentiated(encoded, gradient)
+    return Graphs(forward, backward, images, encoded.detach(), gradient, trained)
+
+
+def _laid_out(gradient: Tensor, weight: Tensor) -> Tensor:
+    """In memory like its weight, as optimizers want it."""
+    sides = zip(gradient.shape, gradient.stride(), weight.stride(), strict=True)
+    if gradient.dtype == weight.dtype and all(one == other for side, one, other in sides if side > 1):
+        return gradient
+    return torch.empty_like(weight).copy_(gradient)
 
 
 @torch.no_grad()
-def _check(encoder: nn.Module, step: Step, images: Tensor, put_back: Callable[[], None]) -> None:
+def _check(encoder: nn.Module, graphs: Graphs, images: Tensor, put_back: Callable[[], None]) -> None:
     """Raises if the same batch gives something else: an encoder that decides in Python is frozen."""
     computed = encoder(images).float()
     put_back()
-    replayed = step(images).float()
-    difference = (replayed - computed).norm() / computed.norm().clamp_min(1e-12)
+    difference = (graphs.encode(images).float() - computed).norm() / computed.norm().clamp_min(1e-12)
     if not bool(difference < CLOSE):
         raise RuntimeError(f"what is replayed differs by {float(difference):.2g}")
-
-
-def _beside_other_threads() -> dict[str, Any]:
-    """Threads that load images may go on with what they do on the GPU."""
-    known = inspect.signature(torch.cuda.make_graphed_callables).parameters
-    return {"capture_error_mode": "thread_local"} if "capture_error_mode" in known else {}
 
 
 def _kind(images: Tensor) -> tuple[Any, ...]:

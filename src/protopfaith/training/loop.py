@@ -19,7 +19,7 @@ from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
-from protopfaith.training.batches import StreamedImages
+from protopfaith.training.batches import ahead
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
 from protopfaith.training.collapse import signs_of_collapse
@@ -337,10 +337,7 @@ class Trainer:
         """V for the epochs of a stage that are left: its steps as CUDA graphs, where that can be."""
         compute = self.recipe.compute
         possible = compute.graphs == "auto" and can_be_captured(
-            self.fabric.device,
-            self.fabric.world_size,
-            compiled=compute.compile,
-            streamed=isinstance(self.images.train, StreamedImages),
+            self.fabric.device, self.fabric.world_size, compiled=compute.compile
         )
         steps = epochs * self.images.iterations if possible else 0
         return GraphedEncoder(self.model.encoder, self.progress.say, steps)
@@ -355,7 +352,8 @@ class Trainer:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
             augmentation = self._augmentation(stage)
-            return lambda order: self.images.augmented(order, self.generator, augmentation)
+            device = self.fabric.device
+            return lambda order: ahead(self.images.augmented(order, self.generator, augmentation), device)
         if self.recipe.schedule.classifier.augment:
             augmentation = replace(self._augmentation(stage), size=None)
             return lambda order: self._augmented_distances(order, augmentation)
