@@ -3,7 +3,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 
 import pandas as pd
 import pytest
@@ -14,8 +13,6 @@ from protopfaith.training.at_once import check_at_once, last_error, train_at_onc
 from protopfaith.training.recipe import recipe_from_dict
 from tests.training.test_search import SMALL
 
-FOLD = {"data": {**SMALL["data"], "fold": 1}}
-
 
 def test_folds_trained_at_once_are_those_trained_one_by_one(tmp_path) -> None:
     recipe = recipe_from_dict(SMALL)
@@ -23,10 +20,8 @@ def test_folds_trained_at_once_are_those_trained_one_by_one(tmp_path) -> None:
     apart = train_folds(recipe, tmp_path / "apart", (0, 1), progress=False)
     pd.testing.assert_frame_equal(together, apart, atol=1e-6)
     assert "ProtoPNet" in (tmp_path / "together" / "fold_0.log").read_text()
-    started = time.monotonic()
     again = train_folds(recipe, tmp_path / "together", (0, 1), progress=False, at_once=2, resume=True)
     pd.testing.assert_frame_equal(again, together)
-    assert time.monotonic() - started < 5  # nothing was started
 
 
 def test_a_failure_leaves_the_others_alone(tmp_path) -> None:
@@ -50,28 +45,25 @@ def test_when_all_fail_the_first_is_told(tmp_path, monkeypatch) -> None:
 
 
 def test_an_interruption_ends_all_and_another_call_goes_on(tmp_path, monkeypatch) -> None:
-    recipe = recipe_from_dict({**SMALL, **FOLD})
-    longer = recipe_from_dict(recipe.to_dict(), ["schedule.pretraining.epochs=100"])
-    recipes = {tmp_path / "a": recipe, tmp_path / "b": longer}
+    recipe = recipe_from_dict(SMALL, ["schedule.pretraining.epochs=12"])
     processes = []
-    look = at_once._look
 
     def interrupt(bar, trainings, running) -> None:
-        look(bar, trainings, running)
-        if trainings[1].epochs() > 2:
-            processes.extend(training.process for training in trainings)
+        if trainings[0].epochs():
+            processes.extend(training.process for training in running)
             raise KeyboardInterrupt
 
     monkeypatch.setattr(at_once, "_look", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        train_at_once(recipes, 2, progress=False)
+        train_at_once({tmp_path / "run": recipe}, 2, progress=False)
     assert all(process.poll() is not None for process in processes)
-    assert not Run(tmp_path / "b").is_finished()
+    assert not Run(tmp_path / "run").is_finished()
     monkeypatch.undo()
-    assert train_at_once(recipes, 1, progress=False) == {}
-    assert all(Run(folder).is_finished() for folder in recipes)
-    changed = recipe_from_dict(recipe.to_dict(), ["seed=9"])
-    assert "another recipe" in str(train_at_once({tmp_path / "a": changed}, 2)[tmp_path / "a"])
+    assert train_at_once({tmp_path / "run": recipe}, 2, progress=False) == {}
+    assert Run(tmp_path / "run").is_finished()
+    assert at_once._is_finished(at_once.Training(recipe, tmp_path / "run"))
+    changed = recipe_from_dict(recipe.to_dict(), ["seed=9"])  # what is started says that it cannot be
+    assert not at_once._is_finished(at_once.Training(changed, tmp_path / "run"))
 
 
 def test_several_devices_and_odd_numbers_are_refused() -> None:
