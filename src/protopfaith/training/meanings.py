@@ -103,6 +103,7 @@ MEANINGS = {
     "compute.precision": "number format: 32-true, bf16-mixed, 16-mixed, or auto",
     "compute.channels_last": "order of numbers in memory; faster on most devices",
     "compute.compile": "the encoder, with torch.compile",
+    "compute.graphs": "the encoder's training step as CUDA graphs, on one GPU: auto or never",
     "compute.resident": "keep all images on the device: auto, always or never",
     "compute.workers": "processes that load images where these are not resident",
     "compute.checkpoint_seconds": "time between two checkpoints at least",

@@ -133,10 +133,10 @@ class Run:
         if not isinstance(kept, dict):  # of an earlier version
             return
         try:
-            theirs = _decisive(recipe_from_dict(kept))
+            theirs = decisive(recipe_from_dict(kept))
         except ProtoPFaithError:
             theirs = {}
-        ours = _decisive(self.recipe())
+        ours = decisive(self.recipe())
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:
             raise ProtoPFaithError(
@@ -267,7 +267,7 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     if "converted_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was converted and was not trained here; start another run.")
-    ours, theirs = _decisive(recipe), _decisive(run.recipe())
+    ours, theirs = decisive(recipe), decisive(run.recipe())
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:
         key = changed[0]
@@ -282,7 +282,8 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         )
 
 
-def _decisive(recipe: Recipe) -> dict[str, Any]:
+def decisive(recipe: Recipe) -> dict[str, Any]:
+    """What must stay the same when a run is resumed, by key."""
     flat = flatten(recipe.to_dict())
     return {
         key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"

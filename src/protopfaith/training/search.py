@@ -16,6 +16,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
+from protopfaith.training.at_once import check_at_once, train_at_once
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
@@ -37,6 +38,7 @@ def train_folds(
     *,
     resume: bool = False,
     progress: bool = True,
+    at_once: int = 1,
 ) -> pd.DataFrame:
     """Trains one model for each fold, in `folder/fold_0` and so on, each with its own pre-training if the
     recipe has one.
@@ -49,6 +51,7 @@ def train_folds(
         folds: which of 0 to 4
         resume: go on with what was interrupted
         progress: show a bar
+        at_once: how many to train at a time, on one device, each in a process of its own
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -62,21 +65,42 @@ def train_folds(
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
+    check_at_once(at_once, [recipe])
     folder, fabric = _open(recipe, folder, resume)
+    recipes = {folder / f"fold_{fold}": _of_fold(recipe, fold) for fold in folds}
+    failed = train_at_once(recipes, at_once, progress=progress) if at_once > 1 else {}
     rows = []
-    for fold in folds:
-        values = recipe.to_dict()
-        values["data"]["fold"] = fold
-        run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
+    for fold, (place, own) in zip(folds, recipes.items(), strict=True):
+        if place in failed:
+            continue
+        run = Run(place) if at_once > 1 else _train_or_skip(own, place, fabric, progress)
         data = run.data()
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
+    if not rows:
+        raise _several(failed)
     table = pd.DataFrame(rows)
     numbers = table.drop(columns="fold")
     summary = [{"fold": "mean", **numbers.mean()}, {"fold": "std", **numbers.std(ddof=0)}]
     table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
     _write(table, folder / "folds.csv", fabric)
+    if failed:
+        raise _several(failed)
     return table
+
+
+def _of_fold(recipe: Recipe, fold: int) -> Recipe:
+    values = recipe.to_dict()
+    values["data"]["fold"] = fold
+    return recipe_from_dict(values)
+
+
+def _several(failed: dict[Path, ProtoPFaithError]) -> ProtoPFaithError:
+    """One sentence for all; what was trained is kept."""
+    first = next(iter(failed.values()))
+    if len(failed) == 1:
+        return first
+    return ProtoPFaithError(f"{len(failed)} runs could not be trained; the first: {first}")
 
 
 def check_folds(folds: Sequence[int]) -> None:
@@ -152,6 +176,7 @@ def train_grid(
     *,
     resume: bool = False,
     progress: bool = True,
+    at_once: int = 1,
 ) -> pd.DataFrame:
     """Trains a run for every point of a search space, in `folder/000` and so on.
 
@@ -164,6 +189,7 @@ def train_grid(
         overrides: changes of the recipe for every run, such as "seed=1"
         resume: go on with what was interrupted
         progress: show a bar
+        at_once: how many to train at a time, on one device, each in a process of its own
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -181,15 +207,24 @@ def train_grid(
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
+    check_at_once(at_once, recipes)
     folder, fabric = _open(recipes[0], folder, resume)
+    places = [folder / f"{number:03d}" for number in range(len(recipes))]
+    several = dict(zip(places, recipes, strict=True))
+    failed = train_at_once(several, at_once, progress=progress) if at_once > 1 else {}
     rows = []
     table = pd.DataFrame()
     for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
-        run = _train_or_skip(recipe, folder / f"{number:03d}", fabric, progress)
+        if places[number] in failed:
+            continue
+        finished = at_once > 1
+        run = Run(places[number]) if finished else _train_or_skip(recipe, places[number], fabric, progress)
         rows.append({"run": f"{number:03d}", **point, **_result(run)})
         order = ["validation_balanced_accuracy", "distinct_prototypes"]
         table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
         _write(table, folder / "runs.csv", fabric)
+    if failed:
+        raise _several(failed)
     return table
 
 
