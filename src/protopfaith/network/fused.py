@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
@@ -52,6 +52,8 @@ class FusedProtoPNet:
         check_contract(model)
         self.model: Any = model  # families without encoder and features of that name answer themselves
         self.prototypes = model.prototypes
+        self.batch_sizes: dict[Hashable, int] = {}
+        """Images per pass that games have measured, by what it depends on."""
         self._prepared: dict[torch.dtype, Latent | None] = {}
 
     def distances(self, x: Tensor) -> Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import torch
 
 from protopfaith.anonymous import without_path
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.crashes import unexpected
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import choose_output
@@ -29,6 +31,7 @@ from protopfaith.files import reason
 from protopfaith.progress import Bar
 
 MOST_SHARDS = 100_000
+MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def explain_bulk(
     shard: tuple[int, int] = (1, 1),
     ray: str | None = None,
     ship: bool = False,
+    at_once: int = 1,
     anonymous: bool = False,
     device: torch.device | str | None = None,
     progress: bool = False,
@@ -86,6 +90,8 @@ def explain_bulk(
         shard: (i, n) does the i-th of n shares, counted from 1; the others may be done elsewhere.
         ray: `"local"`, or the address of a Ray cluster, whose workers do the work.
         ship: send run and images to the workers, where these do not see the same files.
+        at_once: images that are explained at the same time in one process, where one alone does not keep the
+            device busy; what comes out is the same.
         anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.json`.
         device: where to compute.
         progress: whether to show a bar.
@@ -98,6 +104,7 @@ def explain_bulk(
     """
     pyarrow_module()
     first, of = check_shard(shard)
+    whole_number(at_once, "The number of images at a time", least=1, most=MOST_AT_ONCE)
     if isinstance(inputs, str | Path):
         raise ProtoPFaithError(f"Inputs are a list of paths, not one; write [{shown(str(inputs))}].")
     folder = Path(instance(folder, (str, Path), "Where to write", "a folder"))
@@ -112,7 +119,7 @@ def explain_bulk(
     work = Work(bulk, items, todo)
     with Bar(progress) as bar:
         bar.begin("explaining", total=work.images, done=work.images - work.left)
-        for row in _answers(explainer, request, work, ray, ship):
+        for row in _answers(explainer, request, work, ray=ray, ship=ship, at_once=at_once):
             work.take(row)
             bar.advance()
         work.finish()
@@ -120,11 +127,12 @@ def explain_bulk(
 
 
 def _answers(
-    explainer: Explainer, request: Request, work: Work, ray: str | None, ship: bool
+    explainer: Explainer, request: Request, work: Work, *, ray: str | None, ship: bool, at_once: int
 ) -> Iterator[dict[str, Any]]:
     if ray is None:
         answer = Answering(explainer, request, work.bulk.manifest, work.bulk.folder)
-        yield from (answer(position, work.items[position]) for position in work.positions())
+        tasks = [(position, work.items[position]) for position in work.positions()]
+        yield from answer.several(tasks, at_once)
     else:
         from protopfaith.explanation.many.on_ray import answers_on_ray
 
@@ -183,10 +191,39 @@ class Answering:
 
     def __init__(self, explainer: Explainer, request: Request, manifest: Manifest, log: Path):
         self.explainer, self.request, self.log = explainer, request, log
+        self.threads = manifest.threads
         self.labels = manifest.window is None
         self.common = {"settings": json.dumps(manifest.settings, sort_keys=True), "weights": manifest.weights}
         if explainer.device.type == "cpu":
             torch.set_num_threads(manifest.threads)  # rounding depends on it
+
+    def several(self, tasks: Sequence[tuple[int, Item]], at_once: int) -> Iterator[dict[str, Any]]:
+        """The rows of many images in their order; each is what it would be alone.
+
+        The first image goes alone: what is measured and prepared once must not be disturbed. Then each
+        thread has an image of its own (on a GPU a stream, too), so that the device works on one while another
+        is read or fitted.
+        """
+        ahead = 1 if at_once > 1 else len(tasks)
+        yield from (self(*task) for task in tasks[:ahead])
+        with ThreadPoolExecutor(at_once, initializer=self._settle) as pool:
+            waiting: deque[Future[dict[str, Any]]] = deque()
+            try:
+                for task in tasks[ahead:]:
+                    waiting.append(pool.submit(self, *task))
+                    if len(waiting) > at_once:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:  # interrupted: what has not begun never does
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _settle(self) -> None:
+        """What PyTorch keeps for each thread apart."""
+        if self.explainer.device.type == "cpu":
+            torch.set_num_threads(self.threads)
+        elif self.explainer.device.type == "cuda":
+            torch.cuda.set_stream(torch.cuda.Stream(self.explainer.device))
 
     def __call__(self, position: int, item: Item) -> dict[str, Any]:
         """The row of one image, whatever happens."""
