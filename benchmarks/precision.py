@@ -1,9 +1,9 @@
 """What a precision with a budget as its limit saves against a fixed budget, on many images.
 
-    python benchmarks/precision.py RUN                                      # its test images, on a CPU
-    python benchmarks/precision.py RUN --root data --images 40 --device cuda --autocast bfloat16 --most 24576
+    python benchmarks/precision.py RUN images                               # on a CPU
+    python benchmarks/precision.py RUN images --limit 14 --device cuda --autocast bfloat16
 
-Every image is explained once, in sittings of a quarter more evaluations each, and after each sitting its
+Every image is explained once, in sittings of 41% more evaluations each, and after each sitting its
 relative error is noted: that of the worst map which a report shows, as the column precision of
 `explain --bulk` has it. From these courses follows what any plan would have spent: a fixed budget, or a
 precision (it stops at the first sitting that has it) with a budget as its limit. The last columns are the
@@ -15,21 +15,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import torch
 from rich.table import Table
 
-from opening import add_network_options, make_console, open_network, spread
+from opening import make_console, spread
 from protopfaith.devices import choose_autocast
 from protopfaith.explanation import Explainer, Settings
 from protopfaith.explanation.decision import decide
+from protopfaith.explanation.many.inputs import list_items
 from protopfaith.explanation.settings import make_players, usual_budget
 from protopfaith.explanation.sitting import Sittings
+from protopfaith.training import Run
 
 console = make_console()
-FIRST, GROWTH = 514, 1.25
+FIRST, GROWTH = 514, 2**0.5
 
 
 @dataclass(frozen=True)
@@ -51,29 +54,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     limits = options.limits or [usual_budget(device)]
     most = options.most or 2 * max(limits)
     start = perf_counter()
-    budgets, errors = courses(options, device, most)
+    budgets, errors = courses(options, device, limits, most)
     console.print(f"{len(errors)} images, {perf_counter() - start:.0f} s, {torch.get_num_threads()} threads")
     for limit in limits:
         console.print(compare(budgets, errors, limit, options.precisions))
 
 
-def courses(options: argparse.Namespace, device: torch.device, most: int) -> tuple[np.ndarray, np.ndarray]:
+def courses(
+    options: argparse.Namespace, device: torch.device, limits: list[int], most: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Evaluations after each sitting (k,), and the errors then (images, k)."""
-    opened = open_network(options)
-    explainer = Explainer(
-        opened.run or opened.model, preprocessing=opened.preprocessing, images=opened.data, device=device
-    )
+    explainer = Explainer(Run(options.run, options.root), device=device)
     settings = Settings(players=options.players, autocast=choose_autocast(options.autocast, device))
     settings = settings.on(device, explainer.size)
+    every = list_items([Path(path) for path in options.images])
     budgets = [FIRST]
     while budgets[-1] < most:
         budgets.append(min(int(budgets[-1] * GROWTH), most))
-    rows = []
-    for index in spread(options.images, len(opened.data.test)):
-        decision = decide(explainer.model, explainer.open(opened.data.test.image(index)), settings=settings)
+    budgets = sorted({*budgets, *(limit for limit in limits if limit < most)})
+    rows: list[list[float]] = []
+    console.print("evaluations: " + " ".join(map(str, budgets)), soft_wrap=True)
+    for place in spread(options.limit or len(every), len(every)):
+        decision = decide(explainer.model, explainer.open(every[place].path), settings=settings)
         players = make_players(settings.players, decision.picture.input)
         sittings = Sittings(explainer.fused, decision, settings, players)
         rows.append([sittings.play(budget - sittings.evaluations).precision for budget in budgets])
+        told = " ".join(f"{error:.3f}" for error in rows[-1])
+        console.print(f"{every[place].name}: {told}", soft_wrap=True)
     return np.array(budgets), np.array(rows)
 
 
@@ -141,9 +148,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_network_options(parser)
     add = parser.add_argument
-    add("--images", type=int, default=40)
+    add("run", type=Path)
+    add("images", nargs="+")
+    add("--limit", type=int, default=0, help="so many of the images, evenly spaced")
+    add("--root", type=Path, help="of the run's images, if not where its recipe says")
     add("--players", type=int, help="side of the windows in pixels; by default what explain takes")
     add("--limits", type=int, nargs="*", help="by default the usual budget")
     add("--most", type=int, help="evaluations of every image; by default twice the largest limit")

@@ -16,6 +16,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
+from protopfaith.shards import WHOLE
+from protopfaith.training.elsewhere import train_elsewhere
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
@@ -37,11 +39,14 @@ def train_folds(
     *,
     resume: bool = False,
     progress: bool = True,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains one model for each fold, in `folder/fold_0` and so on, each with its own pre-training if the
     recipe has one.
 
-    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
+    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation. With shards
+    an empty table, while others are not finished.
 
     Args:
         recipe: how to train each of them
@@ -49,6 +54,8 @@ def train_folds(
         folds: which of 0 to 4
         resume: go on with what was interrupted
         progress: show a bar
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -62,12 +69,15 @@ def train_folds(
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
-    folder, fabric = _open(recipe, folder, resume)
+    elsewhere = tuple(shard) != WHOLE or ray is not None
+    folder, fabric = _open(recipe, folder, resume or tuple(shard) != WHOLE)
+    if elsewhere:
+        recipes = {folder / f"fold_{fold}": of_fold(recipe, fold) for fold in folds}
+        if train_elsewhere(recipes, fabric, resume=resume, shard=shard, ray=ray, progress=progress):
+            return pd.DataFrame()
     rows = []
     for fold in folds:
-        values = recipe.to_dict()
-        values["data"]["fold"] = fold
-        run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
+        run = _train_or_skip(of_fold(recipe, fold), folder / f"fold_{fold}", fabric, progress)
         data = run.data()
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
@@ -77,6 +87,13 @@ def train_folds(
     table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
     _write(table, folder / "folds.csv", fabric)
     return table
+
+
+def of_fold(recipe: Recipe, fold: int) -> Recipe:
+    """The recipe for one fold."""
+    values = recipe.to_dict()
+    values["data"]["fold"] = fold
+    return recipe_from_dict(values)
 
 
 def check_folds(folds: Sequence[int]) -> None:
@@ -152,11 +169,13 @@ def train_grid(
     *,
     resume: bool = False,
     progress: bool = True,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains a run for every point of a search space, in `folder/000` and so on.
 
     Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
-    The test set is not touched.
+    The test set is not touched. With shards an empty table, while others are not finished.
 
     Args:
         name_or_path: one of `grid_names`, or a YAML file
@@ -164,6 +183,8 @@ def train_grid(
         overrides: changes of the recipe for every run, such as "seed=1"
         resume: go on with what was interrupted
         progress: show a bar
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -181,7 +202,12 @@ def train_grid(
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
-    folder, fabric = _open(recipes[0], folder, resume)
+    elsewhere = tuple(shard) != WHOLE or ray is not None
+    folder, fabric = _open(recipes[0], folder, resume or tuple(shard) != WHOLE)
+    if elsewhere:
+        every = {folder / f"{number:03d}": recipe for number, recipe in enumerate(recipes)}
+        if train_elsewhere(every, fabric, resume=resume, shard=shard, ray=ray, progress=progress):
+            return pd.DataFrame()
     rows = []
     table = pd.DataFrame()
     for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
