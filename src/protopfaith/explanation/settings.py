@@ -28,8 +28,8 @@ from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 # that an image takes minutes. Fixed numbers, no time limit: results do not depend on how busy a machine is.
 USUAL_BUDGET = {"cpu": 1_024, "gpu": 12_288}
 USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
-# For very many images: where maps are this precise, the rest of the budget is saved. A relative error of 0.2 is
-# a correlation of about 0.98 with the true values.
+# For very many images: where maps are this precise, the rest of the budget is saved. A relative error of 0.2
+# is a correlation of about 0.98 with the true values.
 BULK_PRECISION = 0.2
 WINDOW = 16  # pixels
 CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
@@ -146,8 +146,8 @@ class Settings:
         )
 
     def made_frugal(self, device: torch.device | str) -> Settings:
-        """For very many images: where neither a precision nor a budget was said, easy images stop early, and the
-        usual budget is the limit for hard ones.
+        """For very many images: where neither a precision nor a budget was said, easy images stop early, and
+        the usual budget is the limit for hard ones.
 
         Args:
             device: where to compute
