@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,9 @@ import pytest
 from protopfaith.crew import TRIES, SetAside, check_address, on_ray
 from protopfaith.errors import ProtoPFaithError
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 pytestmark = pytest.mark.slow  # Ray itself takes some seconds
 ONE = {"num_cpus": 1}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two nodes with a CPU each; their workers see this source."""
-    from ray.cluster_utils import Cluster
-
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # machines of tests are busy
-    here = Path(__file__).parents[1]
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(here / "src"), str(here), os.environ.get("PYTHONPATH", "")]
-    )
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    found.add_node(num_cpus=1)
-    ray.init(address=found.address, log_to_driver=False, logging_level="error")
-    yield found
-    ray.shutdown()
-    found.shutdown()
 
 
 class Squares:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -80,8 +80,8 @@ def on_ray(
     address: str,
     worker: Callable[..., Any],
     arguments: Sequence[Any],
-    tasks: Sequence[Hashable],
-    *then: Sequence[Hashable],
+    tasks: Iterable[Hashable],
+    *then: Iterable[Hashable],
     needs: Mapping[str, int],
     given: Callable[[Any], tuple[Any, ...]] = lambda task: (task,),
     ahead: int = AHEAD,
@@ -94,7 +94,7 @@ def on_ray(
         worker: a class with a method `answer`, made once on each CPU or GPU
         arguments: of the class
         tasks: what to do
-        then: tasks that begin when all before are done
+        then: tasks that begin, and are asked for, when all before are done
         needs: what a worker takes of a machine, see `needs_of`
         given: what `answer` is given for a task
         ahead: tasks that wait at each worker
@@ -189,7 +189,7 @@ class Crew:
         self.hired = self.failed_starts = 0
         self.silent = 0.0
 
-    def answers(self, *phases: Sequence[Hashable]) -> Iterator[tuple[Hashable, Any]]:
+    def answers(self, *phases: Iterable[Hashable]) -> Iterator[tuple[Hashable, Any]]:
         """Keeps everybody busy until nothing is left, phase after phase."""
         for tasks in phases:
             self.waiting.extend(tasks)
@@ -227,7 +227,7 @@ class Crew:
             self.hired -= 1
             self.failed_starts += 1
             if self.failed_starts >= TRIES:
-                why = reason(error)[-160:]
+                why = str(error).strip().splitlines()[-1][-160:]  # of the worker's traceback
                 raise ProtoPFaithError(
                     f"Workers of Ray cannot load the run ({why}); let them see the same files, or send them "
                     "along with --ship."

@@ -81,9 +81,9 @@ def measure_on_ray(asked: Asked, address: str, bench: Bench, bar: Bar) -> dict[s
     place = Run(asked.run.folder.absolute(), root)
     elsewhere = replace(asked, run=place, folder=asked.folder.absolute(), device=kind)
     tasks = [task for task in tasks_of(bench, asked) if not is_done(bench, task)]
-    curves = [(name, CURVES, 0) for name in asked.names]
-    bar.begin("measuring", total=len(tasks) + len(curves))
+    bar.begin("measuring", total=len(tasks) + len(asked.names))
     aside: dict[str, str] = {}
+    curves = ((name, CURVES, 0) for name in asked.names if name not in aside)
     needs = needs_of(kind, threads)
     for (name, what, _), answer in on_ray(
         address,
