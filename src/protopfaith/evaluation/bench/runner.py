@@ -19,8 +19,10 @@ from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
 from protopfaith.evaluation.bench.subjects import Subject, prototypes_of, with_prototypes
 from protopfaith.evaluation.explainers import (
     EXPLAINERS,
+    Explainable,
     Explained,
     Options,
+    Prepared,
     game_of,
     selected_distances,
 )
@@ -55,16 +57,19 @@ class Bench:
         self.store, self.step, self.checks = store, step, SanityChecks(model, settings, store)
         self.prototypes = prototypes_of(subjects)
         self.images = torch.stack([s.image for s in subjects for _ in s.prototypes])
-        self.removals = RemovalCurves(model, self.images, self.prototypes, settings)
+        self.prepared: Explainable = Prepared(model) if isinstance(model, ProtoPNet) else model
+        self.removals = RemovalCurves(self.prepared, self.images, self.prototypes, settings)
 
     @cached_property
     def options(self) -> Options:
         """The plan's, with a batch size that was measured once instead of for every game."""
         options, first = self.settings.options, self.subjects[0]
-        game_of(self.model, first.image, first.prototypes, options, check=True)  # is the network repeatable?
+        game_of(
+            self.prepared, first.image, first.prototypes, options, check=True
+        )  # is the network repeatable?
         if options.batch_size is not None:
             return options
-        function = selected_distances(self.model, first.prototypes)
+        function = selected_distances(self.prepared, first.prototypes)
         return replace(
             options, batch_size=fitting(function, first.image[None], options.memory, options.autocast)
         )
@@ -145,14 +150,14 @@ class Bench:
         return records
 
     def _true_values(self, subject: Subject) -> Mapping[str, Any]:
-        game = game_of(self.model, subject.image, subject.prototypes, self.options)
+        game = game_of(self.prepared, subject.image, subject.prototypes, self.options)
         found = true_values(game, self.settings.truth_budget, TRUTH_SEED + self.settings.options.seed)
         return {"halves": found.halves.numpy(), "evaluations": found.evaluations}
 
     def _explain(self, name: str, subject: Subject) -> Mapping[str, Any]:
         options = self.options
         begin = time.perf_counter()
-        found = EXPLAINERS[name](self.model, subject.image, subject.prototypes, options)
+        found = EXPLAINERS[name](self.prepared, subject.image, subject.prototypes, options)
         seconds = time.perf_counter() - begin
         gap = torch.full((len(found.maps),), torch.nan, dtype=torch.float64)
         if found.attribution is not None:  # before the rest was redistributed
