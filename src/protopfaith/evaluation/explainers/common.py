@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor
 from protopfaith.evaluation.metrics.removal import region_sums
-from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
+from protopfaith.network import FusedProtoPNet, ProtoPNet, minimum_over_positions, squared_distances
 from protopfaith.registry import Registry
 from protopfaith.shapley import Attribution, Players
 
@@ -31,6 +31,29 @@ class DistanceModel(Protocol):
     def network(self) -> ProtoPNet:
         """The network inside."""
         ...
+
+
+class Prepared:
+    """A network as games play it: the same distances, by fused kernels where nothing else is asked for.
+
+    Args:
+        network: in evaluation mode; its weights must not change afterwards
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8).eval()
+    >>> Prepared(model).distances(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 4])
+    """
+
+    def __init__(self, network: ProtoPNet):
+        self.network, self.fused = network, FusedProtoPNet(network)
+
+    def distances(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P)"""
+        return self.fused.distances(x)
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P, h, w)"""
+        return self.network.distance_maps(x)
 
 
 Explainable = ProtoPNet | DistanceModel
@@ -139,6 +162,9 @@ def network_of(model: Explainable) -> ProtoPNet:
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
+    if isinstance(model, Prepared):
+        chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
+        return lambda x: model.fused.distances(x, chosen_vectors)
     if isinstance(model, ProtoPNet):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
