@@ -8,6 +8,7 @@ from protopfaith.network.encoders import ENCODERS, build_encoder, output_channel
 from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet
+from protopfaith.network.outcome import Outcome, outcome_of, probabilities
 from protopfaith.network.prototypes import (
     DistinctPrototypes,
     distinct_prototypes,
@@ -16,6 +17,7 @@ from protopfaith.network.prototypes import (
     prototype_spread,
     prune,
 )
+from protopfaith.network.xprotonet import XProtoNet, occurrence_pooling
 
 __all__ = [
     "ACTIVATIONS",
@@ -24,9 +26,11 @@ __all__ = [
     "SIMILARITIES",
     "DistinctPrototypes",
     "FusedProtoPNet",
+    "Outcome",
     "ProtoPNet",
     "PrototypeNetwork",
     "PrototypeSource",
+    "XProtoNet",
     "build_encoder",
     "check_contract",
     "distinct_prototypes",
@@ -34,7 +38,10 @@ __all__ = [
     "equality_tolerance",
     "load",
     "minimum_over_positions",
+    "occurrence_pooling",
+    "outcome_of",
     "output_channels",
+    "probabilities",
     "prototype_spread",
     "prune",
     "read_metadata",

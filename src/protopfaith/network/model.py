@@ -25,6 +25,7 @@ from protopfaith.network.layers import (
     similarity_function,
     stacked_layers,
 )
+from protopfaith.network.outcome import Outcome
 
 MOST = 100_000
 """Classes, prototypes of a class, channels of a prototype: more are not meant."""
@@ -54,6 +55,8 @@ class ProtoPNet(nn.Module):
     """
 
     prototype_classes: Tensor
+    outcome: Outcome = "one"
+    fewest_classes = 2
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class ProtoPNet(nn.Module):
         instance(encoder, (str, nn.Module), "The encoder", "a name or a module")
         whole_number(prototype_channels, "The number of prototype channels", least=1, most=MOST)
         whole_number(in_channels, "The number of image channels", least=1, most=MOST_CHANNELS)
-        self.class_names = _names(classes)
+        self.class_names = _names(classes, self.fewest_classes)
         counts = _counts(prototypes_per_class, self.class_names)
         self.in_channels = in_channels
         self.similarity = similarity
@@ -146,6 +149,14 @@ class ProtoPNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))
 
+    def keep(self, indices: Tensor) -> None:
+        """Forgets all other prototypes, in place."""
+        self.prototypes = _selected(self.prototypes, indices, 0)
+        self.prototype_classes = self.prototype_classes[indices]
+        self.classifier.in_features = len(indices)
+        self.classifier.weight = _selected(self.classifier.weight, indices, 1)
+        self.sources = [self.sources[index] for index in indices.tolist()]
+
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
@@ -173,16 +184,21 @@ class ProtoPNet(nn.Module):
             )
 
 
-def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
+def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
+
+
+def _names(classes: int | Sequence[str], fewest: int = 2) -> tuple[str, ...]:
     if isinstance(classes, int):
         names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
     else:
         names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
     if not all(isinstance(name, str) for name in names):
         raise ProtoPFaithError(f"Class names must be texts, not {shown(list(names))}.")
-    if len(set(names)) < max(len(names), 2):
+    if len(set(names)) < max(len(names), fewest):
         raise ProtoPFaithError(
-            f"A classifier needs at least two classes with different names, but got {shown(list(names))}."
+            f"A classifier needs at least {('one class', 'two classes')[fewest - 1]} with different names, "
+            f"but got {shown(list(names))}."
         )
     return names
 
