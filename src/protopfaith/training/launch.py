@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -16,9 +16,10 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FAMILIES, ProtoPNet
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
+from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
@@ -88,6 +89,7 @@ def train(
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
     model = model or build_model(recipe, data)
+    check_outcome(data.outcome, model, recipe)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
@@ -151,7 +153,8 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
-        return ProtoPNet(
+        family: Any = FAMILIES[recipe.model.family]
+        return family(
             recipe.model.encoder,
             list(data.classes),
             recipe.model.prototypes_per_class,

@@ -17,7 +17,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
-from protopfaith.network import ProtoPNet, load, read_metadata
+from protopfaith.network import FAMILIES, Outcome, ProtoPNet, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 
@@ -159,6 +159,11 @@ class Run:
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}"
+
+    def outcome(self) -> Outcome:
+        """Whether its network decides for "one" class, or on "several" findings."""
+        family: Any = FAMILIES[self.recipe().model.family]
+        return outcome_of(family)
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
