@@ -198,9 +198,8 @@ def print_findings(run: Run, split: str, device: str, batch_size: int, resamples
     )
     write_findings(run.folder / "evaluation", split, result)
     console.print(result.table())
-    say(
-        "Thresholds were chosen on validation images (largest sensitivity + specificity); intervals: 95%, by patient"
-    )
+    say("Thresholds were chosen on validation images, for the largest sum of sensitivity and specificity")
+    say("Intervals are of 95%, from drawing whole patients where they are known")
 
 
 def print_hidden(run: Run, split: str, device: str, batch_size: int) -> None:

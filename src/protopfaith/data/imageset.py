@@ -158,6 +158,13 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         """The fingerprint of the image file (of the pixels, for embedded data)."""
         return self.records[index].sha256
 
+    def shows(self, index: int) -> tuple[int, ...]:
+        """What is in the image: its class, or the findings that are known to be there."""
+        record = self.records[index]
+        if self.outcome == "several":
+            return tuple(place for place, known in enumerate(record.findings) if known == 1)
+        return (record.label,)
+
     def boxes(self, index: int) -> torch.Tensor:
         """n x 4: left, top, right, bottom in pixels at training size."""
         return torch.tensor(self.records[index].boxes, dtype=torch.float32).reshape(-1, 4)

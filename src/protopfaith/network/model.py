@@ -149,13 +149,14 @@ class ProtoPNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))
 
-    def keep(self, indices: Tensor) -> None:
+    def keep(self, kept: Sequence[int]) -> None:
         """Forgets all other prototypes, in place."""
+        indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
         self.prototypes = _selected(self.prototypes, indices, 0)
-        self.prototype_classes = self.prototype_classes[indices]
-        self.classifier.in_features = len(indices)
+        self.prototype_classes = self.prototype_classes[list(kept)]
+        self.classifier.in_features = len(kept)
         self.classifier.weight = _selected(self.classifier.weight, indices, 1)
-        self.sources = [self.sources[index] for index in indices.tolist()]
+        self.sources = [self.sources[index] for index in kept]
 
     @property
     def config(self) -> dict[str, Any]:

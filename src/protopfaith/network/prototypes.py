@@ -155,7 +155,6 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
     [0, 1, 1]
     """
     kept = _indices(keep, len(model.prototypes))
-    indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)
     classes = model.prototype_classes[kept]
     emptied = sorted(set(range(len(model.class_names))) - set(classes.tolist()))
     if emptied:
@@ -164,7 +163,7 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
             f"Pruning would leave no prototype for {names}: keep at least one of every class."
         )
     pruned = copy.deepcopy(model)
-    pruned.keep(indices)
+    pruned.keep(kept)
     return pruned
 
 

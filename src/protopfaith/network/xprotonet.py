@@ -217,12 +217,13 @@ class XProtoNet(ProtoPNet):
     def _weights(self) -> Tensor:
         return self.classifier.weight * self._own()
 
-    def keep(self, indices: Tensor) -> None:
+    def keep(self, kept: Sequence[int]) -> None:
         """Forgets all other prototypes, in place."""
-        super().keep(indices)
-        self.prototype_signs = self.prototype_signs[indices]
+        super().keep(kept)
+        indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
+        self.prototype_signs = self.prototype_signs[list(kept)]
         last = self.features.last
-        last.out_channels = len(indices)
+        last.out_channels = len(kept)
         for name in ("weight", "bias"):
             part = getattr(last, name)
             setattr(last, name, nn.Parameter(part.detach().index_select(0, indices), part.requires_grad))

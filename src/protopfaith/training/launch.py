@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 
 if TYPE_CHECKING:
@@ -109,8 +111,16 @@ def train(
                 f"with: protopfaith train --resume --out {folder}"
             ) from error
         if fabric.is_global_zero:
-            save_curves(run)
+            _conclude(run, data, model)
     return run
+
+
+def _conclude(run: Run, data: ImageData, model: ProtoPNet) -> None:
+    """What a finished run has beside its network: curves, and thresholds where findings need them."""
+    save_curves(run)
+    if data.outcome == "several":
+        named = model.encoder_name is not None
+        keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
 
 
 @torch.no_grad()

@@ -105,20 +105,20 @@ class FindingsEvaluation:
 
     def table(self) -> Table:
         """One line for each finding and one for all, for `rich.print`."""
+        from rich.box import SIMPLE_HEAD
         from rich.markup import escape
         from rich.table import Table
 
         stood = "" if self.groups == self.images else f" of {self.groups} patients"
-        table = Table(title=f"{self.images} images{stood}, mean AUROC {self.mean_auroc.value:.3f}")
+        title = f"{self.images} images{stood}, mean AUROC {self.mean_auroc.value:.3f}"
+        table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("finding", overflow="fold")
-        for name in ("present", "absent", "AUROC", "average precision", "threshold", "sensitivity",
-                     "specificity"):  # fmt: skip
+        for name in ("present in", "AUROC", "average precision", "threshold", "sensitivity", "specificity"):
             table.add_column(name, justify="right")
         for one in self.findings:
             table.add_row(
                 escape(one.name),
-                str(one.present),
-                str(one.absent),
+                f"{one.present} of {one.present + one.absent}",
                 _cell(one.auroc),
                 _cell(one.average_precision),
                 f"{one.threshold:.3f}",
@@ -126,9 +126,7 @@ class FindingsEvaluation:
                 _cell(one.specificity),
             )
         table.add_section()
-        table.add_row(
-            "mean", "", "", _cell(self.mean_auroc), _cell(self.mean_average_precision), style="bold"
-        )
+        table.add_row("mean", "", _cell(self.mean_auroc), _cell(self.mean_average_precision), style="bold")
         return table
 
     def write_csv(self, path: Path) -> None:
@@ -287,4 +285,7 @@ def _plain(interval: Interval) -> dict[str, float | None]:
 
 def _cell(interval: Interval) -> str:
     """Two lines, so that tables stay narrow."""
-    return str(interval).replace(" (", "\n(")
+    if math.isnan(interval.value):
+        return "-"
+    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f}-{interval.high:.3f}"
+    return f"{interval.value:.3f}\n{ends}"
