@@ -47,7 +47,7 @@ class Entry:
     findings: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Listing:
     """The files of a data set, before any is decoded.
 
@@ -62,8 +62,8 @@ class Listing:
         outcome: "one" class per image, or "several" findings
 
     >>> listing = Listing("pets", Path("pets"), (Entry("cats/7.png", "cat"),), ("cat", "dog"))
-    >>> len(listing.entries)
-    1
+    >>> listing
+    Listing('pets', 1 file, 2 classes)
     """
 
     name: str
@@ -74,6 +74,10 @@ class Listing:
     read: Callable[[Path], Image.Image] = read_image
     official: bool = False
     outcome: Outcome = "one"
+
+    def __repr__(self) -> str:
+        files = "1 file" if len(self.entries) == 1 else f"{len(self.entries):,} files"
+        return f"Listing({self.name!r}, {files}, {len(self.classes)} classes)"
 
     def stamp(self) -> str:
         """Changes when a file is added, removed or written to; cheap, since no file is opened."""
