@@ -3,9 +3,11 @@
 from protopfaith.correlation import share_inside
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
+from protopfaith.evaluation.findings import evaluate_findings
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
 from protopfaith.evaluation.metrics.bootstrap import Bootstrap, Interval, bootstrap
+from protopfaith.evaluation.metrics.findings import FindingScores, FindingsEvaluation, judge_findings
 from protopfaith.evaluation.metrics.removal import (
     aopc,
     insertion_score,
@@ -27,6 +29,8 @@ __all__ = [
     "ExplainerResult",
     "ExternalEvaluation",
     "Faithfulness",
+    "FindingScores",
+    "FindingsEvaluation",
     "Interval",
     "Options",
     "PartScores",
@@ -39,9 +43,11 @@ __all__ = [
     "compare_with_truth",
     "default_explainers",
     "evaluate_external",
+    "evaluate_findings",
     "evaluate_parts",
     "faithfulness",
     "insertion_score",
+    "judge_findings",
     "paper_aopc",
     "prototype_health",
     "randomization",

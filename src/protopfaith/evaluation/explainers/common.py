@@ -139,10 +139,10 @@ def network_of(model: Explainable) -> ProtoPNet:
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
-    if isinstance(model, ProtoPNet):
+    if isinstance(model, ProtoPNet) and not hasattr(model, "occurrence_maps"):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
-    chosen = torch.tensor(list(prototypes), device=model.network.prototypes.device)
+    chosen = torch.tensor(list(prototypes), device=network_of(model).prototypes.device)
     return lambda x: model.distances(x).index_select(1, chosen)
 
 

@@ -46,6 +46,10 @@ class FindingScores:
         average_precision: mean precision over all thresholds, weighted by the recall that each adds
         sensitivity: at the threshold, share of the images that have it and are found
         specificity: at the threshold, share of the images that have it not and are left alone
+
+    >>> sure = Interval(1.0, 0.9, 1.0)
+    >>> FindingScores("edema", 20, 60, 0.5, sure, sure, sure, sure).auroc.low
+    0.9
     """
 
     name: str
