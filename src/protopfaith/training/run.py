@@ -155,15 +155,17 @@ class Run:
         accuracies = [
             ("linear probe", result.get("linear_probe")),
             ("plain classifier", result.get("plain_classifier")),
-            ("ProtoPNet", result["validation_balanced_accuracy"]),
+            (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}"
 
     def outcome(self) -> Outcome:
         """Whether its network decides for "one" class, or on "several" findings."""
-        family: Any = FAMILIES[self.recipe().model.family]
-        return outcome_of(family)
+        return outcome_of(self._family())
+
+    def _family(self) -> Any:
+        return FAMILIES[self.recipe().model.family]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
