@@ -13,7 +13,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, reason
-from protopfaith.network.contract import PrototypeSource
+from protopfaith.network.contract import FAMILIES, PrototypeSource
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
@@ -30,6 +30,7 @@ ARCHITECTURE: dict[str, Any] = {
     "similarity": str,
     "epsilon": float,
     "layers": list,
+    "family": str,  # of networks that are no ProtoPNet
 }
 """The keys that a header may have for the constructor, and their types."""
 LARGEST_MAP = 100_000
@@ -88,6 +89,7 @@ def load(
     """
     header, tensors = _read(path)
     config = _architecture(path, header, tensors)
+    family: Any = FAMILIES[config.pop("family", "protopnet")]
     name = config.pop("encoder", None)
     if encoder is None and name is None:
         raise ProtoPFaithError(
@@ -96,8 +98,8 @@ def load(
         )
     try:
         if encoder is None:
-            _check_fits(path, name, config, tensors)
-        model = ProtoPNet(name if encoder is None else encoder, **config)
+            _check_fits(path, family, name, config, tensors)
+        model = family(name if encoder is None else encoder, **config)
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise ProtoPFaithError(
             f"The header of {path} describes no known network: {reason(error)}; use another copy of it."
@@ -184,11 +186,13 @@ def _architecture(path: Path | str, header: dict[str, Any], tensors: dict[str, T
     return config
 
 
-def _check_fits(path: Path | str, name: str, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _check_fits(
+    path: Path | str, family: Any, name: str, config: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
     """Raises if the described network would not fit the tensors, before any memory is taken for it."""
     try:
         with torch.device("meta"):
-            outline = ProtoPNet(name, **config)
+            outline = family(name, **config)
     except (NotImplementedError, RuntimeError):  # an encoder that needs real numbers to be built
         return
     _check_same(path, tensors, outline.state_dict())

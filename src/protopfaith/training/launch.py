@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -16,12 +17,14 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FAMILIES, ProtoPNet
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
+from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
 from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 
 if TYPE_CHECKING:
@@ -88,6 +91,7 @@ def train(
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
     model = model or build_model(recipe, data)
+    check_outcome(data.outcome, model, recipe)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
@@ -107,8 +111,16 @@ def train(
                 f"with: protopfaith train --resume --out {folder}"
             ) from error
         if fabric.is_global_zero:
-            save_curves(run)
+            _conclude(run, data, model)
     return run
+
+
+def _conclude(run: Run, data: ImageData, model: ProtoPNet) -> None:
+    """What a finished run has beside its network: curves, and thresholds where findings need them."""
+    save_curves(run)
+    if data.outcome == "several":
+        named = model.encoder_name is not None
+        keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
 
 
 @torch.no_grad()
@@ -151,7 +163,8 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
-        return ProtoPNet(
+        family: Any = FAMILIES[recipe.model.family]
+        return family(
             recipe.model.encoder,
             list(data.classes),
             recipe.model.prototypes_per_class,

@@ -13,8 +13,15 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, equality_tolerance
+from protopfaith.network import (
+    ProtoPNet,
+    PrototypeSource,
+    XProtoNet,
+    distinct_prototypes,
+    equality_tolerance,
+)
 from protopfaith.training.batches import ImageBatches, sequential_order
+from protopfaith.training.finding_projection import project_seen
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
 
@@ -69,6 +76,18 @@ def project(
     >>> model.sources[0].image in data.train.paths
     True
     """
+    if isinstance(model, XProtoNet):
+        return project_seen(
+            model,
+            batches,
+            images,
+            preprocessing,
+            distinct=distinct,
+            batch_size=batch_size,
+            rank=rank,
+            ranks=ranks,
+            sum_over_ranks=sum_over_ranks,
+        )
     training = model.training
     model.eval()
     table = class_table(model.prototype_classes, len(model.class_names))
@@ -82,6 +101,7 @@ def project(
         chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
+    return None
 
 
 def class_table(prototype_classes: Tensor, classes: int) -> Tensor:

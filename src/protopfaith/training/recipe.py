@@ -54,6 +54,7 @@ class DataRecipe:
 class ModelRecipe:
     """V, Z, Q and F."""
 
+    family: str = "protopnet"  # one of `protopfaith.network.FAMILIES`
     encoder: str = "small"
     weights: str | None = None  # "imagenet", or the path of a file
     prototypes_per_class: int = field(default=5, metadata=COUNT)  # K

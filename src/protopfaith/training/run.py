@@ -17,7 +17,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
-from protopfaith.network import ProtoPNet, load, read_metadata
+from protopfaith.network import FAMILIES, Outcome, ProtoPNet, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 
@@ -155,10 +155,17 @@ class Run:
         accuracies = [
             ("linear probe", result.get("linear_probe")),
             ("plain classifier", result.get("plain_classifier")),
-            ("ProtoPNet", result["validation_balanced_accuracy"]),
+            (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}"
+
+    def outcome(self) -> Outcome:
+        """Whether its network decides for "one" class, or on "several" findings."""
+        return outcome_of(self._family())
+
+    def _family(self) -> Any:
+        return FAMILIES[self.recipe().model.family]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""

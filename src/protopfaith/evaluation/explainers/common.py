@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -160,15 +160,25 @@ def network_of(model: Explainable) -> ProtoPNet:
     return model if isinstance(model, ProtoPNet) else model.network
 
 
+def has_occurrence_maps(model: Explainable) -> bool:
+    """Whether a network, or the one that a variant is made from, says itself where its prototypes look."""
+    return hasattr(network_of(model), "occurrence_maps")
+
+
+def occurrence_maps(model: Any, x: Tensor) -> Tensor:
+    """Where prototypes look: (B, C, H, W) to (B, P, h, w)."""
+    return model.occurrence_maps(x)
+
+
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
     if isinstance(model, Prepared):
         chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
         return lambda x: model.fused.distances(x, chosen_vectors)
-    if isinstance(model, ProtoPNet):
+    if isinstance(model, ProtoPNet) and not has_occurrence_maps(model):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
-    chosen = torch.tensor(list(prototypes), device=model.network.prototypes.device)
+    chosen = torch.tensor(list(prototypes), device=network_of(model).prototypes.device)
     return lambda x: model.distances(x).index_select(1, chosen)
 
 
