@@ -428,12 +428,16 @@ class Trainer:
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()
+            self._after_step(result, labels, len(order))
             for name in COSTS:
                 if name in result:
                     sums[name] = sums.get(name, 0) + result[name].detach() / len(order)
             add_to_confusion(sums["confusion"], result["logits"], labels)
             self.progress.advance()
         return sums
+
+    def _after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
+        """What a family does after every step; `batches` are those of an epoch."""
 
     def _measure(
         self,

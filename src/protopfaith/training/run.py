@@ -17,7 +17,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
-from protopfaith.network import FAMILIES, Outcome, ProtoPNet, load, outcome_of, read_metadata
+from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 
@@ -95,7 +95,7 @@ class Run:
             )
         return values
 
-    def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
+    def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> PatchNetwork:
         """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
         self.check_model()
         model = load(self._existing_model_path(), encoder=encoder, device=device)[0]
@@ -150,7 +150,7 @@ class Run:
 
     def comparison(self) -> str:
         """One line that says what the prototypes are worth: validation balanced accuracies of a linear
-        probe of the encoder as it came, of the plain classifier and of the ProtoPNet."""
+        probe of the encoder as it came, of the plain classifier and of the network with prototypes."""
         result = self.result()
         accuracies = [
             ("linear probe", result.get("linear_probe")),
