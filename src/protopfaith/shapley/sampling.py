@@ -18,6 +18,7 @@ from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
+from protopfaith.shapley.transfer import on_cpu
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
@@ -137,8 +138,7 @@ class _Course:
         goal, expected = self._first_goal(), self.budget
         while True:
             self._sample(goal, expected)
-            self.game.check()
-            result = self.sampler.estimate(self.game)
+            result = self._checked()
             excess = self._excess(result)
             if excess <= 1 or self._is_spent():
                 return self._finished(result, options)
@@ -158,6 +158,14 @@ class _Course:
             self.rounds += 1
             if self.progress is not None:
                 self.progress(self.spent, expected)
+
+    def _checked(self) -> Estimate:
+        """The estimate, and only then the check of the values, which waits for a GPU: until it has evaluated
+        all coalitions, it is told what to do with them."""
+        try:
+            return self.sampler.estimate(self.game)
+        finally:
+            self.game.check()
 
     def _excess(self, result: Estimate) -> float:
         """How many times too large the error is; 0 where no precision is asked for."""
@@ -183,7 +191,7 @@ class _Course:
             degrees_of_freedom=result.degrees_of_freedom,
             wrong_signs=None if result.wrong_sign is None else result.wrong_sign.double().cpu(),
             options=options,
-            state={**counters, **{k: v.cpu() for k, v in self.sampler.state().items()}},
+            state={**counters, **on_cpu(self.sampler.state())},
         )
 
 

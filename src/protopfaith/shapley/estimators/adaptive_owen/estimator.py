@@ -41,6 +41,7 @@ from protopfaith.shapley.sampling import (
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
+SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
 
@@ -74,6 +75,7 @@ class _Adaptive:
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
+        self.ends = anchored_mean(game)
         self.added = int(self.kept["count"])  # samples beyond those that are kept
         self._learned: _Learned | None = None
 
@@ -109,12 +111,15 @@ class _Adaptive:
         learned = self._first(game)
         if self.added <= 1:
             return learned.found
-        sums, squares, fourths = (self.kept[name] for name in ("sum", "squares", "fourths"))
+        sums, squares, fourths = (self.kept[name] for name in SUMS)
         later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
         return learned.found.combined(later.plus(learned.known))
 
     def state(self) -> dict[str, Tensor]:
-        return self.kept
+        if self.added:
+            return self.kept
+        # Nothing was added up: zeros are made on the CPU rather than sent there.
+        return {k: torch.zeros_like(v, device="cpu") if k in SUMS else v for k, v in self.kept.items()}
 
     def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
         """Masks from sample number `start` on: even numbers by the first of the chances (2, n-1), odd ones by
@@ -133,7 +138,7 @@ class _Adaptive:
         n, masks = game.n_players, self.kept["masks"]
         if not self.allocation or len(masks) == 0:
             return torch.full((2, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
-        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), self.kept["values"].double())
+        residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
         sizes = masks.sum(1)
         p = sizes.double() / n
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
@@ -161,12 +166,12 @@ class _Adaptive:
         too small.
         """
         masks, values = self.kept["masks"], self.kept["values"].double()
-        mean = anchored_mean(game)
+        mean = dict(self.ends)
         residuals = remove_mean(mean, masks.double().mean(1), values)
         weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
-        priors = self._importance(residuals, weights, fold, share)
+        priors = self._importance(residuals, weights, share)
         models, left = surrogates.cross_fit(
             masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
         )
@@ -174,19 +179,15 @@ class _Adaptive:
         found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
         return _Learned(len(masks), found, mean, models[0], known[0])
 
-    def _importance(self, residuals: Tensor, weights: Tensor, fold: Tensor, share: Tensor) -> list[Tensor]:
+    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> list[Tensor]:
         """The square that each player's effect is expected to have, averaged over outputs, (n,): for each
         fold as the samples of the others tell it."""
-        count = len(fold)
-        others = [count - len(range(k, count, folds(count))) for k in range(folds(count))]
-        found = [
-            Noisy.from_samples(residuals, weights * (fold != k)[:, None], left)
-            for k, left in enumerate(others)
-        ]
-        values = torch.cat([one.values + share for one in found])
-        rough, _ = shrink(values, torch.cat([one.variances for one in found]), self.near, rough=True)
-        squares = rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)
-        return [some.mean(0) for some in squares.chunk(len(found))]
+        found = Noisy.without_each(residuals, weights, folds(len(residuals)))
+        values = (found.values + share).flatten(0, 1)
+        rough, _ = shrink(values, found.variances.flatten(0, 1), self.near, rough=True)
+        squares = rough.square()
+        squares = squares / squares.sum(1, keepdim=True).clamp_min(1e-300)
+        return list(squares.view_as(found.values).mean(1))
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
         learned, chances = self._first(game), self._allocation(game)
@@ -199,7 +200,7 @@ class _Adaptive:
             chance = of_streams(chances[:, sizes - 1], start)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
             sums = weighted_sums(masks, sizes, game.unchecked(masks).double() - predicted, chance)
-            for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
+            for name, new in zip(SUMS, sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size
             self.added += size
