@@ -24,8 +24,8 @@ class Noisy:
     @staticmethod
     def from_samples(residuals: Tensor, weights: Tensor) -> Noisy:
         """Means over samples of residuals (m, outputs) times weights (m, n)."""
-        powers = _powers(residuals, weights)
-        return Noisy.from_sums(*(r.T @ w for r, w in powers), float(len(residuals)))
+        sums, squares, fourths = (r.T @ w for r, w in _powers(residuals, weights))
+        return Noisy.from_sums(sums, squares, fourths, float(len(residuals)))
 
     @staticmethod
     def without_each(residuals: Tensor, weights: Tensor, folds: int) -> Noisy:
@@ -34,7 +34,8 @@ class Noisy:
         own = [torch.stack([r[k::folds].T @ w[k::folds] for k in range(folds)]) for r, w in powers]
         counts = [float(len(range(k, len(residuals), folds))) for k in range(folds)]
         others = constant(tuple(len(residuals) - count for count in counts), own[0].dtype, own[0].device)
-        return Noisy.from_sums(*(sums.sum(0) - sums for sums in own), others[:, None, None])
+        sums, squares, fourths = (some.sum(0) - some for some in own)
+        return Noisy.from_sums(sums, squares, fourths, others[:, None, None])
 
     @staticmethod
     def from_sums(sums: Tensor, squares: Tensor, fourths: Tensor, count: Tensor | float) -> Noisy:
