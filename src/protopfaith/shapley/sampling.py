@@ -178,6 +178,7 @@ class _Course:
 
     def _finished(self, result: Estimate, options: dict[str, Any]) -> Attribution:
         counters = {"spent": torch.tensor(self.spent), "rounds": torch.tensor(self.rounds)}
+        signs = {} if result.wrong_sign is None else {"wrong_signs": result.wrong_sign.double()}
         return finish(
             self.game,
             self.method,
@@ -189,7 +190,7 @@ class _Course:
             precision=self.precision,
             outputs=self.outputs,
             degrees_of_freedom=result.degrees_of_freedom,
-            wrong_signs=None if result.wrong_sign is None else result.wrong_sign.double().cpu(),
+            **on_cpu(signs),
             options=options,
             state={**counters, **on_cpu(self.sampler.state())},
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -94,16 +95,23 @@ class _Adaptive:
         return count
 
     def estimate(self, game: Game) -> Estimate:
+        if game.device.type == "cpu":
+            self._settled(game)
+            return self._likely(game)
+        found = self._likely(game)  # while a GPU finds out whether the surrogate is settled: it mostly is
+        return found if self._settled(game) else self._likely(game)
+
+    def _likely(self, game: Game) -> Estimate:
         found = self._unshrunk(game)
         if not self.shrinkage:
             gap = found.values.sum(1) - game.total
             values, variances = redistribute(found.values, found.noise(), game.total)
             return Estimate(values, variances, gap)
-        share = game.total / game.n_players
+        share, above = game.total / game.n_players, found.above_average()
         likely = posterior(found.values, found.variances, found.noise(), share, self.near)
         gap = likely.mean.sum(1) - game.total
         values, variances = redistribute(likely.mean, likely.variance, game.total)
-        variances = (variances + likely.allowance) * found.above_average()
+        variances = (variances + likely.allowance) * above
         return Estimate(values, variances, gap, wrong_sign=likely.wrong_sign)
 
     def _unshrunk(self, game: Game) -> Noisy:
@@ -158,6 +166,13 @@ class _Adaptive:
             self._learned = self._learn(game)
         return self._learned
 
+    def _settled(self, game: Game) -> bool:
+        """Whether the surrogate is already the best one; afterwards it is."""
+        better = self._first(game).improved()
+        if better is not None:
+            self._learned = better
+        return better is None
+
     def _learn(self, game: Game) -> _Learned:
         """Each kept sample is predicted by a surrogate that has not seen it; what is left is averaged.
 
@@ -172,12 +187,21 @@ class _Adaptive:
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
         priors = self._importance(residuals, weights, share)
-        models, left = surrogates.cross_fit(
-            masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
+
+        def learned(fit: surrogates.CrossFit) -> _Learned:
+            known = [model.shapley() + share for model in fit.models]
+            found = Noisy.from_samples(fit.left, weights).plus(torch.stack(known).mean(0))
+            return _Learned(len(masks), found, mean, fit.models[0], known[0], improved=lambda: better(fit))
+
+        def better(fit: surrogates.CrossFit) -> _Learned | None:
+            second = fit.improved()
+            return None if second is None else learned(second)
+
+        return learned(
+            surrogates.cross_fit(
+                masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
+            )
         )
-        known = [model.shapley() + share for model in models]
-        found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
-        return _Learned(len(masks), found, mean, models[0], known[0])
 
     def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> list[Tensor]:
         """The square that each player's effect is expected to have, averaged over outputs, (n,): for each
@@ -190,6 +214,7 @@ class _Adaptive:
         return list(squares.view_as(found.values).mean(1))
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
+        self._settled(game)  # what is predicted later is predicted by one surrogate
         learned, chances = self._first(game), self._allocation(game)
         curve = torch.linalg.solve_ex(learned.mean["left"], learned.mean["right"]).result
         count = min(most, ROUND)
@@ -216,6 +241,7 @@ class _Learned:
     mean: dict[str, Tensor]  # normal equations of the function's mean over density
     model: surrogates.Surrogate
     known: Tensor  # (outputs, n): the part of the values that the surrogate and the total make
+    improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
 
 
 def phase(count: int) -> tuple[int, int]:

@@ -66,6 +66,16 @@ class Surrogate:
         return (values + (self.square * second[:, None].to(u)).T @ squares).double()
 
 
+@dataclass(frozen=True)
+class CrossFit:
+    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
+    fitted without the sample."""
+
+    models: list[Surrogate]
+    left: Tensor
+    improved: Callable[[], CrossFit | None]  # with a second setting, where that pays; waits for a GPU
+
+
 def cross_fit(
     masks: Tensor,
     residuals: Tensor,
@@ -74,9 +84,8 @@ def cross_fit(
     *,
     correlation: Tensor | None,
     settings: Sequence[Setting] = SETTINGS,
-) -> tuple[list[Surrogate], Tensor]:
-    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
-    fitted without the sample.
+) -> CrossFit:
+    """Fits a surrogate for each fold, by the setting that does best on some samples.
 
     Args:
         masks: (m, n).
@@ -87,18 +96,42 @@ def cross_fit(
         settings: to choose from. Outputs that none predicts keep a surrogate of zero.
     """
     data = _Data.of(masks, residuals)
-    parts = [_products(data.x, prior, correlation) for prior in priors]
-    best = [_Fit.of_nothing(data.targets) for _ in parts]
-    if settings:
-        first, second, worthwhile = _promising(data.some(TRIAL), priors[0], correlation, settings)
-        best = [data.better(fit, product, first) for fit, (_, product) in zip(best, parts, strict=True)]
-        if worthwhile():
-            best = [data.better(fit, product, second) for fit, (_, product) in zip(best, parts, strict=True)]
-    left = torch.zeros_like(data.targets)
-    for number, fit in enumerate(best):
-        left = torch.where((fold == number)[:, None], fit.left, left)
-    models = [data.surrogate(fit, loadings) for fit, (loadings, _) in zip(best, parts, strict=True)]
-    return models, (left * data.spread).double()
+    folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
+    nothing = [_Fit.of_nothing(data.targets)] * len(priors)
+    if not settings:
+        return folds.summary(nothing, lambda: None)
+    first, second, worthwhile = _promising(data.some(TRIAL), priors[0], correlation, settings)
+    best = folds.better(nothing, first)
+
+    def improved() -> CrossFit | None:
+        return folds.summary(folds.better(best, second), lambda: None) if worthwhile() else None
+
+    return folds.summary(best, improved)
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Samples to learn from, parted into folds."""
+
+    data: _Data
+    fold: Tensor
+    products: list[tuple[Tensor, Tensor]]  # see `_products`, by the prior of each fold
+
+    def better(self, fits: Sequence[_Fit], setting: Tensor) -> list[_Fit]:
+        """For each fold and output the fit so far, or that by another setting (1, 2).
+
+        One by one: large factorizations gain nothing from company.
+        """
+        pairs = zip(fits, self.products, strict=True)
+        return [fit.or_better(self.data.regression(product, setting).first()) for fit, (_, product) in pairs]
+
+    def summary(self, fits: Sequence[_Fit], improved: Callable[[], CrossFit | None]) -> CrossFit:
+        left = fits[0].left
+        for number, fit in enumerate(fits[1:], 1):
+            left = torch.where((self.fold == number)[:, None], fit.left, left)
+        pairs = zip(fits, self.products, strict=True)
+        models = [self.data.surrogate(fit, loadings) for fit, (loadings, _) in pairs]
+        return CrossFit(models, (left * self.data.spread).double(), improved)
 
 
 def _promising(
@@ -143,13 +176,6 @@ class _Data:
         x, p, targets, noise = (t[:most] for t in (self.x, self.p, self.targets, self.noise))
         scale = targets.square().mean(0).sqrt().clamp_min(1e-30)
         return _Data(x, p, targets / scale, self.spread, self.density[:most, :most], noise)
-
-    def better(self, best: _Fit, product: Tensor, setting: Tensor) -> _Fit:
-        """For each output the best fit so far, or that by another setting (1, 2).
-
-        One by one: large factorizations gain nothing from company.
-        """
-        return best.or_better(self.regression(product, setting).first())
 
     def surrogate(self, fit: _Fit, loadings: Tensor) -> Surrogate:
         loadings = loadings - loadings.mean(1, keepdim=True)
