@@ -70,7 +70,10 @@ def train(
     """
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
-        recipe = Run(folder).recipe()
+        run = Run(folder)
+        if data is None:
+            run.check_places()
+        recipe = run.recipe()
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")

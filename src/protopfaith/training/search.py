@@ -68,7 +68,7 @@ def train_folds(
         values = recipe.to_dict()
         values["data"]["fold"] = fold
         run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
-        data = run.data()
+        data = Run(run.folder, recipe.data.root).data()  # where this recipe says, whoever made the run
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
     table = pd.DataFrame(rows)
