@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Explanation, explain
+from protopfaith.explanation import Explainer, Explanation, Settings, explain
 from protopfaith.explanation.decision import choose_output, decide
 from protopfaith.explanation.picture import open_picture
 
@@ -58,7 +58,9 @@ def test_what_is_decided_is_what_the_network_says(explainer: Explainer, pixels: 
     assert decide(model, picture, target=ranked[3]).rival == ranked[0]
 
 
-def test_a_comparison_explains_a_difference_only() -> None:
-    assert choose_output("versus", "dog") == choose_output(None, "dog") == "versus"
+def test_a_comparison_explains_a_difference_only(explainer: Explainer) -> None:
+    model = explainer.model
+    assert choose_output(model, Settings(output="versus"), "dog") == "versus"
+    assert choose_output(model, Settings(), "dog") == "versus"
     with pytest.raises(ProtoPFaithError, match="leave out one of them"):
-        choose_output("logit", "dog")
+        choose_output(model, Settings(output="logit"), "dog")

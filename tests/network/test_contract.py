@@ -12,16 +12,20 @@ from torch import Tensor, nn
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import EXPLAINERS, Options
 from protopfaith.explanation import Explainer, decompose, explain
+from protopfaith.explanation.saving import load as load_explanation
 from protopfaith.moments import Gaussian
 from protopfaith.network import (
     FAMILIES,
+    NO_CLASS,
     ProtoPNet,
     PrototypeNetwork,
     PrototypeSource,
+    adds_up,
     check_contract,
     load,
     prune,
     save,
+    weights_of,
 )
 from protopfaith.shapley import Players
 
@@ -61,15 +65,30 @@ class Colors(nn.Module):
         return self.logits(self.distances(x))
 
 
+class Quarrel(Colors):
+    """Outputs that are no sums: the nearest prototype of a class alone decides, and none has a class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prototype_classes.fill_(NO_CLASS)
+
+    def readout(self) -> None:  # type: ignore[override]
+        return None
+
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self.similarities(distances).unflatten(1, (2, 2)).amax(2).mul(5).log_softmax(1)
+
+
 def build(name: str) -> Any:
     torch.manual_seed(0)
-    if name == "colors":
-        return Colors().eval()
+    if name in OWN:
+        return OWN[name]().eval()
     network = FAMILIES[name]("small", ["cat", "dog"], 2, 8)
     return network.eval()
 
 
-EVERY = [*sorted(FAMILIES), "colors"]
+OWN = {"colors": Colors, "quarrel": Quarrel}
+EVERY = [*sorted(FAMILIES), *OWN]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -82,7 +101,10 @@ def test_shapes_and_sums_are_those_of_the_contract(name: str) -> None:
         assert maps.dim() == 4
         assert torch.allclose(maps.amin((2, 3)), distances, atol=1e-5)
         assert distances.shape == (3, len(network.prototypes))
-        sums = network.similarities(distances) @ network.readout().T
+        assert torch.allclose(network(x), network.logits(distances), atol=1e-5)
+        if not adds_up(network):
+            return
+        sums = network.similarities(distances) @ weights_of(network).T
         assert torch.allclose(network(x), sums, atol=1e-5)
         rows = torch.rand(2, len(network.prototypes))
         assert torch.allclose(
@@ -91,8 +113,12 @@ def test_shapes_and_sums_are_those_of_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_decomposition_adds_up(name: str) -> None:
+def test_the_decomposition_adds_up_or_there_is_none(name: str) -> None:
     network = build(name)
+    if not adds_up(network):
+        with pytest.raises(ProtoPFaithError, match="no weighted sums of similarities"):
+            decompose(network, torch.zeros(len(network.prototypes)), 0)
+        return
     with torch.no_grad():
         distances = network.distances(torch.rand(1, *IMAGE))[0]
         log_p = network.logits(distances[None]).log_softmax(1)[0]
@@ -107,10 +133,30 @@ def test_it_is_explained_and_reported(name: str, tmp_path: Path) -> None:
     found = explain(network, image, players=16, estimator="exact", sources=False)
     with torch.no_grad():
         whole, nothing = network(torch.stack([image, torch.zeros(IMAGE)]))
-    margin = (whole - whole.mean() - nothing + nothing.mean())[found.target]
-    assert float(found.class_map.values.sum()) == pytest.approx(float(margin), abs=1e-3)
+    centered = whole - whole.mean() - nothing + nothing.mean()
+    log_p = whole.log_softmax(0) - nothing.log_softmax(0)
+    change = centered if adds_up(network) else log_p
+    assert float(found.class_map.values.sum()) == pytest.approx(float(change[found.target]), abs=1e-3)
+    for name_of, map_ in found.other_maps.items():
+        if name_of == "versus":
+            difference = log_p[found.target] - log_p[found.rival]
+            assert float(map_.values.sum()) == pytest.approx(float(difference), abs=1e-3)
     assert found.report(tmp_path / "why.html").is_file()
+    assert found.figure() is not None
     assert repr(Explainer(network))
+    found.save(tmp_path / "why")
+    assert load_explanation(tmp_path / "why").target == found.target
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_outputs_that_are_no_sums_have_no_margin_and_no_moments(name: str) -> None:
+    network = build(name)
+    if adds_up(network):
+        return
+    image = torch.rand(*IMAGE)
+    for asked, words in (({"output": "margin"}, "has no margin"), ({"estimator": "dasp"}, "no rule for the")):
+        with pytest.raises(ProtoPFaithError, match=words):
+            explain(network, image, players=16, sources=False, **asked)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from protopfaith.training.reference import (
     FEW,
     Reference,
     fit_temperature,
+    measure_and_keep,
     measure_reference,
     usual_distances,
     weights_hash,
@@ -118,3 +120,22 @@ def test_a_network_that_is_off_on_hidden_images_is_told_of(trained, data, tmp_pa
     del values["half_hidden"], values["hidden_seen"]  # as earlier versions wrote it
     (tmp_path / "reference.json").write_text(json.dumps(values))
     assert Reference.load(tmp_path, off.weights_sha256).about_hidden() == ""
+
+
+def test_the_cost_of_measuring_is_said_beforehand(
+    model: ProtoPNet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of another machine is measured when it is first explained, which takes minutes on a CPU."""
+    data = load_data("birds", size=32, train=24, validation=16, test=8)
+    plain = ProtoPNet.distances
+
+    def slow(self: ProtoPNet, x: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.02 * len(x))
+        return plain(self, x)
+
+    monkeypatch.setattr(ProtoPNet, "distances", slow)
+    with caplog.at_level("INFO", "protopfaith"):
+        measure_and_keep(model, data, None)
+    assert caplog.messages[0].startswith(
+        "Measuring the network once, on 24 training and 16 validation images: about 10 s"
+    )

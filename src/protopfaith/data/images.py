@@ -156,7 +156,7 @@ def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     result = np.empty(values.shape, np.uint8)
     for start in range(0, len(values), STRIP):  # in strips: as float64 the whole takes many times its size
         strip = values[start : start + STRIP].astype(np.float64)
-        scaled = np.nan_to_num((strip - low) / max(high - low, np.finfo(np.float64).tiny), nan=0.0)
+        scaled = np.nan_to_num((strip - low) / max(high - low, float(np.finfo(np.float64).tiny)), nan=0.0)
         result[start : start + STRIP] = np.round(255 * np.clip(scaled, 0, 1))
     return Image.fromarray(result)
 

@@ -45,7 +45,7 @@ class Entry:
     about: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Listing:
     """The files of a data set, before any is decoded.
 
@@ -59,8 +59,8 @@ class Listing:
         official: whether others made it: contradictions in it are told, not refused
 
     >>> listing = Listing("pets", Path("pets"), (Entry("cats/7.png", "cat"),), ("cat", "dog"))
-    >>> len(listing.entries)
-    1
+    >>> listing
+    Listing('pets', 1 file, 2 classes)
     """
 
     name: str
@@ -70,6 +70,10 @@ class Listing:
     notes: tuple[str, ...] = ()
     read: Callable[[Path], Image.Image] = read_image
     official: bool = False
+
+    def __repr__(self) -> str:
+        files = "1 file" if len(self.entries) == 1 else f"{len(self.entries):,} files"
+        return f"Listing({self.name!r}, {files}, {len(self.classes)} classes)"
 
     def stamp(self) -> str:
         """Changes when a file is added, removed or written to; cheap, since no file is opened."""

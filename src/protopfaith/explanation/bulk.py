@@ -184,7 +184,7 @@ class _Request:
         from protopfaith.show.figures import check_format
 
         model = self.explainer.model
-        choose_output(self.settings.output, self.versus)
+        choose_output(model, self.settings, self.versus)
         check_different(model, find_class(model, self.target), find_class(model, self.versus))
         check_game(self.settings, self.explainer.blank())
         if self.settings.sources:
@@ -269,7 +269,7 @@ class _Request:
         rest = {name: changed[name] for name in AROUND if name in changed}
         rest |= {"target": self.target, "versus": self.versus, "frame": frame}
         rest["mask"] = None if self.mask is None else open_mask(self.mask, self.explainer.size)
-        rest["output"] = choose_output(self.settings.output, self.versus)
+        rest["output"] = choose_output(self.explainer.model, self.settings, self.versus)
         reference = self.explainer.reference
         rest["temperature"] = None if reference is None else reference.temperature
         given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,20 @@ from protopfaith.explanation.decomposition import (
     decompose,
     find_class,
     output_row,
+    output_weights,
     paper_scores,
 )
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.protopnet_map import protopnet_maps
 from protopfaith.explanation.settings import Settings
-from protopfaith.network import PrototypeNetwork, duplicate_groups, equality_tolerance
+from protopfaith.network import (
+    PrototypeNetwork,
+    Route,
+    adds_up,
+    duplicate_groups,
+    equality_tolerance,
+    route_of,
+)
 from protopfaith.shapley import make_baseline
 
 Duplicates = dict[int, tuple[int | None, str]]
@@ -39,16 +48,27 @@ class Decision:
     versus: int | None
     rival: int  # the class to compare with: the one asked for, or the most probable other one
     output: str  # what is explained, one of `settings.OUTPUTS`
-    decomposition: Decomposition
+    decomposition: Decomposition | None  # None where outputs are no sums
     named: list[int]  # prototypes to show, ranked: the target's, then those of the class it is compared with
-    paper: dict[int, float]  # the paper's score of each of them
+    paper: dict[int, float]  # the paper's score of each of them; NaN where outputs are no sums
     activations: Tensor  # (named, H, W): PrototypeNetwork's own maps
     duplicates: Duplicates
+    route: Route | None = None  # through a tree, from its root
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether outputs are weighted sums of similarities."""
+        return self.decomposition is not None
 
     def row(self, model: PrototypeNetwork, output: str | None = None) -> Tensor:
         """The weights (P,) with which similarities add up to an output, by default to what is explained."""
         row = output_row(model, output or self.output, self.target, self.rival)
         return row / (self.temperature or 1.0)
+
+    def class_weights(self, output: str) -> Tensor:
+        """The weights (C,) with which the network's logits add up to an output."""
+        weights = output_weights(len(self.logits), output, self.target, self.rival)
+        return weights / (self.temperature or 1.0)
 
     def __repr__(self) -> str:
         return f"Decision({self.picture.name!r}, target={self.target}, versus={self.versus})"
@@ -84,10 +104,12 @@ def decide(
     if target is None:
         target = int(logits.argmax())
     rival = _rival(logits, target) if versus is None else versus
-    output = choose_output(settings.output, versus)
+    output = choose_output(model, settings, versus)
     versus = rival if output == "versus" else versus
-    paper = _ranked_scores(model, distances, [target] if versus is None else [target, versus])
+    route = route_of(model, distances)
+    paper = _ranked_scores(model, distances, [target] if versus is None else [target, versus], route)
     named = list(paper)
+    summed = adds_up(model)
     return Decision(
         picture,
         distances.double().cpu(),
@@ -98,26 +120,53 @@ def decide(
         versus,
         rival,
         output,
-        decomposition=decompose(model, distances, target, versus, temperature=temperature),
+        decomposition=decompose(model, distances, target, versus, temperature=temperature)
+        if summed
+        else None,
         named=named,
         paper=paper,
         activations=protopnet_maps(model, maps[named], picture.input.shape[-2:]).cpu(),
         duplicates=mark_duplicates(model, named, settings.duplicate_tolerance),
+        route=route,
     )
 
 
-def choose_output(output: str | None, versus: object) -> str:
-    """What is explained: the margin, or a difference where another class is given to compare with.
+def choose_output(model: PrototypeNetwork, settings: Settings, versus: object) -> str:
+    """What is explained: the margin, or a difference where another class is given to compare with. Where
+    outputs are no sums it is the log probability, which has a game of its own.
 
-    >>> choose_output(None, None), choose_output(None, "dog"), choose_output("logit", None)
-    ('margin', 'versus', 'logit')
+    >>> from protopfaith.network import ProtoPNet
+    >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8)
+    >>> choose_output(model, Settings(), None), choose_output(model, Settings(), "dog")
+    ('margin', 'versus')
+    >>> choose_output(model, Settings(output="logit"), None)
+    'logit'
     """
+    output = settings.output
     if versus is not None and output not in (None, "versus"):
         raise ProtoPFaithError(
             f"A comparison with another class explains the difference of both logits, not the output "
             f"{output!r}; leave out one of them."
         )
-    return output or ("margin" if versus is None else "versus")
+    if adds_up(model):
+        return output or ("margin" if versus is None else "versus")
+    _check_without_sums(model, settings)
+    return output or ("log_probability" if versus is None else "versus")
+
+
+def _check_without_sums(model: PrototypeNetwork, settings: Settings) -> None:
+    """Raises if what is asked for needs outputs that are sums."""
+    name = type(model).__name__
+    if settings.output in ("margin", "logit"):
+        raise ProtoPFaithError(
+            f"A {name} gives log probabilities and no logits that are sums over prototypes, so it has no "
+            f"{settings.output}; explain log_probability, or versus another class."
+        )
+    if not settings.traits.evaluates:
+        raise ProtoPFaithError(
+            f"The estimator {settings.method!r} propagates moments and has no rule for the output of a "
+            f"{name}; take one that samples, such as owen."
+        )
 
 
 def _empty_logits(model: PrototypeNetwork, picture: Picture, settings: Settings) -> Tensor:
@@ -144,8 +193,19 @@ def _distance_maps(model: PrototypeNetwork, picture: Picture) -> Tensor:
     return maps[0]
 
 
-def _ranked_scores(model: PrototypeNetwork, distances: Tensor, classes: Sequence[int]) -> dict[int, float]:
-    """The paper's scores of the classes' prototypes: class after class, the largest score first."""
+MOST_NAMED = 8  # prototypes without a class and without a tree
+
+
+def _ranked_scores(
+    model: PrototypeNetwork, distances: Tensor, classes: Sequence[int], route: Route | None
+) -> dict[int, float]:
+    """The paper's scores of the classes' prototypes: class after class, the largest score first. Where
+    outputs are no sums there are no scores: the nodes on the way through a tree, or the nearest prototypes.
+    """
+    if route is not None:
+        return {turn.prototype: math.nan for turn in route.turns}
+    if not adds_up(model):
+        return dict.fromkeys(_nearest(model, distances, classes), math.nan)
     ranked: dict[int, float] = {}
     for one in classes:
         scores = paper_scores(model, distances, one)
@@ -153,6 +213,14 @@ def _ranked_scores(model: PrototypeNetwork, distances: Tensor, classes: Sequence
         order = scores.argsort(descending=True, stable=True)
         ranked |= dict(zip(members[order].tolist(), scores[order].tolist(), strict=True))
     return ranked
+
+
+def _nearest(model: PrototypeNetwork, distances: Tensor, classes: Sequence[int]) -> list[int]:
+    """The prototypes of some classes, or where they have none of all, nearest first."""
+    owners = model.prototype_classes.cpu()
+    order = distances.argsort().tolist()
+    own = [one for label in classes for one in order if int(owners[one]) == label]
+    return own or order[:MOST_NAMED]
 
 
 def mark_duplicates(

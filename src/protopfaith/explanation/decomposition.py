@@ -9,7 +9,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import PrototypeNetwork, weights_of
 from protopfaith.registry import did_you_mean
 
 
@@ -138,10 +138,29 @@ def output_row(model: PrototypeNetwork, output: str, target: int, versus: int) -
     >>> [output_row(model, name, 0, 1).tolist() for name in ("margin", "logit", "versus")]
     [[0.75, -0.75], [1.0, -0.5], [1.5, -1.5]]
     """
-    weights = model.readout().cpu().double()
-    if output == "logit":
-        return weights[target]
-    return weights[target] - (weights[versus] if output == "versus" else weights.mean(0))
+    weights = weights_of(model).cpu().double()
+    return output_weights(len(weights), output, target, versus) @ weights
+
+
+def output_weights(classes: int, output: str, target: int, versus: int) -> Tensor:
+    """The weights (C,), float64, with which logits add up to an output of `settings.OUTPUTS`.
+
+    Args:
+        classes: how many there are.
+        output: as for `output_row`.
+        target: the class.
+        versus: the class that it is compared with.
+
+    >>> [output_weights(2, name, 0, 1).tolist() for name in ("margin", "logit", "versus")]
+    [[0.5, -0.5], [1.0, 0.0], [1.0, -1.0]]
+    """
+    weights = torch.zeros(classes, dtype=torch.float64)
+    weights[target] = 1
+    if output == "versus":
+        weights[versus] -= 1
+    elif output != "logit":
+        weights -= 1 / classes
+    return weights
 
 
 def similarities(model: PrototypeNetwork, distances: Tensor) -> Tensor:
@@ -171,7 +190,7 @@ def class_row(model: PrototypeNetwork, target: int, versus: int | None = None) -
     >>> class_row(ProtoPNet("small", ["cat", "dog"], 1, 8), 0).tolist()
     [1.0, -0.5]
     """
-    weights = model.readout()
+    weights = weights_of(model)
     _check_classes(model, target, versus)
     return weights[target] if versus is None else weights[target] - weights[versus]
 
@@ -281,7 +300,7 @@ def _weighted(model: PrototypeNetwork, distances: Tensor) -> Tensor:
             "give those that it computed for one image."
         )
     similarity = similarities(model, distances.detach().cpu().double())
-    return model.readout().cpu().double() * similarity
+    return weights_of(model).cpu().double() * similarity
 
 
 def _check_classes(model: PrototypeNetwork, *numbers: int | None) -> None:

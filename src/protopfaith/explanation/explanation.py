@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
@@ -23,7 +24,7 @@ from protopfaith.explanation.protopnet_map import crop_box
 from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.network import PrototypeNetwork, PrototypeSource
+from protopfaith.network import PrototypeNetwork, PrototypeSource, Route, class_of
 from protopfaith.shapley import Attribution
 from protopfaith.training.reference import Reference
 
@@ -34,13 +35,13 @@ class PrototypeEvidence:
 
     Args:
         prototype: its index
-        class_index: of its class
-        class_name: of its class
+        class_index: of its class; -1 where it belongs to none
+        class_name: of its class; empty where it belongs to none
         distance: of the image to it
-        similarity: what F reads: -distance, or the log similarity
-        weight: in F, to the explained class (or difference of classes)
-        paper_score: the paper's Psi_k, with R over the classes' own prototypes
-        score: its share in the complete decomposition
+        similarity: what outputs are made of: -distance, the log similarity, or a family's own
+        weight: in F, to the explained class (or difference of classes); NaN where outputs are no sums
+        paper_score: the paper's Psi_k, with R over the classes' own prototypes; NaN where outputs are no sums
+        score: its share in the complete decomposition; of a node of a tree the log probability of its turn
         source: the training image that it is a part of, if it was projected
         duplicate_of: a prototype of higher rank with the same vector
         duplicate_kind: "", "identical" or "near"
@@ -118,7 +119,7 @@ class Explanation:
         prediction: the most probable class
         target: the class that is explained
         versus: the class that it is compared with, if that was asked for
-        decomposition: the decision as a sum over prototypes
+        decomposition: the decision as a sum over prototypes; None where it is none
         runner_up: against the most probable other class; the same one if that was asked for
         evidence: prototypes, those that matter most first
         class_map: the regions' shares in what is explained
@@ -148,6 +149,7 @@ class Explanation:
         path: of the image, as it was given; empty where it was no file
         true_class: where it is known
         mask: bool, H x W as the network sees it: where the object is, if known
+        route: through a tree, where the network is one
 
     >>> from protopfaith.network import ProtoPNet
     >>> import torch
@@ -166,8 +168,8 @@ class Explanation:
     prediction: int
     target: int
     versus: int | None
-    decomposition: Decomposition
-    runner_up: Decomposition
+    decomposition: Decomposition | None
+    runner_up: Decomposition | None
     evidence: tuple[PrototypeEvidence, ...]
     class_map: RegionValues
     prototype_values: Tensor
@@ -197,6 +199,7 @@ class Explanation:
     path: str = ""
     true_class: int | None = None
     mask: Tensor | None = None
+    route: Route | None = None
 
     @property
     def title(self) -> str:
@@ -304,9 +307,7 @@ def assemble(
         target=decision.target,
         versus=decision.versus,
         decomposition=decision.decomposition,
-        runner_up=decompose(
-            model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
-        ),
+        runner_up=_against_rival(model, decision),
         evidence=_evidence(model, decision, result, sides),
         class_map=maps.pop(decision.output),
         prototype_values=result.values[: len(model.prototypes)],
@@ -333,6 +334,15 @@ def assemble(
         usual_distance=_usual(reference, prediction),
         evaluations_in_all=result.evaluations + source_evaluations + (second.evaluations if second else 0),
         path=decision.picture.path,
+        route=decision.route,
+    )
+
+
+def _against_rival(model: PrototypeNetwork, decision: Decision) -> Decomposition | None:
+    if not decision.adds_up:
+        return None
+    return decompose(
+        model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
     )
 
 
@@ -346,7 +356,7 @@ def _maps(
             model,
             result,
             first + place,
-            None if name == "log_probability" else decision.row(model, name),
+            decision.row(model, name) if decision.adds_up and name != "log_probability" else None,
         )
         for place, name in enumerate(output_names(decision, settings))
     }
@@ -355,14 +365,15 @@ def _maps(
 def _closeness(
     model: PrototypeNetwork, decision: Decision, reference: Reference | None, target: int, versus: int
 ) -> Closeness | None:
-    if reference is None:
+    if reference is None or not decision.adds_up:
         return None
     row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
     return closeness(model, decision.distances, row, reference.mean_similarities, target)
 
 
-def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float:
-    return float(decision.distances[model.prototype_classes.cpu() == label].min())
+def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float | None:
+    own = decision.distances[model.prototype_classes.cpu() == label]
+    return float(own.min()) if len(own) else None
 
 
 def _usual(reference: Reference | None, label: int) -> float | None:
@@ -374,22 +385,20 @@ def _evidence(
     model: PrototypeNetwork, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
 ) -> tuple[PrototypeEvidence, ...]:
     """One for each prototype that is shown."""
-    complete = decision.decomposition
-    scores = dict(zip(complete.prototypes.tolist(), complete.scores.tolist(), strict=True))
-    similarity, row = similarities(model, decision.distances), decision.row(model)
+    scores, similarity = _scores(decision), similarities(model, decision.distances)
+    row = decision.row(model) if decision.adds_up else torch.full_like(decision.distances, torch.nan)
     evidence = []
     for prototype, activation in zip(decision.named, decision.activations, strict=True):
-        owner = int(model.prototype_classes[prototype])
         evidence.append(
             PrototypeEvidence(
                 prototype,
-                owner,
-                model.class_names[owner],
+                int(model.prototype_classes[prototype]),
+                class_of(model, prototype),
                 distance=float(decision.distances[prototype]),
                 similarity=float(similarity[prototype]),
                 weight=float(row[prototype]),
                 paper_score=decision.paper[prototype],
-                score=scores[prototype],
+                score=scores.get(prototype, math.nan),
                 source=model.sources[prototype],
                 duplicate_of=decision.duplicates[prototype][0],
                 duplicate_kind=decision.duplicates[prototype][1],
@@ -400,6 +409,16 @@ def _evidence(
             )
         )
     return tuple(evidence)
+
+
+def _scores(decision: Decision) -> dict[int, float]:
+    """What each prototype adds to the log probability, of the class or of the leaf that is reached."""
+    if decision.route is not None:
+        return {turn.prototype: turn.log_probability for turn in decision.route.turns}
+    complete = decision.decomposition
+    if complete is None:
+        return {}
+    return dict(zip(complete.prototypes.tolist(), complete.scores.tolist(), strict=True))
 
 
 def _compared(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from protopfaith.dtypes import full_precision
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
@@ -38,17 +39,10 @@ def play_decision(
         players: the regions of the image
         progress: gets (evaluations done, evaluations expected)
     """
-    model, count, names = network.model, len(network.prototypes), output_names(decision, settings)
+    count, names = len(network.prototypes), output_names(decision, settings)
     places = [*decision.named, count + names.index(decision.output)]
     alone = settings.traits.per_output  # only what is shown is computed, since each output costs
-    linear = [name for name in names if name != "log_probability"]
-    function = distances_and_outputs(
-        network,
-        decision.named if alone else None,
-        torch.stack([decision.row(model, name) for name in linear]) if linear else None,
-        log_probability=decision.target if "log_probability" in names else None,
-        temperature=decision.temperature or 1.0,
-    )
+    function = decision_function(network, decision, names, decision.named if alone else None)
     # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
     # logits keeps the rounding of large sums, which in half precision may look like a random function.
     found = play(
@@ -68,7 +62,36 @@ def output_names(decision: Decision, settings: Settings) -> list[str]:
     nothing, what else could be (moment propagation has no rule for a log probability, which is the last)."""
     if settings.traits.per_output:
         return [decision.output]
+    if not decision.adds_up:
+        return ["versus", "log_probability"]
     return [name for name in OUTPUTS if settings.traits.evaluates or name != "log_probability"]
+
+
+def decision_function(
+    network: FusedProtoPNet, decision: Decision, names: Sequence[str], prototypes: Sequence[int] | None = None
+) -> Callable[[Tensor], Tensor]:
+    """The function that a game on a decision is played on.
+
+    Args:
+        network: the network that decided, as games play it
+        decision: what it said
+        names: of the outputs that follow the distances, the log probability last
+        prototypes: whose distances are outputs; all by default
+    """
+    linear = [name for name in names if name != "log_probability"]
+    rows = of_logits = None
+    if linear and decision.adds_up:
+        rows = torch.stack([decision.row(network.model, name) for name in linear])
+    elif linear:
+        of_logits = torch.stack([decision.class_weights(name) for name in linear])
+    return distances_and_outputs(
+        network,
+        prototypes,
+        rows,
+        of_logits=of_logits,
+        log_probability=decision.target if "log_probability" in names else None,
+        temperature=decision.temperature or 1.0,
+    )
 
 
 def distances_and_outputs(
@@ -76,6 +99,7 @@ def distances_and_outputs(
     prototypes: Sequence[int] | None = None,
     rows: Tensor | None = None,
     *,
+    of_logits: Tensor | None = None,
     log_probability: int | None = None,
     temperature: float = 1.0,
 ) -> Callable[[Tensor], Tensor]:
@@ -85,17 +109,22 @@ def distances_and_outputs(
         model: the network
         prototypes: whose distances are its outputs; all by default
         rows: weights (m, P); the weighted sums of all similarities are m more outputs
+        of_logits: weights (m, C); the weighted sums of all logits are m more outputs
         log_probability: a class, whose log probability is one more output
         temperature: what logits are divided by for that
     """
     chosen = None if prototypes is None else torch.tensor(list(prototypes), device=model.prototypes.device)
     rows = None if rows is None else rows.to(model.prototypes)
+    of_logits = None if of_logits is None else of_logits.to(model.prototypes)
 
     def function(images: Tensor) -> Tensor:
         distances = model.distances(images)
         outputs = [distances if chosen is None else distances.index_select(1, chosen)]
         if rows is not None:
             outputs.append(model.logits(distances, rows))
+        if of_logits is not None:
+            with full_precision(distances.device.type):
+                outputs.append(model.logits(distances) @ of_logits.T)
         if log_probability is not None:
             logits = model.logits(distances) / temperature
             outputs.append(logits.log_softmax(1)[:, log_probability : log_probability + 1])

@@ -20,7 +20,7 @@ from protopfaith.explanation.function import ExplainedOutput, FunctionExplanatio
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic, is_file, read_json, reason
-from protopfaith.network import PrototypeSource
+from protopfaith.network import PrototypeSource, Route, Turn
 from protopfaith.shapley import Players
 
 FORMAT = 1
@@ -38,8 +38,10 @@ KINDS = {
         PrototypeEvidence,
         PrototypeSource,
         RegionValues,
+        Route,
         SecondBaseline,
         SourceSide,
+        Turn,
     )
 }
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.game import (
-    distances_and_outputs,
+    decision_function,
     open_game,
     output_names,
     with_exact_totals,
@@ -40,16 +38,10 @@ class Sittings:
 
     def __init__(self, network: FusedProtoPNet, decision: Decision, settings: Settings, players: Players):
         names = output_names(decision, settings)
-        model, count = network.model, len(network.prototypes)
+        count = len(network.prototypes)
         self.settings = settings
         self.driving = [*decision.named, count + names.index(decision.output)]
-        linear = [name for name in names if name != "log_probability"]
-        self.function = distances_and_outputs(
-            network,
-            rows=torch.stack([decision.row(model, name) for name in linear]),
-            log_probability=decision.target if "log_probability" in names else None,
-            temperature=decision.temperature or 1.0,
-        )
+        self.function = decision_function(network, decision, names)
         self.game = open_game(self.function, decision.picture.input, settings, players, check=False)
         self._so_far: Attribution | None = None
 

@@ -18,7 +18,7 @@ from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
 from protopfaith.files import is_file
-from protopfaith.network import FusedProtoPNet, PrototypeSource
+from protopfaith.network import FusedProtoPNet, PrototypeSource, class_of
 from protopfaith.shapley import Attribution
 
 logger = logging.getLogger("protopfaith")
@@ -138,9 +138,10 @@ class Sources:
         """Where a prototype comes from; an error for one that was never projected."""
         source = self.model.sources[prototype]
         if source is None:
-            name = self.model.class_names[int(self.model.prototype_classes[prototype])]
+            name = class_of(self.model, prototype)
+            of = f" ({name})" if name else ""
             raise ProtoPFaithError(
-                f"Prototype {prototype} ({name}) has no source image because the network's prototypes were "
+                f"Prototype {prototype}{of} has no source image because the network's prototypes were "
                 "not projected, or it was converted without its images; train it through a projection, "
                 f"convert it with --root, or {WITHOUT_SOURCES}."
             )

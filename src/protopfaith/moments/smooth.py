@@ -98,5 +98,5 @@ def _hermite() -> tuple[list[float], list[float]]:
 def _legendre(reach: float) -> tuple[list[float], list[float]]:
     """Nodes on both sides of the kink at zero."""
     nodes, weights = np.polynomial.legendre.leggauss(COUNT)
-    nodes, weights = reach * (nodes + 1) / 2, weights * reach / 2
-    return np.concatenate([-nodes, nodes]).tolist(), np.concatenate([weights, weights]).tolist()
+    right, half = reach * (nodes + 1) / 2, weights * reach / 2
+    return np.concatenate([-right, right]).tolist(), np.concatenate([half, half]).tolist()

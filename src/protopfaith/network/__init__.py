@@ -2,12 +2,25 @@
 
 from protopfaith.network import moments as _moments  # noqa: F401  (registers the moment rules of Q)
 from protopfaith.network.checkpoint import load, read_metadata, save
-from protopfaith.network.contract import FAMILIES, PrototypeNetwork, PrototypeSource, check_contract
+from protopfaith.network.contract import (
+    FAMILIES,
+    NO_CLASS,
+    PrototypeNetwork,
+    PrototypeSource,
+    Route,
+    Turn,
+    adds_up,
+    check_contract,
+    class_of,
+    route_of,
+    weights_of,
+)
 from protopfaith.network.distances import minimum_over_positions, squared_distances, unit_vectors
 from protopfaith.network.encoders import ENCODERS, build_encoder, output_channels
 from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet
+from protopfaith.network.patches import PatchNetwork
 from protopfaith.network.prototypes import (
     DistinctPrototypes,
     distinct_prototypes,
@@ -21,14 +34,20 @@ __all__ = [
     "ACTIVATIONS",
     "ENCODERS",
     "FAMILIES",
+    "NO_CLASS",
     "SIMILARITIES",
     "DistinctPrototypes",
     "FusedProtoPNet",
+    "PatchNetwork",
     "ProtoPNet",
     "PrototypeNetwork",
     "PrototypeSource",
+    "Route",
+    "Turn",
+    "adds_up",
     "build_encoder",
     "check_contract",
+    "class_of",
     "distinct_prototypes",
     "duplicate_groups",
     "equality_tolerance",
@@ -38,7 +57,9 @@ __all__ = [
     "prototype_spread",
     "prune",
     "read_metadata",
+    "route_of",
     "save",
     "squared_distances",
     "unit_vectors",
+    "weights_of",
 ]

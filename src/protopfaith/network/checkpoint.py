@@ -13,8 +13,9 @@ from protopfaith.arguments import instance, shown
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, reason
+from protopfaith.network.contract import PrototypeSource
 from protopfaith.network.encoders.adapt import differences
-from protopfaith.network.model import ProtoPNet, PrototypeSource
+from protopfaith.network.model import ProtoPNet
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1

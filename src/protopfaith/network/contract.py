@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,14 +33,76 @@ class PrototypeSource:
     sha256: str
 
 
-class PrototypeNetwork(Protocol):
-    r"""A network that compares images with prototypes and adds up how similar they are.
+@dataclass(frozen=True)
+class Turn:
+    """One question on the way through a tree: is there something like this prototype?
 
-    A game on an image x asks for its distances $s_j(x)$ to P prototypes. How outputs follow from them is a
-    sum: the logit of class c is $\sum_j a_{cj}\,\sigma(s_j)$, with the similarity $\sigma$ of `similarities`
-    and the weights of `readout`. Where each prototype comes from is in `sources`. `ProtoPNet` is one such
-    network; one of your own (a module) is explained like it if it has what stands here. `check_contract` says
-    what is missing.
+    Args:
+        prototype: the index of the prototype that the node compares the image with
+        right: whether the way goes on to the right, that is: yes
+        probability: of the side that is taken
+
+    >>> round(Turn(prototype=0, right=True, probability=0.5).log_probability, 3)
+    -0.693
+    """
+
+    prototype: int
+    right: bool
+    probability: float
+
+    @property
+    def log_probability(self) -> float:
+        return math.log(self.probability) if self.probability > 0 else -math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """The way of one image from the root of a tree to a leaf, at every node to the more probable side.
+
+    Args:
+        turns: one for each node, from the root
+        leaf: its number
+        leaf_probabilities: of the classes in that leaf, (C,)
+
+    >>> from torch import tensor
+    >>> route = Route((Turn(0, True, 0.8), Turn(2, False, 0.5)), 2, leaf_probabilities=tensor([1.0, 0.0]))
+    >>> round(route.probability, 3)
+    0.4
+    """
+
+    turns: tuple[Turn, ...]
+    leaf: int
+    leaf_probabilities: Tensor
+
+    @property
+    def log_probability(self) -> float:
+        """Of coming to this leaf: the sum of the turns' own."""
+        return sum(turn.log_probability for turn in self.turns)
+
+    @property
+    def probability(self) -> float:
+        return math.exp(self.log_probability)
+
+    def __repr__(self) -> str:
+        return f"Route({len(self.turns)} turns to leaf {self.leaf}, probability={self.probability:.3g})"
+
+
+NO_CLASS = -1
+"""The class of a prototype that belongs to none."""
+
+
+class PrototypeNetwork(Protocol):
+    r"""A network that compares images with prototypes and decides by how similar they are.
+
+    A game on an image x asks for its distances $s_j(x)$ to P prototypes. How outputs follow from them is, for
+    most families, a sum: the logit of class c is $\sum_j a_{cj}\,\sigma(s_j)$, with the similarity
+    $\sigma$ of `similarities` and the weights of `readout`. Where outputs are no such sum `readout` gives
+    None: `logits` alone says how they follow, and they are explained by a game of their own. Where each
+    prototype comes from is in `sources`. `ProtoPNet` is one such network; one of your own (a module) is
+    explained like it if it has what stands here. `check_contract` says what is missing.
+
+    A network that decides by a way through a tree has one method more, `route(distances)`: of the distances
+    (P,) of one image, a `Route`.
 
     Args:
         args: whatever a family takes
@@ -54,7 +117,7 @@ class PrototypeNetwork(Protocol):
     class_names: tuple[str, ...]
     in_channels: int  # of the images
     prototypes: Any  # (P, L), a tensor or parameter
-    prototype_classes: Any  # (P,), a tensor: the class of each
+    prototype_classes: Any  # (P,), a tensor: the class of each, NO_CLASS for a prototype of none
     sources: list[PrototypeSource | None]  # None: never projected
     similarity: str  # "linear": minus the distance; any other name: another function of it
     activation: (
@@ -72,11 +135,11 @@ class PrototypeNetwork(Protocol):
     def similarities(self, distances: Tensor) -> Tensor:
         """What outputs are sums of, from distances of any shape."""
 
-    def readout(self) -> Tensor:
-        """The weights of those sums, (C, P), without gradient."""
+    def readout(self) -> Tensor | None:
+        """The weights of those sums, (C, P), without gradient; None where outputs are no such sums."""
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The sums, (B, C); with `rows` (n, P) in the place of the weights (B, n)."""
+        """The outputs, (B, C). Where they are sums, with `rows` (n, P) in the place of the weights (B, n)."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """The logits of images, (B, C)."""
@@ -92,7 +155,8 @@ class PrototypeNetwork(Protocol):
 
 
 FAMILIES: Registry[Callable[..., PrototypeNetwork]] = Registry("family of networks")
-"""Families by name. Each takes an encoder, classes, prototypes per class and channels first, as ProtoPNet."""
+"""Families by name. Each takes an encoder and classes first, then how many prototypes it has (per class; the
+depth of a tree) and their channels."""
 
 PARTS = (
     "class_names",
@@ -136,7 +200,7 @@ def check_contract(network: Any) -> None:
     weights = network.readout()
     shapes = {
         "prototype_classes": (tuple(network.prototype_classes.shape), (count,)),
-        "readout()": (tuple(weights.shape), (classes, count)),
+        "readout()": ((classes, count) if weights is None else tuple(weights.shape), (classes, count)),
         "sources": ((len(network.sources),), (count,)),
     }
     for part, (found, expected) in shapes.items():
@@ -145,3 +209,69 @@ def check_contract(network: Any) -> None:
                 f"{name} has {count} prototypes of {classes} classes, but its {part} has the shape {found} "
                 f"and not {expected}; correct it."
             )
+
+
+def adds_up(network: PrototypeNetwork) -> bool:
+    """Whether outputs are weighted sums of similarities.
+
+    Args:
+        network: any family's
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> adds_up(ProtoPNet("small", ["cat", "dog"], 1, 8))
+    True
+    """
+    return network.readout() is not None
+
+
+def weights_of(network: PrototypeNetwork) -> Tensor:
+    """The weights (C, P) with which similarities add up to logits; raises where they do not.
+
+    Args:
+        network: any family's
+
+    Raises:
+        ProtoPFaithError: if outputs are no weighted sums
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> weights_of(ProtoPNet("small", ["cat", "dog"], 1, 8)).shape
+    torch.Size([2, 2])
+    """
+    weights = network.readout()
+    if weights is None:
+        raise ProtoPFaithError(
+            f"The outputs of a {type(network).__name__} are no weighted sums of similarities, so there are "
+            "no weights of its prototypes; explain the output itself, or the distances."
+        )
+    return weights
+
+
+def route_of(network: PrototypeNetwork, distances: Tensor) -> Route | None:
+    """The way of an image through a tree, from its distances (P,); None where the network is no tree.
+
+    Args:
+        network: any family's
+        distances: of one image, (P,)
+
+    >>> import torch
+    >>> from protopfaith.network import ProtoPNet
+    >>> route_of(ProtoPNet("small", ["cat", "dog"], 1, 8), torch.zeros(2)) is None
+    True
+    """
+    route = getattr(network, "route", None)
+    return route(distances) if callable(route) else None
+
+
+def class_of(network: PrototypeNetwork, prototype: int) -> str:
+    """The name of a prototype's class; nothing where it belongs to none.
+
+    Args:
+        network: any family's
+        prototype: its index
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> class_of(ProtoPNet("small", ["cat", "dog"], 1, 8), 1)
+    'dog'
+    """
+    label = int(network.prototype_classes[prototype])
+    return "" if label == NO_CLASS else network.class_names[label]

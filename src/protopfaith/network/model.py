@@ -8,31 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import linear
 
-from protopfaith.arguments import instance, shown, whole_number
+from protopfaith.arguments import shown, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network.contract import FAMILIES, PrototypeSource
-from protopfaith.network.distances import minimum_over_positions, squared_distances
-from protopfaith.network.encoders import build_encoder, output_channels
-from protopfaith.network.encoders.adapt import load_weights
-from protopfaith.network.layers import (
-    feature_layers,
-    last_activation,
-    last_channels,
-    own_class_weights,
-    similarity_function,
-    stacked_layers,
-)
-
-MOST = 100_000
-"""Classes, prototypes of a class, channels of a prototype: more are not meant."""
-MOST_CHANNELS = 1_024
+from protopfaith.network.contract import FAMILIES
+from protopfaith.network.layers import own_class_weights, similarity_function
+from protopfaith.network.patches import MOST, PatchNetwork, named_classes
 
 
 @FAMILIES.register("protopnet")
-class ProtoPNet(nn.Module):
+class ProtoPNet(PatchNetwork):
     """A prototype network: encoder V, features Z, prototypes Q and the classifier F.
 
     Args:
@@ -53,8 +40,6 @@ class ProtoPNet(nn.Module):
     (torch.Size([4, 2]), torch.Size([4, 6]), torch.Size([4, 6, 12, 12]))
     """
 
-    prototype_classes: Tensor
-
     def __init__(
         self,
         encoder: str | nn.Module,
@@ -69,60 +54,25 @@ class ProtoPNet(nn.Module):
         layers: Sequence[int | str] | None = None,
         weights: str | Path | None = None,
     ):
-        super().__init__()
-        instance(encoder, (str, nn.Module), "The encoder", "a name or a module")
-        whole_number(prototype_channels, "The number of prototype channels", least=1, most=MOST)
-        whole_number(in_channels, "The number of image channels", least=1, most=MOST_CHANNELS)
-        self.class_names = _names(classes)
-        counts = _counts(prototypes_per_class, self.class_names)
-        self.in_channels = in_channels
+        names = named_classes(classes)
+        counts = _counts(prototypes_per_class, names)
+        owners = torch.tensor([number for number, count in enumerate(counts) for _ in range(count)])
+        super().__init__(
+            encoder,
+            names,
+            owners,
+            prototype_channels,
+            in_channels=in_channels,
+            activation=activation,
+            layers=layers,
+            weights=weights,
+        )
         self.similarity = similarity
         self.epsilon = epsilon
-        self.layers = None if layers is None else list(layers)
-        self.encoder_name = encoder if isinstance(encoder, str) else None
-        self.encoder = _encoder(encoder, in_channels, weights)
-        encoded = output_channels(self.encoder, in_channels, self.encoder_name)
-        if self.layers is None:
-            self.activation = activation
-            self.features = feature_layers(encoded, prototype_channels, activation)
-        else:
-            self.activation = last_activation(self.layers)
-            self.features = stacked_layers(encoded, self.layers)
-            _check_channels(prototype_channels, last_channels(encoded, self.layers))
-        start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
-        self.prototypes = nn.Parameter(start(sum(counts), prototype_channels))
-        owners = torch.tensor([number for number, count in enumerate(counts) for _ in range(count)])
-        self.register_buffer("prototype_classes", owners)
         self.classifier = nn.Linear(len(owners), len(counts), bias=False)
         with torch.no_grad():
             self.classifier.weight.copy_(own_class_weights(owners, len(counts)))
-        self.sources: list[PrototypeSource | None] = [None] * len(owners)
         self._similarity = similarity_function(similarity, epsilon)
-        self.settle_prototypes()
-
-    @torch.no_grad()
-    def settle_prototypes(self) -> None:
-        """Puts prototypes back where latent vectors can be: on the unit sphere, if these are of unit length.
-        Called after every step that moves them."""
-        if self.activation == "unit":
-            self.prototypes.copy_(normalize(self.prototypes, dim=1))
-
-    def latent(self, x: Tensor) -> Tensor:
-        """Z(V(x)): (B, L, h, w)."""
-        self._check(x)
-        return self.features(self.encoder(x))
-
-    def distance_maps(self, x: Tensor) -> Tensor:
-        """Squared distances of every prototype at every position: (B, P, h, w)."""
-        return squared_distances(self.latent(x), self.prototypes)
-
-    def distances(self, x: Tensor) -> Tensor:
-        """s, the minimum of each map: (B, P)."""
-        return minimum_over_positions(self.distance_maps(x))
-
-    def encoded_distances(self, encoded: Tensor) -> Tensor:
-        """s from V(x), for callers who need both: (B, P)."""
-        return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
 
     def similarities(self, distances: Tensor) -> Tensor:
         """What F reads of distances of any shape: -s, or the log similarity."""
@@ -143,9 +93,6 @@ class ProtoPNet(nn.Module):
             similarity = self._similarity(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.logits(self.distances(x))
-
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
@@ -163,29 +110,6 @@ class ProtoPNet(nn.Module):
             **{key: value for key, value in special.items() if value is not None},
         }
 
-    def _check(self, x: Tensor) -> None:
-        if not isinstance(x, Tensor) and not hasattr(x, "mean"):  # moments of an image are no tensor
-            raise TypeError(f"The network takes images as a tensor, not {type(x).__name__}.")
-        if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels or not x.numel()):
-            raise ProtoPFaithError(
-                f"The network takes images as B x {self.in_channels} x height x width, but got "
-                f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
-            )
-
-
-def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(classes, int):
-        names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
-    else:
-        names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
-    if not all(isinstance(name, str) for name in names):
-        raise ProtoPFaithError(f"Class names must be texts, not {shown(list(names))}.")
-    if len(set(names)) < max(len(names), 2):
-        raise ProtoPFaithError(
-            f"A classifier needs at least two classes with different names, but got {shown(list(names))}."
-        )
-    return names
-
 
 def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -> list[int]:
     if isinstance(prototypes_per_class, (list, tuple)):
@@ -200,19 +124,3 @@ def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -
             f"{shown(prototypes_per_class)}."
         )
     return counts
-
-
-def _check_channels(prototype_channels: int, latent: int) -> None:
-    if prototype_channels != latent:
-        raise ProtoPFaithError(
-            f"Prototypes of {prototype_channels} channels cannot be compared with the {latent} channels that "
-            "the layers of Z end with; give both the same number."
-        )
-
-
-def _encoder(encoder: str | nn.Module, in_channels: int, weights: str | Path | None) -> nn.Module:
-    if isinstance(encoder, str):
-        return build_encoder(encoder, in_channels, weights)
-    if weights is not None:
-        load_weights(encoder, weights)
-    return encoder

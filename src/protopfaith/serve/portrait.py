@@ -7,6 +7,7 @@ from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.catalog.nearest import Survey, patch_box, survey
+from protopfaith.network import adds_up, class_of, weights_of
 from protopfaith.serve.case import Case
 from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.networks import Network
@@ -27,8 +28,8 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         raise ProtoPFaithError("There is no such prototype.")
     pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
     view: dict[str, Any] = {"name": f"Prototype {prototype}", "shared": pictures, "source": None}
-    owner = int(network.model.prototype_classes[prototype])
-    view["lead"] = f"A part of a training image of {network.class_names[owner]}."
+    owner = class_of(network.model, prototype)
+    view["lead"] = f"A part of a training image{' of ' + owner if owner else ''}."
     if case.has_sources():
         side = network.explainer.sources.explain([prototype], case.settings)[prototype]
         yield
@@ -39,7 +40,7 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         view["source"] = [(part, "its source image, and the part"), (seen, "what it sees there")]
         view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
     view["nearest"] = _nearest(network, prototype, pictures)
-    view["weights"] = weight_bars(network, prototype)
+    view["weights"] = weight_bars(network, prototype) if adds_up(network.model) else None
     return with_own_ids(render("blocks/portrait.html", **view), f"{case.mark}t-")
 
 
@@ -72,7 +73,7 @@ def nearest_of(network: Network) -> Survey | None:
 def weight_bars(network: Network, prototype: int) -> Bars:
     """How much a prototype counts for and against every class, or the classes that it counts most for."""
     model = network.model
-    weights = model.readout().cpu()[:, prototype].tolist()
+    weights = weights_of(model).cpu()[:, prototype].tolist()
     ranked = sorted(range(len(weights)), key=lambda c: -abs(weights[c]))[:MOST_CLASSES]
     span = max(abs(weight) for weight in weights) or 1.0
     low = -1.02 if min(weights) < 0 else -0.02

@@ -56,6 +56,8 @@ def _card(
 
 def _sentence(explanation: Explanation, one: PrototypeEvidence) -> str:
     share = _share(explanation, one)
+    if not one.class_name:
+        return f"At a distance of {one.distance:.3g}."
     if share is None:
         return f"Of {one.class_name}; at a distance of {one.distance:.3g}."
     side = "closer to it" if share > 0 else "farther from it"

@@ -24,6 +24,7 @@ NOTE = (
     "for it; its own source image does not count."
 )
 MOST_NEAREST = 4
+ALL = "all classes"  # of prototypes that belong to none
 GLOSSARY = ("prototype", "source", "distance", "player", "baseline", "shapley", "decided")
 
 
@@ -58,9 +59,7 @@ def render_catalog(catalog: Catalog) -> str:
     pictures = Pictures()
     maps = [one.source_side.regions for one in catalog.prototypes]
     scale = scale_of(maps)
-    sections = [
-        _section(catalog, label, portrait, scale, pictures) for label, portrait in enumerate(catalog.classes)
-    ]
+    sections = [_section(catalog, portrait, scale, pictures) for portrait in catalog.classes]
     return render_page(
         "catalog.html",
         pictures.data(),
@@ -78,10 +77,12 @@ def _lead(catalog: Catalog) -> str:
     total, doubles, unused = len(catalog.prototypes), len(catalog.duplicates), len(catalog.unused)
     verb = "is" if unused == 1 else "are"
     text = (
-        f"{total} prototypes of {len(catalog.classes)} classes: {_count(doubles)} another one, "
+        f"{total} prototypes{_of_classes(catalog)}: {_count(doubles)} another one, "
         f"{unused} {verb} used by no image but the source."
     )
     background = catalog.on_background
+    if background == [""]:
+        return f"{text} Together they rest mostly on background."
     if background:
         rest = "1 class rests" if len(background) == 1 else f"{len(background)} classes rest"
         return f"{text} {rest} mostly on background: {', '.join(background)}."
@@ -90,16 +91,19 @@ def _lead(catalog: Catalog) -> str:
     return f"{text} {rests}"
 
 
+def _of_classes(catalog: Catalog) -> str:
+    named = sum(bool(one.name) for one in catalog.classes)
+    return f" of {named} classes" if named else ""
+
+
 def _count(doubles: int) -> str:
     return "none repeats" if not doubles else f"{doubles} repeats" if doubles == 1 else f"{doubles} repeat"
 
 
-def _section(
-    catalog: Catalog, label: int, portrait: ClassPortrait, scale: float, pictures: Pictures
-) -> Section:
-    members = [one for one in catalog.prototypes if one.class_index == label]
+def _section(catalog: Catalog, portrait: ClassPortrait, scale: float, pictures: Pictures) -> Section:
+    members = [one for one in catalog.prototypes if one.class_name == portrait.name]
     return Section(
-        portrait.name,
+        portrait.name or ALL,
         portrait.distinct,
         portrait.prototypes,
         portrait.unused,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ SPACING = 1.4  # of lines
 BLOCK, LEGEND = 3 * (SIDE + GAP) + 0.62, 0.95  # inches
 NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
-STYLE = {
+STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ between versions
     "font.family": "DejaVu Sans",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -104,7 +105,7 @@ def figure(
     width = max(columns * across + MARGIN, NARROWEST)
     words = _words(explanation, width - MARGIN - WORDS_LEFT)
     header = max(LARGE + 0.75, words[-1].top + words[-1].height + 0.3)
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE):
         sheet = Sheet(width, header + rows * BLOCK + LEGEND)
         _draw_header(sheet, explanation, words, hatching)
         scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
@@ -201,14 +202,9 @@ def _draw_block(
     left, top = corner
     faded, side = evidence.duplicate_of is not None, evidence.source_side
     title = f"{place + 1}. prototype {evidence.prototype}"
-    if explanation.versus is not None:
+    if explanation.versus is not None and evidence.class_name:
         title += f" ({evidence.class_name})"
-    title += (
-        f"\nsame as prototype {evidence.duplicate_of}"
-        if faded
-        else f"\ndistance {evidence.distance:.2f}, "
-        + f"\N{GREEK CAPITAL LETTER PSI} = {evidence.paper_score:+.2f}"
-    )
+    title += f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(evidence)}"
     sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
     first = top + 0.52
     _draw_column(
@@ -228,6 +224,13 @@ def _draw_block(
         right = left + SIDE + GAP
         _draw_column(sheet, (right, first), side.pixels, side, side.regions, scales=scales, faded=faded)
         sheet.text(right + SIDE / 2, first - 0.04, "its source", 7, ha="center", va="bottom")
+
+
+def _how_near(evidence: PrototypeEvidence) -> str:
+    distance, score = f"distance {evidence.distance:.2f}", evidence.paper_score
+    if math.isnan(score):  # the decision is no sum
+        return distance
+    return f"{distance}, \N{GREEK CAPITAL LETTER PSI} = {score:+.2f}"
 
 
 def _draw_column(

@@ -139,7 +139,7 @@ def function_figure(
     height, width = explanation.pixels.shape[-2:]
     tall = INCHES * height / width
     columns = 1 + len(explanation.outputs)
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE):
         sheet = Sheet(2 * MARGIN + columns * (INCHES + GAP), tall + 1.35)
         top = 0.45
         sheet.text(MARGIN, 0.12, explanation.title, 11, fontweight="bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -
         source = [data_uri(png(rgb(side.pixels))), heat_uri(side.pixels, side.regions, scale)]
     return {
         "number": one.prototype,
-        "score": f"{one.paper_score:+.3f}",
+        "score": "" if math.isnan(one.paper_score) else f"{one.paper_score:+.3f}",
         "distance": f"{one.distance:.3g}",
         "duplicate": one.duplicate_of is not None,
         "map": heat_uri(explanation.pixels, one.test, scale),

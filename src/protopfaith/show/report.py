@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,8 +170,10 @@ def _share(explanation: Explanation, one: PrototypeEvidence) -> str:
 
 
 def _facts(one: PrototypeEvidence) -> dict[str, str]:
-    facts = {"class": one.class_name, "distance": f"{one.distance:.3g}", "weight": f"{one.weight:+.3g}"}
-    facts["Ψₖ"] = f"{one.paper_score:+.3f}"
+    facts = {"class": one.class_name} if one.class_name else {}
+    facts["distance"] = f"{one.distance:.3g}"
+    if math.isfinite(one.weight):
+        facts |= {"weight": f"{one.weight:+.3g}", "Ψₖ": f"{one.paper_score:+.3f}"}
     if one.source is not None:
         facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:

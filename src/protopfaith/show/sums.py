@@ -42,8 +42,11 @@ def evidence_bars(explanation: Explanation) -> list[Bars]:
 
 
 def complete_sums(explanation: Explanation) -> list[Bars]:
-    """The log probability as the paper has it, and the difference to the rival: nothing is left out."""
-    tables = []
+    """The log probability as the paper has it, and the difference to the rival: nothing is left out. Empty
+    where a decision is no sum."""
+    tables: list[Bars] = []
+    if explanation.decomposition is None or explanation.runner_up is None:
+        return tables
     if explanation.decomposition.versus is None:
         tables.append(_complete(explanation, explanation.decomposition, f"log P({target_of(explanation)})"))
     label = f"log P({target_of(explanation)}) − log P({rival_of(explanation)})"

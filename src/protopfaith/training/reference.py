@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeNetwork
+from protopfaith.progress import told_time
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 
@@ -30,6 +32,7 @@ USUAL = 0.99  # share of the validation images that counts as usual
 TEMPERATURES = (0.05, 50.0)
 MUCH = 0.75  # of its accuracy is left to a network that knows images of which half is hidden
 HIDDEN = 256  # images on which that is measured
+TRIAL = 8  # images of the batch that is timed beforehand
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +146,7 @@ def measure_reference(
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     chosen = _sample(data.validation)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
-    logits = model.similarities(validation) @ model.readout().cpu().double().T
+    logits = _logits(model, validation)
     return Reference(
         weights_hash(model),
         model.similarities(train).mean(0),
@@ -154,6 +157,15 @@ def measure_reference(
         _half_hidden(model, chosen, data.preprocessing, batch_size) if len(chosen) else None,
         hidden_seen,
     )
+
+
+@torch.no_grad()
+def _logits(model: PrototypeNetwork, distances: Tensor) -> Tensor:
+    """(images, C), float64, on the CPU; sums in float64."""
+    weights = model.readout()
+    if weights is not None:
+        return model.similarities(distances) @ weights.cpu().double().T
+    return model.logits(distances.to(model.prototypes)).double().cpu()
 
 
 def _half_hidden(
@@ -190,7 +202,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         return -float((logits / math.exp(log_t)).log_softmax(1)[images, believed].mean())
 
     bounds = (math.log(TEMPERATURES[0]), math.log(TEMPERATURES[1]))
-    return float(math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    return float(math.exp(minimize_scalar(loss, bounds=bounds, args=(), method="bounded").x))
 
 
 def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: int) -> Tensor:
@@ -206,7 +218,7 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
         classes: how many there are.
     """
     found = torch.full((classes,), torch.nan, dtype=torch.float64)
-    if not len(distances):
+    if not len(distances) or not torch.isin(torch.arange(classes), owners).all():  # prototypes of no class
         return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
     members = [own[labels == label] for label in range(classes)]
@@ -236,7 +248,7 @@ def temperature_of(run: Run, model: PrototypeNetwork) -> float | None:
 
 def measure_and_keep(model: PrototypeNetwork, data: ImageData, folder: Path | None) -> Reference:
     """Measures a network and keeps the result in the folder of its run, if there is one."""
-    logger.info("Measuring the network once on its training and validation images.")
+    logger.info("Measuring the network once, on %s: about %s.", *_expected_work(model, data))
     found = measure_reference(model, data, hidden_seen=_hidden_seen(folder))
     if folder is not None:
         try:
@@ -244,6 +256,18 @@ def measure_and_keep(model: PrototypeNetwork, data: ImageData, folder: Path | No
         except ProtoPFaithError as error:  # a folder that cannot be written to: measured again the next time
             logger.debug("%s", error)
     return found
+
+
+@torch.no_grad()
+def _expected_work(model: PrototypeNetwork, data: ImageData) -> tuple[str, str]:
+    """What `measure_reference` looks at, and how long that takes by one timed batch of training images."""
+    train, validation = len(_sample(data.train)), len(_sample(data.validation))
+    passes = train + validation + 2 * min(validation, HIDDEN)
+    trial = data.train.subset(range(min(TRIAL, len(data.train))))
+    begun = time.perf_counter()
+    _distances(model, trial, data.preprocessing, TRIAL)
+    seconds = (time.perf_counter() - begun) * passes / max(len(trial), 1)
+    return f"{train:,} training and {validation:,} validation images", told_time(seconds)
 
 
 def _sample(images: ImageSet) -> ImageSet:

@@ -14,14 +14,26 @@ from protopfaith.data.birds.scene import paint_background, paint_surroundings
 from protopfaith.data.birds.species import OWNED, SHARED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bird:
-    """`image`: RGB. `part_map`: uint8 H x W, 0 or the number of the part that shows. `variants`: what
-    was drawn for each part."""
+    """A drawn bird.
+
+    Args:
+        image: RGB
+        part_map: uint8 H x W, 0 or the number of the part that shows
+        variants: what was drawn for each part
+
+    >>> draw_bird("Great Tukka", np.random.default_rng(0), size=32)
+    Bird(32 x 32, beak=giant, ...)
+    """
 
     image: Image.Image
     part_map: np.ndarray
     variants: dict[str, str]
+
+    def __repr__(self) -> str:
+        part, variant = next(iter(self.variants.items()))
+        return f"Bird({self.image.width} x {self.image.height}, {part}={variant}, ...)"
 
 
 def draw_bird(species: str, rng: np.random.Generator, size: int = 96) -> Bird:

@@ -23,7 +23,7 @@ from protopfaith.explanation.picture import require_preprocessing
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
-from protopfaith.network import PrototypeSource
+from protopfaith.network import NO_CLASS, PrototypeNetwork, PrototypeSource, class_of
 from protopfaith.progress import Report
 
 MOST_PATCHES = 1_000
@@ -36,9 +36,9 @@ class PrototypePortrait:
 
     Args:
         prototype: its index
-        class_index: of its class
-        class_name: of its class
-        weight: in F, to its own class
+        class_index: of its class; -1 where it belongs to none
+        class_name: of its class; empty where it belongs to none
+        weight: in F, to its own class; NaN where outputs are no sums
         source: the training image and the place in it
         source_side: what it sees there
         nearest: places in training images that are most like it
@@ -75,7 +75,7 @@ class ClassPortrait:
     """One class: how many of its prototypes differ, and whether they look at the object.
 
     Args:
-        name: of the class
+        name: of the class; empty for the prototypes of none
         distinct: how many of its prototypes differ
         prototypes: how many it has
         unused: how many no image uses
@@ -244,8 +244,7 @@ def explain_prototypes(
     sides = _source_sides(explainer, every, settings, progress)
     duplicates = mark_duplicates(explainer.model, every, settings.duplicate_tolerance)
     portraits = tuple(_portrait(explainer, p, sides[p], found, duplicates[p]) for p in every)
-    names = explainer.model.class_names
-    classes = tuple(_class(names, portraits, label) for label in range(len(names)))
+    classes = tuple(_class(name, portraits) for name in _owners(explainer.model))
     return Catalog(portraits, classes, found.latent_size, training, settings, explainer.weights_hash)
 
 
@@ -279,13 +278,13 @@ def _portrait(
     duplicate: tuple[int | None, str],
 ) -> PrototypePortrait:
     network = explainer.model
-    owner = int(network.prototype_classes[prototype])
+    owner, weights = int(network.prototype_classes[prototype]), network.readout()
     share, area = object_shares(explainer, prototype, side)
     return PrototypePortrait(
         prototype,
         owner,
-        network.class_names[owner],
-        weight=float(network.readout()[owner, prototype]),
+        class_of(network, prototype),
+        weight=math.nan if weights is None else float(weights[owner, prototype]),
         source=explainer.sources.source(prototype),
         source_side=side,
         nearest=found.nearest[prototype],
@@ -307,13 +306,20 @@ def object_shares(explainer: Explainer, prototype: int, side: SourceSide) -> tup
     return side.regions.share_inside(mask), float(mask.double().mean())
 
 
-def _class(names: Sequence[str], portraits: Sequence[PrototypePortrait], label: int) -> ClassPortrait:
-    members = [one for one in portraits if one.class_index == label]
+def _owners(network: PrototypeNetwork) -> list[str]:
+    """The names of the classes that have prototypes, in their order; an empty one for those of none."""
+    labels = set(network.prototype_classes.tolist())
+    names = [name for label, name in enumerate(network.class_names) if label in labels]
+    return [*names, ""] if NO_CLASS in labels else names
+
+
+def _class(name: str, portraits: Sequence[PrototypePortrait]) -> ClassPortrait:
+    members = [one for one in portraits if one.class_name == name]
     shares = [one.object_share for one in members if math.isfinite(one.object_share)]
     areas = [one.object_area for one in members if math.isfinite(one.object_area)]
     share = sum(shares) / len(shares) if shares else math.nan
     return ClassPortrait(
-        names[label],
+        name,
         distinct=sum(one.duplicate_of is None for one in members),
         prototypes=len(members),
         unused=sum(one.uses == 0 for one in members),

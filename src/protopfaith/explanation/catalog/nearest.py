@@ -10,7 +10,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.explanation.decomposition import similarities
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import PrototypeNetwork, adds_up, route_of, weights_of
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ def survey(
 ) -> Survey:
     """Streams over the images; holds no more than the `nearest` patches of every prototype.
 
-    An image *uses* the prototype that contributes most to the class predicted for it. A prototype's own
-    source image does not count: there its distance is zero by construction. Equal prototypes share their
-    uses.
+    An image *uses* the prototype that contributes most to the class predicted for it; on the way through a
+    tree those that it resembles. A prototype's own source image does not count: there its distance is zero
+    by construction. Equal prototypes share their uses.
 
     Args:
         model: the network.
@@ -90,17 +90,31 @@ class _Closest:
 
 def _uses(model: PrototypeNetwork, distances: Tensor, fingerprints: Sequence[str]) -> Tensor:
     """How many of the images with `distances` (B, P) use each prototype: (P,)."""
-    owners, weights = model.prototype_classes.cpu(), model.readout().cpu()
+    sources = [source and source.sha256 for source in model.sources]
+    own_source = torch.tensor([[source == one for source in sources] for one in fingerprints])
+    if not adds_up(model):
+        return (_turned(model, distances) & ~own_source).sum(0)
+    owners, weights = model.prototype_classes.cpu(), weights_of(model).cpu()
     similarity = similarities(model, distances)
     predicted = (similarity @ weights.T).argmax(1)
     contributions = weights[predicted] * similarity
     of_another_class = owners != predicted[:, None]
-    sources = [source and source.sha256 for source in model.sources]
-    own_source = torch.tensor([[source == one for source in sources] for one in fingerprints])
     contributions[of_another_class | own_source] = -torch.inf
     most = contributions.amax(1, keepdim=True)
     used = torch.isclose(contributions, most, rtol=1e-6, atol=1e-6) & torch.isfinite(most)
     return used.sum(0)
+
+
+def _turned(model: PrototypeNetwork, distances: Tensor) -> Tensor:
+    """(B, P), bool: the prototypes that images resemble on their way through a tree, or the nearest."""
+    found = torch.zeros(distances.shape, dtype=torch.bool)
+    for number, row in enumerate(distances):
+        route = route_of(model, row)
+        if route is None:
+            found[number, int(row.argmin())] = True
+        for turn in route.turns if route is not None else ():
+            found[number, turn.prototype] = turn.right
+    return found
 
 
 def _patches(

@@ -49,7 +49,7 @@ class Request:
     def check(self, explainer: Explainer) -> None:
         """Raises if something is wrong for every image alike."""
         model = explainer.model
-        choose_output(self.settings.output, self.versus)
+        choose_output(model, self.settings, self.versus)
         check_different(model, find_class(model, self.target), find_class(model, self.versus))
         check_game(self.settings, explainer.blank())
 

@@ -70,10 +70,18 @@ def _rival(explanation: Explanation) -> str:
     subject = f"{which}{name} ({percent(float(explanation.probabilities[label]))}),"
     mine, other = explanation.closeness, explanation.rival_closeness
     if mine is None or other is None:
-        ahead = explanation.runner_up.total
+        ahead = _ahead(explanation, label)
         return f"{subject[:-1]} has a score that is {abs(ahead):.3g} {'lower' if ahead > 0 else 'higher'}."
     target = explanation.class_names[explanation.target]
     return f"{subject} {_support(mine, other, name, target)}."
+
+
+def _ahead(explanation: Explanation, rival: int) -> float:
+    """By how much the explained class's score, or log probability, is above its rival's."""
+    if explanation.runner_up is not None:
+        return explanation.runner_up.total
+    p = explanation.probabilities.double()
+    return float(p[explanation.target].log() - p[rival].log())
 
 
 def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:

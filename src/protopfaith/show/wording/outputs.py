@@ -16,7 +16,9 @@ def target_of(explanation: Explanation) -> str:
 
 def rival_of(explanation: Explanation) -> str:
     """The class that the target is compared with."""
-    known = explanation.rival if explanation.rival is not None else explanation.runner_up.versus
+    known = explanation.rival
+    if known is None and explanation.runner_up is not None:  # explanations of earlier versions
+        known = explanation.runner_up.versus
     return explanation.class_names[known or 0]
 
 

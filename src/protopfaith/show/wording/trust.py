@@ -225,8 +225,10 @@ def _undecided(explanation: Explanation) -> Remark | None:
     )
 
 
-def _sum(explanation: Explanation) -> Remark:
+def _sum(explanation: Explanation) -> Remark | None:
     sum_ = explanation.decomposition
+    if sum_ is None:
+        return None
     if sum_.versus is not None:
         return Remark(
             f"The complete sum is the difference of the two log probabilities, {sum_.total:+.6g}, "

@@ -124,7 +124,7 @@ def _farthest_first(labels: Tensor, count: int) -> Tensor:
         nearest = np.full(count, np.inf)
         distance = np.square(centers[:player] - centers[player]).sum(1)
         np.minimum.at(nearest, groups[:player], distance)
-        groups[player] = nearest.argmax()
+        groups[player] = np.argmax(nearest)
     return torch.from_numpy(groups).to(labels.device)
 
 

@@ -1,0 +1,160 @@
+"""V, Z and Q: what families have in common whose prototypes are compared with every latent patch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from protopfaith.arguments import instance, shown, whole_number
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.contract import PrototypeSource
+from protopfaith.network.distances import minimum_over_positions, squared_distances
+from protopfaith.network.encoders import build_encoder, output_channels
+from protopfaith.network.encoders.adapt import load_weights
+from protopfaith.network.layers import feature_layers, last_activation, last_channels, stacked_layers
+
+MOST = 100_000
+"""Classes, prototypes of a class, channels of a prototype: more are not meant."""
+MOST_CHANNELS = 1_024
+
+
+class PatchNetwork(nn.Module):
+    """Encoder V, features Z and prototypes Q; how outputs follow from the distances is a family's own.
+
+    Args:
+        encoder: a name (see `protopfaith.network.build_encoder`) or a module that returns a feature map
+        classes: their number or names
+        prototype_classes: the class of each prototype, -1 for none
+        prototype_channels: L, the length of a prototype
+        in_channels: of the images
+        activation: of Z, one of `ACTIVATIONS`
+        layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
+        weights: for the encoder: None, "imagenet", or the path of a state dict
+    """
+
+    prototype_classes: Tensor
+    similarity: str
+
+    def __init__(
+        self,
+        encoder: str | nn.Module,
+        classes: tuple[str, ...],
+        prototype_classes: Tensor,
+        prototype_channels: int,
+        *,
+        in_channels: int = 3,
+        activation: str = "relu1",
+        layers: Sequence[int | str] | None = None,
+        weights: str | Path | None = None,
+    ):
+        super().__init__()
+        instance(encoder, (str, nn.Module), "The encoder", "a name or a module")
+        whole_number(prototype_channels, "The number of prototype channels", least=1, most=MOST)
+        whole_number(in_channels, "The number of image channels", least=1, most=MOST_CHANNELS)
+        self.class_names = classes
+        self.in_channels = in_channels
+        self.layers = None if layers is None else list(layers)
+        self.encoder_name = encoder if isinstance(encoder, str) else None
+        self.encoder = _encoder(encoder, in_channels, weights)
+        encoded = output_channels(self.encoder, in_channels, self.encoder_name)
+        if self.layers is None:
+            self.activation = activation
+            self.features = feature_layers(encoded, prototype_channels, activation)
+        else:
+            self.activation = last_activation(self.layers)
+            self.features = stacked_layers(encoded, self.layers)
+            _check_channels(prototype_channels, last_channels(encoded, self.layers))
+        start = torch.randn if self.activation == "unit" else torch.rand  # directions, or values in [0, 1]
+        self.prototypes = nn.Parameter(start(len(prototype_classes), prototype_channels))
+        self.register_buffer("prototype_classes", prototype_classes)
+        self.sources: list[PrototypeSource | None] = [None] * len(prototype_classes)
+        self.settle_prototypes()
+
+    @torch.no_grad()
+    def settle_prototypes(self) -> None:
+        """Puts prototypes back where latent vectors can be: on the unit sphere, if these are of unit length.
+        Called after every step that moves them."""
+        if self.activation == "unit":
+            self.prototypes.copy_(normalize(self.prototypes, dim=1))
+
+    def latent(self, x: Tensor) -> Tensor:
+        """Z(V(x)): (B, L, h, w)."""
+        self._check(x)
+        return self.features(self.encoder(x))
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        """Squared distances of every prototype at every position: (B, P, h, w)."""
+        return squared_distances(self.latent(x), self.prototypes)
+
+    def distances(self, x: Tensor) -> Tensor:
+        """s, the minimum of each map: (B, P)."""
+        return minimum_over_positions(self.distance_maps(x))
+
+    def encoded_distances(self, encoded: Tensor) -> Tensor:
+        """s from V(x), for callers who need both: (B, P)."""
+        return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
+
+    def similarities(self, distances: Tensor) -> Tensor:
+        """What outputs are made of, from distances of any shape."""
+        raise NotImplementedError
+
+    def readout(self) -> Tensor | None:
+        """The weights (C, P) with which similarities add up to logits; None where they do not."""
+        raise NotImplementedError
+
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The outputs (B, C) that follow from distances (B, P)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.logits(self.distances(x))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the constructor needs to build this network again, but for a module given as encoder."""
+        raise NotImplementedError
+
+    def _check(self, x: Tensor) -> None:
+        if not isinstance(x, Tensor) and not hasattr(x, "mean"):  # moments of an image are no tensor
+            raise TypeError(f"The network takes images as a tensor, not {type(x).__name__}.")
+        if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels or not x.numel()):
+            raise ProtoPFaithError(
+                f"The network takes images as B x {self.in_channels} x height x width, but got "
+                f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
+            )
+
+
+def named_classes(classes: int | Sequence[str]) -> tuple[str, ...]:
+    """Names of classes, from their number or a list of them."""
+    if isinstance(classes, int):
+        names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
+    else:
+        names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
+    if not all(isinstance(name, str) for name in names):
+        raise ProtoPFaithError(f"Class names must be texts, not {shown(list(names))}.")
+    if len(set(names)) < max(len(names), 2):
+        raise ProtoPFaithError(
+            f"A classifier needs at least two classes with different names, but got {shown(list(names))}."
+        )
+    return names
+
+
+def _check_channels(prototype_channels: int, latent: int) -> None:
+    if prototype_channels != latent:
+        raise ProtoPFaithError(
+            f"Prototypes of {prototype_channels} channels cannot be compared with the {latent} channels that "
+            "the layers of Z end with; give both the same number."
+        )
+
+
+def _encoder(encoder: str | nn.Module, in_channels: int, weights: str | Path | None) -> nn.Module:
+    if isinstance(encoder, str):
+        return build_encoder(encoder, in_channels, weights)
+    if weights is not None:
+        load_weights(encoder, weights)
+    return encoder
