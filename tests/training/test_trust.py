@@ -66,7 +66,7 @@ def test_the_secret_is_its_owners_alone_and_stays(home: Path) -> None:
     before = secret.read_text()
     new_mark(_recipe(None))
     assert secret.read_text() == before
-    assert os.listdir(secret.parent) == ["secret"]
+    assert [path.name for path in secret.parent.iterdir()] == ["secret"]
 
 
 @pytest.mark.parametrize("content", ["", "abc", "zz" * 32, "00" * 31])

@@ -70,10 +70,7 @@ def train(
     """
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
-        run = Run(folder)
-        if data is None:
-            run.check_places()
-        recipe = run.recipe()
+        recipe = _own_recipe(Run(folder), data)
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
@@ -112,6 +109,13 @@ def train(
         if fabric.is_global_zero:
             save_curves(run)
     return run
+
+
+def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
+    """The recipe that a run goes on with; raises if it names images and the run was not made here."""
+    if data is None:
+        run.check_places()
+    return run.recipe()
 
 
 @torch.no_grad()

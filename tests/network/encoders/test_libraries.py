@@ -122,7 +122,7 @@ def test_what_cannot_be_cut_is_in_no_registry(name):
 
 
 def test_torchvision_never_opens_a_file_of_weights(tmp_path, monkeypatch):
-    """What was read as tensors is what the network gets; a file that is changed meanwhile is not read again."""
+    """What was read as tensors is what the network gets, also where the file is another one by then."""
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     file = tmp_path / "hub" / "checkpoints" / weights.url.rsplit("/", 1)[1]

@@ -123,8 +123,8 @@ def _given(weights: Any, tensors: dict[str, Any]) -> Iterator[None]:
 
 def _damaged(name: str, published: str) -> ProtoPFaithError:
     return ProtoPFaithError(
-        f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds something "
-        "else than its tensors; delete it there, so that it is downloaded again."
+        f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds other "
+        "things than its tensors; delete it there, so that it is downloaded again."
     )
 
 
