@@ -92,7 +92,7 @@ def train(
     if grid is not None:
         search(grid, out, changes, resume, at_once=at_once, shard=part, ray=ray)
         return
-    named = recipe or recipe_to_resume(out, resume)
+    named = recipe or recipe_to_resume(out, resume, changes)
     folder = out or Path("runs") / Path(named).stem
     if folds is not None:
         cross_validate(named, folder, changes, folds, resume, at_once=at_once, shard=part, ray=ray)
@@ -123,13 +123,16 @@ def split_arguments(
     return first, list(others)
 
 
-def recipe_to_resume(out: Path | None, resume: bool) -> str:
-    """A run brings its own recipe."""
+def recipe_to_resume(out: Path | None, resume: bool, changes: list[str]) -> str:
+    """A run brings its own recipe; a stranger's run does not say where images lie."""
     from protopfaith.training import Run
 
     if not resume or out is None:
         raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
-    return str(Run(out).recipe_path)
+    given = [change.partition("=")[2] for change in changes if change.startswith("data.root=")]
+    run = Run(out, given[-1] if given else None)
+    run.check_places()
+    return str(run.recipe_path)
 
 
 def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> None:

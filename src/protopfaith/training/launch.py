@@ -73,7 +73,7 @@ def train(
     """
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
-        recipe = Run(folder).recipe()
+        recipe = _own_recipe(Run(folder), data)
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
@@ -122,6 +122,13 @@ def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:
     if data.outcome == "several":
         named = model.encoder_name is not None
         keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
+
+
+def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
+    """The recipe that a run goes on with; raises if it names images and the run was not made here."""
+    if data is None:
+        run.check_places()
+    return run.recipe()
 
 
 @torch.no_grad()

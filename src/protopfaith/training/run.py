@@ -20,6 +20,7 @@ from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
+from protopfaith.training.trust import check_places, new_mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +95,17 @@ class Run:
                 f"{path} does not say which images the run was trained on; restore it, or train anew."
             )
         return values
+
+    def _kept_environment(self) -> dict[str, Any]:
+        """As `environment`, but nothing where it is missing or damaged."""
+        try:
+            return self.environment()
+        except ProtoPFaithError:
+            return {}
+
+    def check_places(self) -> None:
+        """Raises if the run names images and was not made here: see `training/trust.py`."""
+        check_places(self.folder, self.recipe(), self._kept_environment(), self.root)
 
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> PatchNetwork:
         """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
@@ -187,7 +199,9 @@ class Run:
     def images(self) -> ImageData:
         """The images where they lie now, prepared as its network takes them; not compared with those of the
         training."""
-        data = load_recipe_data(self.recipe(), self.root)
+        recipe = self.recipe()
+        self.check_places()
+        data = load_recipe_data(recipe, self.root)
         return replace(data, preprocessing=self.preprocessing()) if is_file(self.model_path) else data
 
     def is_finished(self) -> bool:
@@ -243,6 +257,7 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
         "data_fingerprint": data.fingerprint,
         "classes": list(data.classes),
         "images": {name: len(images) for name, images in data.sets().items()},
+        **new_mark(recipe),
         **more,
     }
     with atomic(folder) as partial:  # the folder appears with both files in it, or not at all

@@ -84,7 +84,7 @@ def train_folds(
         if place in failed:
             continue
         run = _train_or_skip(own, place, fabric, progress)
-        data = run.data()
+        data = Run(run.folder, recipe.data.root).data()  # where this recipe says, whoever made the run
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
     if not rows:
