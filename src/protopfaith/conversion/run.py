@@ -26,6 +26,7 @@ from protopfaith.files import atomic, read_plain_text
 from protopfaith.network import PatchNetwork, distinct_prototypes, save
 from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
 from protopfaith.training.run import Run, load_recipe_data, refuse_existing, versions
+from protopfaith.training.trust import new_mark
 
 LARGEST_SIDE = 100_000
 
@@ -226,6 +227,7 @@ def _write(
         "classes": list(model.class_names),
         "images": counts,
         "converted_from": {"file": file, "format": network.format, "notes": list(network.notes)},
+        **new_mark(recipe),
     }
     metadata = {
         "preprocessing": network.preprocessing.to_dict(),

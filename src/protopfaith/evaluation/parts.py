@@ -210,6 +210,11 @@ def evaluate_parts(
     >>> found.images, len(found.scores[0].prototypes)
     (6, 6)
     """
+    if images.outcome == "several":
+        raise ProtoPFaithError(
+            "Parts are counted on images of a prototype's one class, but these images show several findings; "
+            "judge its maps with protopfaith faithfulness."
+        )
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.outcome import outcome_of
 from protopfaith.registry import Registry
 
 
@@ -105,6 +106,9 @@ class PrototypeNetwork(Protocol):
     prototype comes from is in `sources`. `ProtoPNet` is one such network; one of your own (a module) is
     explained like it if it has what stands here. `check_contract` says what is missing.
 
+    Logits are those of one class of many, whose probabilities are their softmax; a network whose `outcome` is
+    "several" decides on findings instead, each by itself: their probabilities are the logits' sigmoids.
+
     A network that decides by a way through a tree has one method more, `route(distances)`: of the distances
     (P,) of one image, a `Route`.
 
@@ -171,6 +175,7 @@ PARTS = (
     "similarity",
     "activation",
 )
+OUTCOMES = ("one", "several")
 METHODS = ("distance_maps", "distances", "similarities", "readout", "logits", "state_dict", "eval", "to")
 
 
@@ -199,6 +204,10 @@ def check_contract(network: Any) -> None:
         raise ProtoPFaithError(
             f"{name} is no prototype network: it has no {some}; protopfaith.network.PrototypeNetwork says "
             "what one has."
+        )
+    if outcome_of(network) not in OUTCOMES:
+        raise ProtoPFaithError(
+            f"{name} has the outcome {outcome_of(network)!r}; expected 'one' (class) or 'several' (findings)."
         )
     count, classes = len(network.prototypes), len(network.class_names)
     weights = network.readout()

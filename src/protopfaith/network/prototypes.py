@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
@@ -163,7 +163,6 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
             "sums over them; prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))."
         )
     kept = _indices(keep, len(model.prototypes))
-    indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)
     classes = model.prototype_classes[kept]
     emptied = sorted(set(range(len(model.class_names))) - set(classes.tolist()))
     if emptied:
@@ -172,16 +171,8 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
             f"Pruning would leave no prototype for {names}: keep at least one of every class."
         )
     pruned = copy.deepcopy(model)
-    pruned.prototypes = _selected(model.prototypes, indices, 0)
-    pruned.prototype_classes = classes
-    pruned.classifier.in_features = len(kept)
-    pruned.classifier.weight = _selected(model.classifier.weight, indices, 1)
-    pruned.sources = [model.sources[index] for index in kept]
+    pruned.keep(kept)
     return pruned
-
-
-def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
 
 
 def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:

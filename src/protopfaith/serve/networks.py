@@ -18,7 +18,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.picture import to_pil
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.settings import BaselineLike
 from protopfaith.network import PatchNetwork
 
@@ -141,8 +141,8 @@ class Network:
         assert preprocessing is not None
         inputs = preprocessing.normalize(preprocessing.uint8(pixels).to(self.explainer.device))
         with torch.no_grad():
-            maps = self.explainer.model.distance_maps(inputs[None])[0, [prototype]]
-        activation = protopnet_maps(self.explainer.model, maps, inputs.shape[-2:])[0].cpu()
+            maps = self.explainer.model.distance_maps(inputs[None])[0]
+            activation = own_maps(self.explainer.model, inputs, maps, [prototype])[0].cpu()
         return Patch(images.paths[index], pixels, crop_box(activation))
 
     def _thumbnail(self, index: int) -> bytes:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree
-from protopfaith.registry import did_you_mean
+from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
+from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 from protopfaith.training.tree import build_tree, trainer_of
 
@@ -71,7 +73,7 @@ def train(
     """
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
-        recipe = Run(folder).recipe()
+        recipe = _own_recipe(Run(folder), data)
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
@@ -89,6 +91,7 @@ def train(
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
     model = model or build_model(recipe, data)
+    check_outcome(data.outcome, model, recipe)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
@@ -109,8 +112,23 @@ def train(
                 f"with: protopfaith train --resume --out {folder}"
             ) from error
         if fabric.is_global_zero:
-            save_curves(run)
+            _conclude(run, data, model)
     return run
+
+
+def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:
+    """What a finished run has beside its network: curves, and thresholds where findings need them."""
+    save_curves(run)
+    if data.outcome == "several":
+        named = model.encoder_name is not None
+        keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
+
+
+def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
+    """The recipe that a run goes on with; raises if it names images and the run was not made here."""
+    if data is None:
+        run.check_places()
+    return run.recipe()
 
 
 @torch.no_grad()
@@ -155,12 +173,8 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
         torch.manual_seed(seed_for(recipe.seed, "model"))
         if recipe.model.family == ProtoTree.family:
             return build_tree(recipe, data)
-        if recipe.model.family != ProtoPNet.family:
-            raise ProtoPFaithError(
-                f"There is no family {shown(recipe.model.family)} of networks to train; "
-                f"{did_you_mean(recipe.model.family, (ProtoPNet.family, ProtoTree.family))}"
-            )
-        return ProtoPNet(
+        family: Any = FAMILIES[recipe.model.family]
+        return family(
             recipe.model.encoder,
             list(data.classes),
             recipe.model.prototypes_per_class,

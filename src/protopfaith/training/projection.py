@@ -17,10 +17,12 @@ from protopfaith.network import (
     NO_CLASS,
     PatchNetwork,
     PrototypeSource,
+    XProtoNet,
     distinct_prototypes,
     equality_tolerance,
 )
 from protopfaith.training.batches import ImageBatches, sequential_order
+from protopfaith.training.finding_projection import project_seen
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
 
@@ -76,6 +78,18 @@ def project(
     >>> model.sources[0].image in data.train.paths
     True
     """
+    if isinstance(model, XProtoNet):
+        return project_seen(
+            model,
+            batches,
+            images,
+            preprocessing,
+            distinct=distinct,
+            batch_size=batch_size,
+            rank=rank,
+            ranks=ranks,
+            sum_over_ranks=sum_over_ranks,
+        )
     training = model.training
     model.eval()
     table, labels = class_table(model.prototype_classes, len(model.class_names)), batches.labels
@@ -92,6 +106,7 @@ def project(
         chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
+    return None
 
 
 def class_table(prototype_classes: Tensor, classes: int) -> Tensor:

@@ -189,6 +189,8 @@ class ComputeRecipe:
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "auto"] = "32-true"
     channels_last: bool = False
     compile: bool = False  # the encoder, with torch.compile
+    # The encoder's training step as CUDA graphs, on one GPU: "auto" where that can be, or "never".
+    graphs: Literal["auto", "never"] = "auto"
     # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
     resident: Literal["auto", "always", "never"] = "auto"
     workers: int = field(

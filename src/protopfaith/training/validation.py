@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.images import TrainingImages
-from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import PlainObjective
 from protopfaith.training.schedule import Stage
 
@@ -57,7 +57,6 @@ def _outputs(
 
 @torch.no_grad()
 def _accuracy(logits: Tensor, batches: ImageBatches) -> float:
-    classes = logits.shape[1]
-    confusion = torch.zeros(classes, classes, dtype=torch.long, device=logits.device)
+    confusion = empty_confusion(batches.labels, logits.shape[1], logits.device)
     add_to_confusion(confusion, logits, batches.labels)
     return balanced_accuracy(confusion)

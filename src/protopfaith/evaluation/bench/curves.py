@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.bench.settings import BenchSettings
-from protopfaith.evaluation.explainers import Explained, Options, selected_distances
+from protopfaith.evaluation.explainers import Explainable, Explained, Options, selected_distances
 from protopfaith.evaluation.metrics.removal import removal_curves, removal_ranks
-from protopfaith.network import PatchNetwork
 from protopfaith.shapley import make_baseline
 
 
@@ -21,7 +20,7 @@ class RemovalCurves:
     """The images (n, C, H, W) of `prototypes`, one each, and what stands for their removed pixels."""
 
     def __init__(
-        self, model: PatchNetwork, images: Tensor, prototypes: Sequence[int], settings: BenchSettings
+        self, model: Explainable, images: Tensor, prototypes: Sequence[int], settings: BenchSettings
     ):
         self.model, self.images, self.prototypes, self.settings = model, images, list(prototypes), settings
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.show.heat import decided, error_of
+from protopfaith.show.wording.findings import findings_lead
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import place_for
@@ -26,6 +27,8 @@ class Chip:
 
 def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
+    if explanation.findings:
+        return findings_lead(explanation)
     return f"{_decided(explanation)} {_rival(explanation)}"
 
 
@@ -130,7 +133,8 @@ def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
 
 def how_sure(explanation: Explanation) -> list[Chip]:
     """Short facts on the decision and on the map."""
-    p = percent(float(explanation.probabilities[explanation.prediction]))
+    label = explanation.target if explanation.findings else explanation.prediction
+    p = percent(float(explanation.probabilities[label]))
     calibrated = "calibrated" if explanation.calibrated else "not calibrated"
     chips = [
         Chip(f"decision: {p}, {calibrated}"),
