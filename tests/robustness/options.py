@@ -100,6 +100,12 @@ CASES = [
         for v in ("", "x", "99", "-1", "0,1,2,3,4,5", "0;1", "0,", HUGE, "0,1")
     ),
     *(on_run("prune", "--tolerance", v) for v in ("-1", "nan", "inf", "x")),
+    *(on_run("prune", "--leaves", v) for v in ("-1", "2", "nan", "x", "", HUGE)),
+    on_run("prune", "--leaves", "0.1", says=("no leaves",)),
+    *(train(f"model.family={v}") for v in ("prototwig", "1", "", "[]")),
+    *(train("model.family=prototree", f"tree.depth={v}") for v in ("0", "-1", "12", "1.5", "x", HUGE)),
+    *(train("model.family=prototree", f"tree.prune={v}") for v in ("-1", "2", "nan", "x")),
+    *(train("model.family=prototree", f"tree.milestones={v}") for v in ("x", "[2]", "[-1]", "[a]", "0.5")),
     on_run("prune", "--device", "meta", "--prototypes", "0"),
     *(on_run("faithfulness", "--prototypes", v, *FAITHFUL) for v in ("0", "-1", "x", HUGE[:0])),
     *(
