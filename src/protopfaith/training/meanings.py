@@ -51,6 +51,7 @@ MEANINGS = {
     "costs.per_prototype": "divide both by the number of prototypes, as the authors' code does",
     "costs.diversity": "prototypes of one class repel each other",
     "costs.individual": "prototypes must classify alone, against idle ones",
+    "costs.places": "prototypes of a class at different places of an image, against five on one part",
     "costs.companion": "V keeps its plain classifier, which the prototypes learn from, too",
     "costs.l1": "on F's weights to prototypes of other classes",
     "costs.label_smoothing": "of the cross-entropy",
