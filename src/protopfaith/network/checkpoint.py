@@ -206,7 +206,7 @@ def _check_same(path: Path | str, tensors: dict[str, Tensor], expected: dict[str
 def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     _check_same(path, tensors, model.state_dict())
     owners = tensors["prototype_classes"]
-    if not torch.equal(owners.long(), model.prototype_classes):
+    if not torch.equal(owners.cpu().long(), model.prototype_classes.cpu()):  # the model may be on a GPU
         raise ProtoPFaithError(
             f"{path} gives its prototypes to classes that it does not have; use another copy of the "
             "checkpoint."
