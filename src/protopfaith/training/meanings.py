@@ -39,6 +39,7 @@ MEANINGS = {
     "model": "the network: encoder V, features Z, prototypes Q, classifier F",
     "model.encoder": "its name, see protopfaith encoders",
     "model.weights": "of the encoder: imagenet, the path of a file, or null to start from nothing",
+    "model.otherwise": "the encoder to take where the weights imagenet cannot be downloaded; null: none",
     "model.prototypes_per_class": "K",
     "model.prototype_channels": "L, the length of a prototype",
     "model.activation": "of the latent values: relu1 (the paper), sigmoid, relu; unit: vectors of length 1",
