@@ -132,9 +132,13 @@ def train_at_once(
     return {training.folder: _problem(training) for training in problems}
 
 
-def check_at_once(at_once: int, recipes: Sequence[Recipe]) -> None:
-    """Raises if the number is none, or if the trainings would need several devices each."""
+def check_at_once(at_once: int, recipes: Sequence[Recipe], *, apart: bool = False) -> None:
+    """Raises if the number is none, if trainings need several devices each, or are spread already."""
     whole_number(at_once, "The number of trainings at once", least=1, most=MOST)
+    if at_once > 1 and apart:
+        raise ProtoPFaithError(
+            "Trainings at once share one device, but a shard or Ray spreads them; give one of the two."
+        )
     for compute in (recipe.compute for recipe in recipes):
         if at_once > 1 and (str(compute.devices) != "1" or compute.num_nodes != 1):
             raise ProtoPFaithError(

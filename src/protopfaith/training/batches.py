@@ -69,7 +69,7 @@ class StreamedImages:
         self.device = device
         self.labels = images.labels.to(device)
         self.order = _Order()
-        self.loader: DataLoader[tuple[Tensor, int]] = DataLoader(
+        self.loader: DataLoader[tuple[Tensor, int | Tensor]] = DataLoader(
             images,
             batch_sampler=self.order,
             num_workers=workers,

@@ -23,10 +23,11 @@ from protopfaith.training.batches import ahead
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
 from protopfaith.training.collapse import signs_of_collapse
+from protopfaith.training.finding_objectives import findings_objective
 from protopfaith.training.graphs import GraphedEncoder, can_be_captured
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
-from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
 from protopfaith.training.probe import SHARES, START, blend, class_weights, measure_batch_norm, probe_encoder
 from protopfaith.training.progress import TrainingProgress
@@ -320,6 +321,16 @@ class Trainer:
         return parts
 
     def _objective(self, stage: Stage) -> nn.Module:
+        if self.data.outcome == "several":
+            scale = self.log_scale if self.recipe.model.logit_scale else None
+            return findings_objective(
+                stage.name,
+                self.model,
+                self.head,
+                self.recipe,
+                finding_weights=self.class_weights,
+                log_scale=scale,
+            )
         if stage.name == "pretraining":
             smoothing = self.recipe.schedule.pretraining.label_smoothing
             return PlainObjective(self.model.encoder, self.head, smoothing, self.class_weights)
@@ -401,7 +412,7 @@ class Trainer:
     ) -> dict[str, Tensor]:
         """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device."""
         classes = len(self.data.classes)
-        sums = {"confusion": torch.zeros(classes, classes, dtype=torch.long, device=self.fabric.device)}
+        sums = {"confusion": empty_confusion(self.data.train.labels, classes, self.fabric.device)}
         for inputs, labels in stream(order):
             optimizer.zero_grad()
             result = objective(inputs, labels)
@@ -417,12 +428,16 @@ class Trainer:
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()
+            self._after_step(result, labels, len(order))
             for name in COSTS:
                 if name in result:
                     sums[name] = sums.get(name, 0) + result[name].detach() / len(order)
             add_to_confusion(sums["confusion"], result["logits"], labels)
             self.progress.advance()
         return sums
+
+    def _after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
+        """What a family does after every step; `batches` are those of an epoch."""
 
     def _measure(
         self,

@@ -46,8 +46,12 @@ class CostWeights:
     l1: float = field(default=0.0, metadata=BOUNDS)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     # Classes count alike in every cross-entropy, however many images they have: what balanced accuracy
-    # asks for (not in the paper).
+    # asks for (not in the paper). Of findings presence and absence do.
     balanced: bool = False
+    # Of an XProtoNet (Kim et al.): how much of the image its occurrence maps fill, and how far they are from
+    # moving with the image.
+    occurrence: float = field(default=0.0, metadata=BOUNDS)
+    consistency: float = field(default=0.0, metadata=BOUNDS)
 
 
 def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:

@@ -16,7 +16,9 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
+from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
+from protopfaith.training.elsewhere import train_elsewhere
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
@@ -39,11 +41,14 @@ def train_folds(
     resume: bool = False,
     progress: bool = True,
     at_once: int = 1,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains one model for each fold, in `folder/fold_0` and so on, each with its own pre-training if the
     recipe has one.
 
-    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
+    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation. With shards
+    an empty table, while others are not finished.
 
     Args:
         recipe: how to train each of them
@@ -52,6 +57,8 @@ def train_folds(
         resume: go on with what was interrupted
         progress: show a bar
         at_once: how many to train at a time, on one device, each in a process of its own
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -65,16 +72,19 @@ def train_folds(
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
-    check_at_once(at_once, [recipe])
-    folder, fabric = _open(recipe, folder, resume)
-    recipes = {folder / f"fold_{fold}": _of_fold(recipe, fold) for fold in folds}
-    failed = train_at_once(recipes, at_once, progress=progress) if at_once > 1 else {}
+    check_at_once(at_once, [recipe], apart=_apart(shard, ray))
+    folder, fabric = _open(recipe, folder, resume or tuple(shard) != WHOLE)
+    recipes = {folder / f"fold_{fold}": of_fold(recipe, fold) for fold in folds}
+    options = _Together(at_once, tuple(shard), ray, resume, progress)
+    failed = _train_together(recipes, fabric, options)
+    if failed is None:
+        return pd.DataFrame()
     rows = []
     for fold, (place, own) in zip(folds, recipes.items(), strict=True):
         if place in failed:
             continue
-        run = Run(place) if at_once > 1 else _train_or_skip(own, place, fabric, progress)
-        data = run.data()
+        run = _train_or_skip(own, place, fabric, progress)
+        data = Run(run.folder, recipe.data.root).data()  # where this recipe says, whoever made the run
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
     if not rows:
@@ -89,7 +99,8 @@ def train_folds(
     return table
 
 
-def _of_fold(recipe: Recipe, fold: int) -> Recipe:
+def of_fold(recipe: Recipe, fold: int) -> Recipe:
+    """The recipe for one fold."""
     values = recipe.to_dict()
     values["data"]["fold"] = fold
     return recipe_from_dict(values)
@@ -177,11 +188,13 @@ def train_grid(
     resume: bool = False,
     progress: bool = True,
     at_once: int = 1,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains a run for every point of a search space, in `folder/000` and so on.
 
     Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
-    The test set is not touched.
+    The test set is not touched. With shards an empty table, while others are not finished.
 
     Args:
         name_or_path: one of `grid_names`, or a YAML file
@@ -190,6 +203,8 @@ def train_grid(
         resume: go on with what was interrupted
         progress: show a bar
         at_once: how many to train at a time, on one device, each in a process of its own
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -207,18 +222,19 @@ def train_grid(
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
-    check_at_once(at_once, recipes)
-    folder, fabric = _open(recipes[0], folder, resume)
+    check_at_once(at_once, recipes, apart=_apart(shard, ray))
+    folder, fabric = _open(recipes[0], folder, resume or tuple(shard) != WHOLE)
     places = [folder / f"{number:03d}" for number in range(len(recipes))]
-    several = dict(zip(places, recipes, strict=True))
-    failed = train_at_once(several, at_once, progress=progress) if at_once > 1 else {}
+    options = _Together(at_once, tuple(shard), ray, resume, progress)
+    failed = _train_together(dict(zip(places, recipes, strict=True)), fabric, options)
+    if failed is None:
+        return pd.DataFrame()
     rows = []
     table = pd.DataFrame()
     for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
         if places[number] in failed:
             continue
-        finished = at_once > 1
-        run = Run(places[number]) if finished else _train_or_skip(recipe, places[number], fabric, progress)
+        run = _train_or_skip(recipe, places[number], fabric, progress)
         rows.append({"run": f"{number:03d}", **point, **_result(run)})
         order = ["validation_balanced_accuracy", "distinct_prototypes"]
         table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
@@ -226,6 +242,38 @@ def train_grid(
     if failed:
         raise _several(failed)
     return table
+
+
+@dataclass(frozen=True)
+class _Together:
+    """How several runs are trained, if not one after the other."""
+
+    at_once: int
+    shard: tuple[int, ...]
+    ray: str | None
+    resume: bool
+    progress: bool
+
+
+def _apart(shard: Sequence[int], ray: str | None) -> bool:
+    return tuple(shard) != WHOLE or ray is not None
+
+
+def _train_together(
+    recipes: dict[Path, Recipe], fabric: Fabric, asked: _Together
+) -> dict[Path, ProtoPFaithError] | None:
+    """Trains what is not trained one after the other: what failed; None if others train the rest."""
+    if _apart(asked.shard, asked.ray):
+        left = train_elsewhere(
+            recipes,
+            fabric,
+            resume=asked.resume,
+            shard=asked.shard,
+            ray=asked.ray,
+            progress=asked.progress,
+        )
+        return None if left else {}
+    return train_at_once(recipes, asked.at_once, progress=asked.progress) if asked.at_once > 1 else {}
 
 
 def _overrides(point: dict[str, Any]) -> list[str]:
