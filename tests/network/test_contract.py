@@ -202,11 +202,15 @@ def test_it_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_explainers_are_judged_on_it_and_it_is_pruned(name: str) -> None:
+def test_explainers_are_judged_on_it_and_it_is_pruned_or_says_how(name: str) -> None:
     network = build(name)
     options = Options(Players.windows(IMAGE[1:], 16), budget=256)
     explained = EXPLAINERS["ours"](network, torch.rand(*IMAGE), [0], options)
     assert explained.maps.shape == (1, *IMAGE[1:])
+    if not isinstance(network, ProtoPNet):
+        with pytest.raises(ProtoPFaithError, match="no single prototypes can be dropped"):
+            prune(network, [0])
+        return
     smaller = prune(network, [0, 2, 3])
     check_contract(smaller)
     with torch.no_grad():

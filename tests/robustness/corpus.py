@@ -21,11 +21,13 @@ from tests.robustness import (
     python_api,
     recipes,
     runs,
+    spread,
 )
 from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
-    options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk
+    options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
+    spread,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]

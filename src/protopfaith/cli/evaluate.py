@@ -219,9 +219,10 @@ def print_prototypes(run: Run) -> None:
 
     model = run.model()
     distinct = distinct_prototypes(model)
-    say(
-        f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
-        f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class"
-    )
+    many = f"{distinct.distinct} of {distinct.total} prototypes are distinct"
+    if not any(distinct.per_class):  # they belong to no class
+        say(many)
+        return
+    say(f"{many}, {min(distinct.per_class)} to {max(distinct.per_class)} in a class")
     within, between = prototype_spread(model)
     say(f"Their median squared distance is {within:.3g} within a class and {between:.3g} between classes")

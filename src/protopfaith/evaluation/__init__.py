@@ -1,6 +1,7 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
 from protopfaith.correlation import share_inside
+from protopfaith.evaluation.elsewhere import measure_share
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
 from protopfaith.evaluation.findings import evaluate_findings
@@ -48,6 +49,7 @@ __all__ = [
     "faithfulness",
     "insertion_score",
     "judge_findings",
+    "measure_share",
     "paper_aopc",
     "prototype_health",
     "randomization",

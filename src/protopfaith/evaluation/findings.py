@@ -9,13 +9,13 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.findings import FindingsEvaluation, judge_findings
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, probabilities
+from protopfaith.network import PatchNetwork, probabilities
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.reference import Reference
 
 
 def evaluate_findings(
-    model: ProtoPNet,
+    model: PatchNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     reference: Reference | None = None,

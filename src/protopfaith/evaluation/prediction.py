@@ -18,7 +18,7 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes, outcome_of, probabilities
+from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.thresholds import FindingRule
 
@@ -45,7 +45,7 @@ class Prediction:
 
 
 def classify_set(
-    model: ProtoPNet,
+    model: PatchNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     batch_size: int = 64,
@@ -56,7 +56,8 @@ def classify_set(
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
     result = classification(logits, images.labels, model.class_names, temperature)
-    return replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
+    per_class = distinct_prototypes(model).per_class
+    return replace(result, distinct_prototypes=per_class) if any(per_class) else result  # else of no class
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
@@ -75,7 +76,7 @@ def write_classification(folder: Path, name: str, result: Classification) -> Non
 
 
 def predict_files(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     paths: Iterable[Path | str],
     batch_size: int = 64,
@@ -105,7 +106,7 @@ def with_verdicts(
 
 @torch.no_grad()
 def _predict_chunk(
-    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
+    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:
@@ -125,7 +126,7 @@ def _predict_chunk(
             yield _prediction(str(path), next(rows), model)
 
 
-def _prediction(path: str, logits: Tensor, model: ProtoPNet) -> Prediction:
+def _prediction(path: str, logits: Tensor, model: PatchNetwork) -> Prediction:
     if not bool(logits.isfinite().all()):  # the softmax is not a number then, and its largest is the first
         return Prediction(path, None, error=NOT_FINITE.format(path))
     found = probabilities(logits, outcome_of(model))

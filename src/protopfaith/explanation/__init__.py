@@ -14,6 +14,7 @@ from protopfaith.explanation.catalog.catalog import (
     PrototypePortrait,
     explain_prototypes,
 )
+from protopfaith.explanation.catalog.elsewhere import explain_sources
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
@@ -56,6 +57,7 @@ __all__ = [
     "explain_files",
     "explain_function",
     "explain_prototypes",
+    "explain_sources",
     "load_explanation",
     "load_function_explanation",
     "open_bulk",

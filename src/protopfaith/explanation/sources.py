@@ -181,6 +181,11 @@ class Sources:
         _, key = self._keyed(settings)
         return all((key, p) in self._kept or self._read(key, p) is not None for p in prototypes)
 
+    def kept(self, prototype: int, settings: Settings) -> bool:
+        """Whether the run's cache has it, for other programs to find."""
+        _, key = self._keyed(settings)
+        return self._read(key, prototype) is not None
+
     def _explain_image(
         self, members: list[int], settings: Settings, key: str, progress: Progress | None
     ) -> dict[int, SourceSide]:

@@ -30,6 +30,7 @@ from protopfaith.network.prototypes import (
     prototype_spread,
     prune,
 )
+from protopfaith.network.tree import ProtoTree
 from protopfaith.network.xprotonet import XProtoNet, occurrence_pooling
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Outcome",
     "PatchNetwork",
     "ProtoPNet",
+    "ProtoTree",
     "PrototypeNetwork",
     "PrototypeSource",
     "Route",

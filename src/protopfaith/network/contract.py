@@ -64,6 +64,8 @@ class Route:
         turns: one for each node, from the root
         leaf: its number
         leaf_probabilities: of the classes in that leaf, (C,)
+        children: of every node the one to the left and to the right: a node, or leaf l as -1 - l
+        leaf_classes: the most probable class of every leaf
 
     >>> from torch import tensor
     >>> route = Route((Turn(0, True, 0.8), Turn(2, False, 0.5)), 2, leaf_probabilities=tensor([1.0, 0.0]))
@@ -74,6 +76,8 @@ class Route:
     turns: tuple[Turn, ...]
     leaf: int
     leaf_probabilities: Tensor
+    children: tuple[tuple[int, int], ...] = ()
+    leaf_classes: tuple[int, ...] = ()
 
     @property
     def log_probability(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,12 @@ class ProtoPNet(PatchNetwork):
     """
 
     fewest_classes = 2
+    family: ClassVar[str] = "protopnet"
+    header: ClassVar[dict[str, Any]] = {
+        "prototypes_per_class": (int, list),
+        "similarity": str,
+        "epsilon": float,
+    }
 
     def __init__(
         self,

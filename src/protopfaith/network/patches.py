@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,9 +36,16 @@ class PatchNetwork(nn.Module):
         activation: of Z, one of `ACTIVATIONS`
         layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
         weights: for the encoder: None, "imagenet", or the path of a state dict
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> isinstance(ProtoPNet("small", ["cat", "dog"], 1, 8), PatchNetwork)
+    True
     """
 
     outcome: Outcome = "one"
+    family: ClassVar[str]
+    header: ClassVar[dict[str, Any]]
+    """What a checkpoint's header has for this family's constructor beside what all have, and its type."""
     prototype_classes: Tensor
     similarity: str
 
@@ -115,6 +122,10 @@ class PatchNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))
+
+    def finished(self) -> PatchNetwork:
+        """The network as it is saved: itself, unless training left something that can go."""
+        return self
 
     @property
     def config(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -107,6 +107,7 @@ class XProtoNet(ProtoPNet):
     [1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0]
     """
 
+    family: ClassVar[str] = "xprotonet"
     outcome: Outcome = "several"
     fewest_classes = 1
     prototype_signs: Tensor
@@ -199,7 +200,7 @@ class XProtoNet(ProtoPNet):
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
-        return {**super().config, "family": "xprotonet"}
+        return {**super().config, "family": self.family}
 
     def _features(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         if not isinstance(encoded, Tensor):

@@ -20,7 +20,7 @@ from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.settings import BaselineLike
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 
 BATCH = 16  # test images that are classified at a time while nobody asks anything
 THUMBNAIL = 128  # pixels of the longer side
@@ -55,9 +55,9 @@ class Network:
         self.thumbnail = lru_cache(maxsize=2_000)(self._thumbnail)
 
     @property
-    def model(self) -> ProtoPNet:
+    def model(self) -> PatchNetwork:
         """The network itself: what runs hold."""
-        return cast(ProtoPNet, self.explainer.model)
+        return cast(PatchNetwork, self.explainer.model)
 
     @property
     def class_names(self) -> tuple[str, ...]:

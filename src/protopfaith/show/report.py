@@ -15,9 +15,10 @@ from protopfaith.show.pages import render_page, write_page
 from protopfaith.show.pictures import Meaning, Picture, Pictures
 from protopfaith.show.settings import settings_of
 from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
+from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import about_mask, how_sure, lead
 from protopfaith.show.wording.findings import stands_for
-from protopfaith.show.wording.glossary import WORDS
+from protopfaith.show.wording.glossary import TREE_WORDS, WORDS
 from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
 from protopfaith.show.wording.places import place_for
 from protopfaith.show.wording.trust import banners, limits, remarks
@@ -101,6 +102,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "probabilities": probability_bars(explanation),
         "evidence": evidence_bars(explanation),
         "sums": complete_sums(explanation),
+        "tree": tree_view(explanation, scale, pictures),
         "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
         "prototypes": [_prototype(explanation, one, scale, pictures) for one in shown],
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
@@ -108,10 +110,18 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "limits": limits(explanation),
         "findings": finding_cards(explanation, pictures),
         "settings": settings_of(explanation),
-        "words": WORDS,
+        "words": _words(explanation),
         "shared": pictures,
         "data": pictures.data(),
     }
+
+
+def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:
+    """The glossary, as far as this network needs it."""
+    words = {**WORDS, **TREE_WORDS} if explanation.route is not None else dict(WORDS)
+    if explanation.decomposition is None:
+        del words["psi"]
+    return words
 
 
 def _original(explanation: Explanation, pictures: Pictures) -> Picture:

@@ -17,15 +17,15 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import FAMILIES, ProtoPNet
+from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
-from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, ModelRecipe, Recipe
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.tree import build_tree, trainer_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -41,7 +41,7 @@ def train(
     resume: bool = False,
     *,
     data: ImageData | None = None,
-    model: ProtoPNet | None = None,
+    model: PatchNetwork | None = None,
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
@@ -73,11 +73,11 @@ def train(
     """
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
-        recipe = Run(folder).recipe()
+        recipe = _own_recipe(Run(folder), data)
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
-    for given, kind in ((data, ImageData), (model, ProtoPNet)):
+    for given, kind in ((data, ImageData), (model, PatchNetwork)):
         if given is not None:
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
@@ -98,7 +98,8 @@ def train(
         if fabric.is_global_zero:
             holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
-        trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
+        kind = trainer_of(model)
+        trainer = kind(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         try:
@@ -115,7 +116,7 @@ def train(
     return run
 
 
-def _conclude(run: Run, data: ImageData, model: ProtoPNet) -> None:
+def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:
     """What a finished run has beside its network: curves, and thresholds where findings need them."""
     save_curves(run)
     if data.outcome == "several":
@@ -123,8 +124,15 @@ def _conclude(run: Run, data: ImageData, model: ProtoPNet) -> None:
         keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
 
 
+def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
+    """The recipe that a run goes on with; raises if it names images and the run was not made here."""
+    if data is None:
+        run.check_places()
+    return run.recipe()
+
+
 @torch.no_grad()
-def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int) -> None:
+def check_network(model: PatchNetwork, recipe: Recipe, data: ImageData, ranks: int) -> None:
     """Raises if the network cannot take images of the size that it will be trained on."""
     smallest = min(recipe.optimization.batch_size, len(data.train)) // ranks
     training = model.training
@@ -148,7 +156,7 @@ def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int)
             )
 
 
-def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
+def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     """The recipe's network for the data's classes, initialized from the recipe's seed.
 
     Args:
@@ -163,6 +171,8 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
+        if recipe.model.family == ProtoTree.family:
+            return build_tree(recipe, data)
         family: Any = FAMILIES[recipe.model.family]
         return family(
             recipe.model.encoder,

@@ -12,7 +12,7 @@ from torch import Tensor
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 
 
 def empty_confusion(labels: Tensor, classes: int, device: torch.device | str = "cpu") -> Tensor:
@@ -52,7 +52,7 @@ def balanced_accuracy(confusion: Tensor) -> float:
 
 @torch.no_grad()
 def set_logits(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+    model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
 ) -> Tensor:
     """The logits of every image of a set (images x classes), on the CPU."""
     device = model.prototypes.device
@@ -61,7 +61,7 @@ def set_logits(
     return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
 
 
-def set_balanced_accuracy(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing) -> float:
+def set_balanced_accuracy(model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing) -> float:
     """Of `model` (in evaluation mode) on a set; not-a-number for an empty one."""
     if not len(images):
         return float("nan")

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
@@ -49,7 +49,7 @@ class LinearProbe:
     """Balanced accuracy on what decided on the decay: validation images, or held-out ones."""
 
 
-def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:
+def probe_encoder(model: PatchNetwork, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:
     """The linear probe of V as it is, and what its features say about the data, in sentences."""
     training = model.training
     model.eval()
@@ -66,7 +66,7 @@ def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tup
 
 
 @torch.no_grad()
-def measure_batch_norm(model: ProtoPNet, images: TrainingImages) -> None:
+def measure_batch_norm(model: PatchNetwork, images: TrainingImages) -> None:
     """Measures the means and variances of V's batch norms anew, on training images: those of a network
     between two others do not lie between theirs."""
     model.eval()

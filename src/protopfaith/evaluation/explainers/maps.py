@@ -1,4 +1,4 @@
-"""Explainers without a game: ProtoPNet's own, and chance."""
+"""Explainers without a game: PatchNetwork's own, and chance."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torch.nn.functional import conv2d, linear
 
 from protopfaith.evaluation.explainers import Explainable, network_of
 from protopfaith.evaluation.explainers.common import has_occurrence_maps, occurrence_maps
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.network import SIMILARITIES, PatchNetwork, ProtoPNet
 
 logger = logging.getLogger("protopfaith")
 
@@ -80,15 +80,21 @@ class Combined:
         return conv2d(occurrence_maps(self.model, x), self.weights[:, :, None, None])
 
 
-def narrowed(model: ProtoPNet, prototypes: Sequence[int]) -> ProtoPNet:
+def narrowed(model: PatchNetwork, prototypes: Sequence[int]) -> PatchNetwork:
     """The network with some of its prototypes alone, in that order: the others cost time, and there may be
-    thousands. The encoder is not copied."""
+    thousands. The encoder is not copied. Of a network whose outputs are no sums, for its distances."""
     other = copy.deepcopy(model, {id(model.encoder): model.encoder})
-    other.keep(list(prototypes))
+    if isinstance(other, ProtoPNet):
+        other.keep(list(prototypes))
+        return other
+    chosen = torch.tensor(list(prototypes), device=model.prototypes.device)
+    other.prototypes = nn.Parameter(model.prototypes.detach()[chosen])
+    other.prototype_classes = model.prototype_classes[chosen]
+    other.sources = [model.sources[index] for index in prototypes]
     return other
 
 
-def rewritten(model: ProtoPNet) -> ProtoPNet:
+def rewritten(model: PatchNetwork) -> PatchNetwork:
     """The same function, written otherwise: batch norms folded into convolutions where they can be, ReLU as a
     clamp, and every convolution as the sum of two with half its weights."""
     other = copy.deepcopy(model).eval()

@@ -50,9 +50,10 @@ def in_favor(explanation: Explanation, output: str) -> str:
 def quantity(explanation: Explanation, output: str) -> str:
     """What the map adds up to, as the subject of a sentence."""
     target = target_of(explanation)
+    score = "score" if explanation.decomposition is not None else "log probability"
     return {
         "margin": f"the score of {target}, above the mean of all classes,",
-        "versus": f"the score of {target}, above that of {rival_of(explanation)},",
+        "versus": f"the {score} of {target}, above that of {rival_of(explanation)},",
         "log_probability": f"the log probability of {target}",
         "logit": f"the score of {target}",
     }[output]

@@ -32,6 +32,7 @@ LIMITS = (
     "it leaves out that every prototype also counts for or against the other classes. "
     "The bars of evidence, and the complete sum, leave out nothing.",
 )
+LIMITS_WITHOUT_SUMS = LIMITS[:-1]  # where a decision is no sum, there is no score to rank by
 
 
 LIMITS_OF_FINDINGS = (
@@ -44,7 +45,9 @@ LIMITS_OF_FINDINGS = (
 
 def limits(explanation: Explanation) -> tuple[str, ...]:
     """What no such explanation can say."""
-    return LIMITS_OF_FINDINGS if explanation.findings else LIMITS
+    if explanation.findings:
+        return LIMITS_OF_FINDINGS
+    return LIMITS if explanation.decomposition is not None else LIMITS_WITHOUT_SUMS
 
 
 @dataclass(frozen=True)
