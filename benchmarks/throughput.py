@@ -19,8 +19,11 @@ from __future__ import annotations
 
 import argparse
 import resource
+import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
@@ -100,12 +103,29 @@ def profiled(game: Game, budget: int) -> str:
         estimate(game, budget=budget)  # warms up
         with profile(activities=activities) as found:
             estimate(game, budget=budget)
+        waits = waiting(game, budget)
     finally:
         game.function = function
     events = found.key_averages()
     launches = sum(event.count for event in events if "LaunchKernel" in event.key)
     order = "self_device_time_total" if game.device.type == "cuda" else "self_cpu_time_total"
-    return f"{launches:,} kernel launches without the network\n{events.table(sort_by=order, row_limit=25)}"
+    table = events.table(sort_by=order, row_limit=25)
+    return f"{launches:,} kernel launches without the network\n{table}\n{waits}"
+
+
+def waiting(game: Game, budget: int) -> str:
+    """The lines at which the CPU waits for a GPU."""
+    if game.device.type != "cuda":
+        return ""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            estimate(game, budget=budget)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    places = Counter(f"{Path(one.filename).name}:{one.lineno}" for one in found)
+    return "\n".join([f"waits for the device {len(found)} times", *(f"{n} {at}" for at, n in places.items())])
 
 
 def overhead(game: Game, options: argparse.Namespace) -> Table:

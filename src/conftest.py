@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault(
+    "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
+)  # not the user's own
 
 TINY = [
     "data.size=[32, 32]",

@@ -1,12 +1,17 @@
 """Property tests draw new examples at every desk, and in CI always the same ones. One Ray for all tests."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+os.environ.setdefault(
+    "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
+)  # not the user's own
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):

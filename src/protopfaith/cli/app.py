@@ -156,6 +156,8 @@ def options(
 ) -> None:
     """Options of the program itself."""
     import_extensions(extensions or [])
+    if extensions:
+        os.environ["PROTOPFAITH_IMPORT"] = " ".join(extensions)  # also in processes that this one starts
 
 
 class NamesInHelp(TyperCommand):

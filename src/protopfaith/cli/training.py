@@ -49,6 +49,9 @@ def train(
         str | None,
         typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
     ] = None,
+    at_once: Annotated[
+        int, typer.Option(help="How many folds or points to train at a time, on one device.")
+    ] = 1,
     shard: Shard = None,
     ray: Ray = None,
 ) -> None:
@@ -60,7 +63,7 @@ def train(
 
     protopfaith train folder --root my_images optimization.batch_size=32 --out runs/mine
 
-    protopfaith train cub --root data --weights imagenet --folds all
+    protopfaith train cub --root data --weights imagenet --folds all --at-once 2
 
     protopfaith train --resume --out runs/mine compute.workers=2
     """
@@ -71,6 +74,8 @@ def train(
         raise ProtoPFaithError("The weights have no name; give imagenet, a file, or leave --weights out.")
     if grid is not None and folds is not None:
         raise ProtoPFaithError("A grid and folds cannot be trained at once; give --grid or --folds.")
+    if at_once != 1 and grid is None and folds is None:
+        raise ProtoPFaithError("There is one run to train, so none at once; add --folds or --grid.")
     part = check_spread(shard, ray)
     if grid is None and folds is None and (shard is not None or ray is not None):
         raise ProtoPFaithError(
@@ -85,12 +90,12 @@ def train(
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
     note("Loading torch ...")
     if grid is not None:
-        search(grid, out, changes, resume, shard=part, ray=ray)
+        search(grid, out, changes, resume, at_once=at_once, shard=part, ray=ray)
         return
-    named = recipe or recipe_to_resume(out, resume)
+    named = recipe or recipe_to_resume(out, resume, changes)
     folder = out or Path("runs") / Path(named).stem
     if folds is not None:
-        cross_validate(named, folder, changes, folds, resume, shard=part, ray=ray)
+        cross_validate(named, folder, changes, folds, resume, at_once=at_once, shard=part, ray=ray)
     else:
         train_once(named, folder, changes, resume)
 
@@ -118,13 +123,16 @@ def split_arguments(
     return first, list(others)
 
 
-def recipe_to_resume(out: Path | None, resume: bool) -> str:
-    """A run brings its own recipe."""
+def recipe_to_resume(out: Path | None, resume: bool, changes: list[str]) -> str:
+    """A run brings its own recipe; a stranger's run does not say where images lie."""
     from protopfaith.training import Run
 
     if not resume or out is None:
         raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
-    return str(Run(out).recipe_path)
+    given = [change.partition("=")[2] for change in changes if change.startswith("data.root=")]
+    run = Run(out, given[-1] if given else None)
+    run.check_places()
+    return str(run.recipe_path)
 
 
 def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> None:

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from protopfaith.dtypes import full_precision
-from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.decision import Decision, finding_output
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
 
+MOST_FINDINGS = 64  # that have maps of their own beside the explained one
 ROUNDING = "rounding"  # among the options of an attribution: what half precision changed
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
@@ -68,6 +69,8 @@ def output_names(decision: Decision, settings: Settings) -> list[str]:
         return [decision.output]
     if not decision.adds_up:
         return ["versus", "log_probability"]
+    if decision.outcome == "several":
+        return ["logit", *(finding_output(number) for number in range(len(decision.logits))[:MOST_FINDINGS])]
     return [name for name in OUTPUTS if settings.traits.evaluates or name != "log_probability"]
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import Progress, distances_and_outputs, play
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
 from protopfaith.files import is_file
@@ -207,8 +207,8 @@ class Sources:
 
     @torch.no_grad()
     def _activations(self, image: Tensor, members: list[int]) -> Tensor:
-        maps = self.model.distance_maps(image[None])[0, members]
-        return protopnet_maps(self.model, maps, image.shape[-2:]).cpu()
+        maps = self.model.distance_maps(image[None])[0]
+        return own_maps(self.model, image, maps, members).cpu()
 
     def _known_images(self) -> SourceImages:
         if self.images is None:

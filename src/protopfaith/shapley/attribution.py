@@ -20,6 +20,9 @@ from protopfaith.shapley.players import Players
 
 FORMAT = 1
 ROUNDING = 1e-7  # of the largest value: less is rounding
+# Of the rate: what a posterior's chances may add up to. Where two players in a hundred do anything, twice as
+# many signs were wrong as these chances said.
+MARGIN = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,10 +103,10 @@ class Attribution:
         """Players whose sign is known, `(outputs, n)`: a statement about each output's map as a whole.
 
         Of the players that are decided at most the share `rate` is expected to have the wrong sign; one whose
-        true value is zero counts as wrong. Where the estimator has a posterior, that is the mean of its
-        chances (`wrong_signs`), and each of them is at most twice the rate; otherwise the players are those
-        that the procedure of Benjamini and Hochberg rejects at that rate. Nothing is decided where errors are
-        unknown.
+        true value is zero counts as wrong. Where the estimator has a posterior, the mean of its chances
+        (`wrong_signs`) is at most half the rate, as they are estimates themselves, and each of them is at
+        most twice the rate; otherwise the players are those that the procedure of Benjamini and Hochberg
+        rejects at that rate. Nothing is decided where errors are unknown.
 
         Args:
             rate: the share of wrong signs among the decided ones that is tolerated.
@@ -116,9 +119,8 @@ class Attribution:
         """
         if self.wrong_signs is not None:
             chances = self.wrong_signs.nan_to_num(nan=1.0)
-            found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, rate) & (
-                chances <= 2 * rate
-            )
+            found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, MARGIN * rate)
+            found = found & (chances <= 2 * rate)
         else:
             count = self.values.shape[1]
             found = chosen(self._p_values(), lambda ordered, rank: ordered * count / rank, rate)

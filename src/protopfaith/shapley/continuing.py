@@ -13,6 +13,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.game import OTHER_BATCH, OTHER_BATCH_REDUCED, Game, sizes_of
+from protopfaith.shapley.transfer import on_cpu
 
 # Options that may change on the way: how the work is done, and what is made of the sums only at the end.
 # All others shape the sums themselves.
@@ -24,12 +25,13 @@ SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or a 16-bit
 
 def marks(game: Game) -> dict[str, Tensor]:
     """What a state keeps to recognize its game by; see `check_game`."""
-    return {
+    found = {
         MARK + "image": _cells(game.image),
         MARK + "baseline": _cells(game.baseline),
-        MARK + "ends": torch.stack([game.grand, game.empty]).double().cpu(),
+        MARK + "ends": torch.stack([game.grand, game.empty]).double(),
         MARK + "reduced": torch.tensor(game.is_reduced),
     }
+    return on_cpu(found)
 
 
 def own_copy(resume: Attribution, device: torch.device) -> Attribution:
@@ -104,4 +106,4 @@ def _similar(first: Tensor, second: Tensor, scale: float) -> bool:
 
 
 def _cells(image: Tensor) -> Tensor:
-    return adaptive_avg_pool2d(image.double(), CELLS).cpu()
+    return adaptive_avg_pool2d(image.double(), CELLS)

@@ -17,6 +17,7 @@ from protopfaith.shapley.continuing import check_game, check_method, check_optio
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
+from protopfaith.shapley.transfer import on_cpu
 
 DEFAULT_METHOD = "adaptive_owen"
 MOST_EVALUATIONS = 10**12  # more is a typing error
@@ -221,14 +222,16 @@ def finish(
     >>> finish(game, "guess", torch.ones(1, 2), torch.zeros(1, 2), evaluations=2).completeness_gap.tolist()
     [0.0]
     """
-    error = game_error(game, values.double(), standard_errors.double(), outputs)
-    values, total = values.double().cpu(), game.total.cpu()
-    standard_errors = standard_errors.double().cpu()
+    values, standard_errors = values.double(), standard_errors.double()
+    error = game_error(game, values, standard_errors, outputs)
+    numbers = {"values": values, "errors": standard_errors, "total": game.total}
+    numbers["gap"] = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
+    numbers = on_cpu(numbers)
     return Attribution(
-        values=values,
-        standard_errors=standard_errors,
-        completeness_gap=(values.sum(-1) - total) if gap is None else gap.double().cpu(),
-        total=total,
+        values=numbers["values"],
+        standard_errors=numbers["errors"],
+        completeness_gap=numbers["gap"],
+        total=numbers["total"],
         evaluations=evaluations,
         players=game.players.to("cpu"),
         baseline=game.baseline_name,

@@ -24,10 +24,11 @@ LARGEST_BATCH = 1024  # beyond this no device gets faster
 
 
 class Batches:
-    """Calls a function on `size` items at a time; on fewer from then on, once memory has run out.
+    """Calls a function on at most `size` items at a time, in batches that are nearly equal (a GPU is slow at
+    small ones); on fewer from then on, once memory has run out.
 
-    >>> [len(some) for some, _ in Batches(2)(torch.square, torch.arange(5))]
-    [2, 2, 1]
+    >>> [len(some) for some, _ in Batches(4)(torch.square, torch.arange(10))]
+    [4, 3, 3]
     """
 
     def __init__(self, size: int):
@@ -39,7 +40,8 @@ class Batches:
         """Batches of items `(m, ...)`, each with `function` of it."""
         start = 0
         while start < len(items):
-            some = items[start : start + self.size]
+            rest = len(items) - start
+            some = items[start : start + -(-rest // -(-rest // self.size))]
             values = unless_out_of_memory(function, some)
             if values is None:
                 self.size = len(some) // 2  # the same items again, fewer at a time

@@ -120,11 +120,14 @@ class Players:
         return f"{self.n} players ({self.kind}{apart})"
 
     def to(self, device: torch.device | str) -> Players:
+        origin: Players = self.__dict__.get("_origin", self)
+        if origin.labels.device == torch.device(device):
+            return origin  # nothing is sent back to where it came from
         labels = self.labels.to(device)
         if labels is self.labels:
             return self
         moved = object.__new__(Players)  # what was checked once is not checked again
-        moved.__dict__.update(labels=labels, kind=self.kind, n=self.n)
+        moved.__dict__.update(labels=labels, kind=self.kind, n=self.n, _origin=origin)
         return moved
 
     def masks(self, coalitions: Tensor) -> Tensor:

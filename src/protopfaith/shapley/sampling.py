@@ -18,6 +18,7 @@ from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
+from protopfaith.shapley.transfer import on_cpu
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
@@ -137,8 +138,7 @@ class _Course:
         goal, expected = self._first_goal(), self.budget
         while True:
             self._sample(goal, expected)
-            self.game.check()
-            result = self.sampler.estimate(self.game)
+            result = self._checked()
             excess = self._excess(result)
             if excess <= 1 or self._is_spent():
                 return self._finished(result, options)
@@ -159,6 +159,14 @@ class _Course:
             if self.progress is not None:
                 self.progress(self.spent, expected)
 
+    def _checked(self) -> Estimate:
+        """The estimate, and only then the check of the values, which waits for a GPU: until it has evaluated
+        all coalitions, it is told what to do with them."""
+        try:
+            return self.sampler.estimate(self.game)
+        finally:
+            self.game.check()
+
     def _excess(self, result: Estimate) -> float:
         """How many times too large the error is; 0 where no precision is asked for."""
         if self.precision is None:
@@ -170,6 +178,7 @@ class _Course:
 
     def _finished(self, result: Estimate, options: dict[str, Any]) -> Attribution:
         counters = {"spent": torch.tensor(self.spent), "rounds": torch.tensor(self.rounds)}
+        signs = {} if result.wrong_sign is None else {"wrong_signs": result.wrong_sign.double()}
         return finish(
             self.game,
             self.method,
@@ -181,9 +190,9 @@ class _Course:
             precision=self.precision,
             outputs=self.outputs,
             degrees_of_freedom=result.degrees_of_freedom,
-            wrong_signs=None if result.wrong_sign is None else result.wrong_sign.double().cpu(),
+            **on_cpu(signs),
             options=options,
-            state={**counters, **{k: v.cpu() for k, v in self.sampler.state().items()}},
+            state={**counters, **on_cpu(self.sampler.state())},
         )
 
 

@@ -119,3 +119,27 @@ def test_what_cannot_be_cut_is_in_no_registry(name):
     assert name not in ENCODERS
     with pytest.raises(ProtoPFaithError):
         build_encoder(name)
+
+
+def test_torchvision_never_opens_a_file_of_weights(tmp_path, monkeypatch):
+    """What was read as tensors is what the network gets, also where the file is another one by then."""
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    file = tmp_path / "hub" / "checkpoints" / weights.url.rsplit("/", 1)[1]
+    file.parent.mkdir(parents=True)
+    network = torchvision.models.resnet18()
+    torch.save(network.state_dict(), file)
+    reads, read = [], torch.load
+
+    def load_once(*args, **options):
+        reads.append(options.get("weights_only"))
+        found = read(*args, **options)
+        file.write_bytes(b"something else by now")
+        return found
+
+    monkeypatch.setattr(torch, "load", load_once)
+    monkeypatch.setattr(torch.serialization, "load", load_once)
+    encoder = build_encoder("resnet18", weights="imagenet")
+    assert reads == [True]
+    assert torch.equal(encoder.conv1.weight, network.conv1.weight)
+    assert "get_state_dict" not in vars(type(weights))

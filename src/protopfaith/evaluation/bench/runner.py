@@ -26,10 +26,11 @@ from protopfaith.evaluation.explainers import (
     game_of,
     selected_distances,
 )
+from protopfaith.evaluation.explainers.common import has_occurrence_maps
 from protopfaith.evaluation.metrics.quantus_metrics import quantus_scores
 from protopfaith.evaluation.metrics.truth import Truth, compare_with_truth, true_values
 from protopfaith.evaluation.results import ExplainerResult, worst
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.shapley.memory import fitting
 from protopfaith.store import Record, Store
 
@@ -45,7 +46,7 @@ class Bench:
 
     def __init__(
         self,
-        model: ProtoPNet,
+        model: PatchNetwork,
         subjects: Sequence[Subject],
         chosen: Sequence[int],
         *,
@@ -57,7 +58,9 @@ class Bench:
         self.store, self.step, self.checks = store, step, SanityChecks(model, settings, store)
         self.prototypes = prototypes_of(subjects)
         self.images = torch.stack([s.image for s in subjects for _ in s.prototypes])
-        self.prepared: Explainable = Prepared(model) if isinstance(model, ProtoPNet) else model
+        # What looks elsewhere than at the nearest position answers itself.
+        fused = isinstance(model, PatchNetwork) and not has_occurrence_maps(model)
+        self.prepared: Explainable = Prepared(model) if fused else model
         self.removals = RemovalCurves(self.prepared, self.images, self.prototypes, settings)
 
     @cached_property

@@ -16,7 +16,7 @@ from protopfaith.evaluation.explainers import EXPLAINERS, selected_distances
 from protopfaith.evaluation.metrics.axioms import AxiomCheck, check_axioms, on_grid
 from protopfaith.evaluation.metrics.sanity import randomization, shuffled, stability
 from protopfaith.evaluation.metrics.variants import narrowed, rewritten
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.shapley.memory import fitting
 from protopfaith.store import Record, Store
 
@@ -36,16 +36,16 @@ class SanityChecks:
     Always in full precision: axioms compare networks that differ by rounding alone.
     """
 
-    def __init__(self, model: ProtoPNet, settings: BenchSettings, store: Store):
+    def __init__(self, model: PatchNetwork, settings: BenchSettings, store: Store):
         self.model, self.settings, self.store = model, settings, store
         self._fitting: int | None = None
 
     @cached_property
-    def twin(self) -> ProtoPNet:
+    def twin(self) -> PatchNetwork:
         return rewritten(self.model)
 
     @cached_property
-    def shuffled(self) -> ProtoPNet:
+    def shuffled(self) -> PatchNetwork:
         return shuffled(self.model, self.settings.options.seed)
 
     def _batch(self, image: Tensor) -> int:

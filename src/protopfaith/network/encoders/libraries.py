@@ -5,8 +5,11 @@ Both are imported where they are used: importing torchvision takes as long as im
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
 from torch import nn
@@ -18,6 +21,8 @@ from protopfaith.network.encoders.transformers import TokenMap, patch_grid, toke
 POOLING = ("avgpool", "flatten", "dropout")
 AUXILIARY = ("AuxLogits", "aux1", "aux2")
 """Classifiers on the side: they leave the way to the last feature map, which goes on behind them."""
+
+_GIVING = Lock()  # one thread at a time tells torchvision which tensors to take
 
 
 @cache
@@ -33,8 +38,6 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
     import torchvision
 
     options: dict[str, Any] = {"weights": published and _weights(name, published)}
-    if published is not None:
-        _check_weights(options["weights"], name, published)
     if name in ("googlenet", "inception_v3"):
         # Auxiliary classifiers are no part of the map, but torchvision loads weights only with them.
         options |= {"aux_logits": published is not None, "init_weights": published is None}
@@ -42,10 +45,15 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
         encoder = _without_classifier(name)
         set_in_channels(encoder, in_channels)
         return encoder
-    try:
+    if published is None:
         network = torchvision.models.get_model(name, **options)
-    except (OSError, RuntimeError) as error:
-        raise _no_download(name, str(published)) from error
+    else:
+        tensors = _read_weights(options["weights"], name, published)
+        try:
+            with _given(options["weights"], tensors):
+                network = torchvision.models.get_model(name, **options)
+        except Exception as error:  # whatever tensors of other names and shapes lead to
+            raise _damaged(name, published) from error
     transformer = isinstance(network, torchvision.models.VisionTransformer)
     encoder = TokenMap(network) if transformer else feature_map_part(network)
     set_in_channels(encoder, in_channels)
@@ -86,22 +94,38 @@ def _weights(name: str, published: str) -> Any:
     return known[published]
 
 
-def _check_weights(weights: Any, name: str, published: str) -> None:
-    """Reads the file (downloaded, or found in the hub's cache) as tensors alone: torchvision itself would
-    unpickle whatever lies there."""
+def _read_weights(weights: Any, name: str, published: str) -> dict[str, Any]:
+    """The tensors of the file (downloaded, or found in the hub's cache), and nothing but tensors."""
     import torch
 
     try:
-        torch.hub.load_state_dict_from_url(
+        return torch.hub.load_state_dict_from_url(
             weights.url, map_location="cpu", check_hash=True, weights_only=True
         )
     except (OSError, RuntimeError) as error:
         raise _no_download(name, published) from error
     except Exception as error:
-        raise ProtoPFaithError(
-            f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds more "
-            "than tensors; delete it there, so that it is downloaded again."
-        ) from error
+        raise _damaged(name, published) from error
+
+
+@contextmanager
+def _given(weights: Any, tensors: dict[str, Any]) -> Iterator[None]:
+    """Torchvision gets these tensors for the weights. It would read the file again and unpickle whatever
+    lies there by then."""
+    kind = type(weights)
+    with _GIVING:
+        kind.get_state_dict = lambda self, *args, **kwargs: dict(tensors)
+        try:
+            yield
+        finally:
+            del kind.get_state_dict
+
+
+def _damaged(name: str, published: str) -> ProtoPFaithError:
+    return ProtoPFaithError(
+        f"The file in torch's hub cache for the weights {published!r} of {name} is damaged or holds other "
+        "things than its tensors; delete it there, so that it is downloaded again."
+    )
 
 
 def _no_download(name: str, published: str) -> ProtoPFaithError:

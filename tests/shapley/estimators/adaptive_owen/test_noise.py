@@ -16,6 +16,18 @@ def test_means_variances_and_doubts_are_those_of_the_samples():
     assert torch.allclose(found.doubts, squares.var(0, correction=0) / 500 / 499**2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("folds", [2, 4])
+def test_without_a_fold_is_what_the_other_samples_say(folds):
+    torch.manual_seed(0)
+    residuals, weights = torch.randn(91, 2).double(), torch.randn(91, 3).double()
+    found = Noisy.without_each(residuals, weights, folds)
+    for k in range(folds):
+        others = torch.arange(91) % folds != k
+        alone = Noisy.from_samples(residuals[others], weights[others])
+        for name in ("values", "variances", "doubts"):
+            assert torch.allclose(getattr(found, name)[k], getattr(alone, name))
+
+
 def test_two_estimates_are_weighted_by_their_variances():
     first = Noisy(torch.zeros(1, 2), torch.full((1, 2), 4.0), torch.zeros(1, 2))
     second = Noisy(torch.ones(1, 2), torch.full((1, 2), 1.0), torch.zeros(1, 2))

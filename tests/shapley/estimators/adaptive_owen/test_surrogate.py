@@ -24,8 +24,9 @@ def random_masks(count, n, seed=0):
 def fit(masks, residuals, prior, correlation, settings=surrogate.SETTINGS):
     """With one fold: the model, and what it leaves over of samples that were left out."""
     fold = torch.zeros(len(masks), dtype=torch.long)
-    models, left = cross_fit(masks, residuals, fold, [prior], correlation=correlation, settings=settings)
-    return models[0], left
+    found = cross_fit(masks, residuals, fold, [prior], correlation=correlation, settings=settings)
+    found = found.improved() or found
+    return found.models[0], found.left
 
 
 @pytest.mark.parametrize("n", [3, 4, 7])
@@ -82,7 +83,9 @@ def test_each_fold_is_predicted_by_its_own_surrogate():
     y = y - y.mean(0)
     fold = torch.arange(300) % 2
     other = torch.linspace(1, 2, 10, dtype=torch.float64)
-    models, left = cross_fit(masks, y, fold, [prior, other], correlation=None)
+    found = cross_fit(masks, y, fold, [prior, other], correlation=None)
+    found = found.improved() or found
+    models, left = found.models, found.left
     for number, one in enumerate((prior, other)):
         model, alone = fit(masks, y, one, None)
         assert torch.allclose(left[fold == number], alone[fold == number], atol=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -41,6 +42,7 @@ from protopfaith.shapley.sampling import (
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
+SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
 
@@ -74,6 +76,7 @@ class _Adaptive:
         self.allocation, self.shrinkage = allocation, shrinkage
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
+        self.ends = anchored_mean(game)
         self.added = int(self.kept["count"])  # samples beyond those that are kept
         self._learned: _Learned | None = None
 
@@ -92,16 +95,23 @@ class _Adaptive:
         return count
 
     def estimate(self, game: Game) -> Estimate:
+        if game.device.type == "cpu":
+            self._settled(game)
+            return self._likely(game)
+        found = self._likely(game)  # while a GPU finds out whether the surrogate is settled: it mostly is
+        return found if self._settled(game) else self._likely(game)
+
+    def _likely(self, game: Game) -> Estimate:
         found = self._unshrunk(game)
         if not self.shrinkage:
             gap = found.values.sum(1) - game.total
             values, variances = redistribute(found.values, found.noise(), game.total)
             return Estimate(values, variances, gap)
-        share = game.total / game.n_players
+        share, above = game.total / game.n_players, found.above_average()
         likely = posterior(found.values, found.variances, found.noise(), share, self.near)
         gap = likely.mean.sum(1) - game.total
         values, variances = redistribute(likely.mean, likely.variance, game.total)
-        variances = (variances + likely.allowance) * found.above_average()
+        variances = (variances + likely.allowance) * above
         return Estimate(values, variances, gap, wrong_sign=likely.wrong_sign)
 
     def _unshrunk(self, game: Game) -> Noisy:
@@ -109,12 +119,15 @@ class _Adaptive:
         learned = self._first(game)
         if self.added <= 1:
             return learned.found
-        sums, squares, fourths = (self.kept[name] for name in ("sum", "squares", "fourths"))
+        sums, squares, fourths = (self.kept[name] for name in SUMS)
         later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
         return learned.found.combined(later.plus(learned.known))
 
     def state(self) -> dict[str, Tensor]:
-        return self.kept
+        if self.added:
+            return self.kept
+        # Nothing was added up: zeros are made on the CPU rather than sent there.
+        return {k: torch.zeros_like(v, device="cpu") if k in SUMS else v for k, v in self.kept.items()}
 
     def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
         """Masks from sample number `start` on: even numbers by the first of the chances (2, n-1), odd ones by
@@ -133,7 +146,7 @@ class _Adaptive:
         n, masks = game.n_players, self.kept["masks"]
         if not self.allocation or len(masks) == 0:
             return torch.full((2, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
-        residuals = remove_mean(anchored_mean(game), masks.double().mean(1), self.kept["values"].double())
+        residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
         sizes = masks.sum(1)
         p = sizes.double() / n
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
@@ -153,6 +166,13 @@ class _Adaptive:
             self._learned = self._learn(game)
         return self._learned
 
+    def _settled(self, game: Game) -> bool:
+        """Whether the surrogate is already the best one; afterwards it is."""
+        better = self._first(game).improved()
+        if better is not None:
+            self._learned = better
+        return better is None
+
     def _learn(self, game: Game) -> _Learned:
         """Each kept sample is predicted by a surrogate that has not seen it; what is left is averaged.
 
@@ -161,34 +181,40 @@ class _Adaptive:
         too small.
         """
         masks, values = self.kept["masks"], self.kept["values"].double()
-        mean = anchored_mean(game)
+        mean = dict(self.ends)
         residuals = remove_mean(mean, masks.double().mean(1), values)
         weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
-        priors = self._importance(residuals, weights, fold, share)
-        models, left = surrogates.cross_fit(
-            masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
-        )
-        known = [model.shapley() + share for model in models]
-        found = Noisy.from_samples(left, weights).plus(torch.stack(known).mean(0))
-        return _Learned(len(masks), found, mean, models[0], known[0])
+        priors = self._importance(residuals, weights, share)
 
-    def _importance(self, residuals: Tensor, weights: Tensor, fold: Tensor, share: Tensor) -> list[Tensor]:
+        def learned(fit: surrogates.CrossFit) -> _Learned:
+            known = [model.shapley() + share for model in fit.models]
+            found = Noisy.from_samples(fit.left, weights).plus(torch.stack(known).mean(0))
+            return _Learned(len(masks), found, mean, fit.models[0], known[0], improved=lambda: better(fit))
+
+        def better(fit: surrogates.CrossFit) -> _Learned | None:
+            second = fit.improved()
+            return None if second is None else learned(second)
+
+        return learned(
+            surrogates.cross_fit(
+                masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
+            )
+        )
+
+    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> list[Tensor]:
         """The square that each player's effect is expected to have, averaged over outputs, (n,): for each
         fold as the samples of the others tell it."""
-        count = len(fold)
-        others = [count - len(range(k, count, folds(count))) for k in range(folds(count))]
-        found = [
-            Noisy.from_samples(residuals, weights * (fold != k)[:, None], left)
-            for k, left in enumerate(others)
-        ]
-        values = torch.cat([one.values + share for one in found])
-        rough, _ = shrink(values, torch.cat([one.variances for one in found]), self.near, rough=True)
-        squares = rough.square() / rough.square().sum(1, keepdim=True).clamp_min(1e-300)
-        return [some.mean(0) for some in squares.chunk(len(found))]
+        found = Noisy.without_each(residuals, weights, folds(len(residuals)))
+        values = (found.values + share).flatten(0, 1)
+        rough, _ = shrink(values, found.variances.flatten(0, 1), self.near, rough=True)
+        squares = rough.square()
+        squares = squares / squares.sum(1, keepdim=True).clamp_min(1e-300)
+        return list(squares.view_as(found.values).mean(1))
 
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
+        self._settled(game)  # what is predicted later is predicted by one surrogate
         learned, chances = self._first(game), self._allocation(game)
         curve = torch.linalg.solve_ex(learned.mean["left"], learned.mean["right"]).result
         count = min(most, ROUND)
@@ -199,7 +225,7 @@ class _Adaptive:
             chance = of_streams(chances[:, sizes - 1], start)
             predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
             sums = weighted_sums(masks, sizes, game.unchecked(masks).double() - predicted, chance)
-            for name, new in zip(("sum", "squares", "fourths"), sums, strict=True):
+            for name, new in zip(SUMS, sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size
             self.added += size
@@ -215,6 +241,7 @@ class _Learned:
     mean: dict[str, Tensor]  # normal equations of the function's mean over density
     model: surrogates.Surrogate
     known: Tensor  # (outputs, n): the part of the values that the surrogate and the total make
+    improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
 
 
 def phase(count: int) -> tuple[int, int]:

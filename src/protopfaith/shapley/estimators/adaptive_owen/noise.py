@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from protopfaith.shapley.constants import constant
+
 NORMAL = 1.959964  # quantile of 95% intervals
 FEWEST = 2.0  # degrees of freedom, below which nothing is known
 
@@ -20,14 +22,20 @@ class Noisy:
     doubts: Tensor
 
     @staticmethod
-    def from_samples(residuals: Tensor, weights: Tensor, count: int | None = None) -> Noisy:
-        """Means over samples of residuals (m, outputs) times weights (m, n).
+    def from_samples(residuals: Tensor, weights: Tensor) -> Noisy:
+        """Means over samples of residuals (m, outputs) times weights (m, n)."""
+        sums, squares, fourths = (r.T @ w for r, w in _powers(residuals, weights))
+        return Noisy.from_sums(sums, squares, fourths, float(len(residuals)))
 
-        With a `count`, weights of zero are samples that do not count, and so many are left.
-        """
-        square, weight = residuals.square(), weights.square()
-        sums = residuals.T @ weights, square.T @ weight, square.square().T @ weight.square()
-        return Noisy.from_sums(*sums, float(len(residuals) if count is None else count))
+    @staticmethod
+    def without_each(residuals: Tensor, weights: Tensor, folds: int) -> Noisy:
+        """The same without each of the folds, `(folds, outputs, n)`: that of sample k is number k % folds."""
+        powers = _powers(residuals, weights)
+        own = [torch.stack([r[k::folds].T @ w[k::folds] for k in range(folds)]) for r, w in powers]
+        counts = [float(len(range(k, len(residuals), folds))) for k in range(folds)]
+        others = constant(tuple(len(residuals) - count for count in counts), own[0].dtype, own[0].device)
+        sums, squares, fourths = (some.sum(0) - some for some in own)
+        return Noisy.from_sums(sums, squares, fourths, others[:, None, None])
 
     @staticmethod
     def from_sums(sums: Tensor, squares: Tensor, fourths: Tensor, count: Tensor | float) -> Noisy:
@@ -66,6 +74,12 @@ class Noisy:
         """How many times larger a player's own variance is than what `noise` draws it to; at least one."""
         pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
         return (self.variances / pooled.clamp_min(1e-300)).clamp_min(1)
+
+
+def _powers(residuals: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Both, their squares and their fourth powers."""
+    square, weight = residuals.square(), weights.square()
+    return [(residuals, weights), (square, weight), (square.square(), weight.square())]
 
 
 def student(degrees: Tensor) -> Tensor:

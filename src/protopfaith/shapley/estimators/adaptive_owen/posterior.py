@@ -114,14 +114,15 @@ def _chances(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> Tensor:
     likelihood = (log - log.amax(2, keepdim=True)).exp()
     counts = torch.full_like(likelihood[:, 0], COUNT)
     counts[:, 0] = COUNT_OF_ZERO
-    share = torch.full_like(counts, 1 / counts.shape[1])
-    # New shares are (share * what the players say of it + counts) over all that counts, which stays the same:
-    # each player says one in all. Few operations, and none of the full size is written.
+    # Shares times all that counts (which stays the same, as each player says one in all): new ones are the
+    # old ones times what the players say of them, plus what counts beforehand. So few operations do, and
+    # none of the full size is written.
     everything = estimates.shape[1] + COUNT_OF_ZERO + COUNT * (counts.shape[1] - 1)
-    transposed, counts = likelihood.transpose(1, 2), counts / everything
+    share = torch.full_like(counts, everything / counts.shape[1])
+    transposed = likelihood.transpose(1, 2)
     for _ in range(STEPS):
         evidence = torch.bmm(likelihood, share[..., None])
-        said = torch.bmm(transposed, evidence.mul_(everything).reciprocal_())
+        said = torch.bmm(transposed, evidence.reciprocal_())
         share = torch.addcmul(counts, share, said[..., 0])
     joint = likelihood * share[:, None]
     return joint / joint.sum(2, keepdim=True)

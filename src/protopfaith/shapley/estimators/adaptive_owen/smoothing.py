@@ -17,6 +17,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -45,8 +46,11 @@ class Neighborhood:
     @staticmethod
     def of(players: Players) -> Neighborhood:
         """Remembered for the last few sets of players: image after image has the same windows."""
-        labels = players.labels.cpu()
-        return _neighborhood(labels.numpy().tobytes(), tuple(labels.shape), str(players.labels.device))
+        if players not in _REMEMBERED:
+            labels = players.labels.cpu()
+            place = str(players.labels.device)
+            _REMEMBERED[players] = _neighborhood(labels.numpy().tobytes(), tuple(labels.shape), place)
+        return _REMEMBERED[players]
 
     @staticmethod
     def at(places: Tensor) -> Neighborhood:
@@ -65,6 +69,9 @@ class Neighborhood:
         )
         remaining = vectors.square() @ (spectrum[:, None] / (1 + ratios.exp() * spectrum[:, None]))
         return Neighborhood(broad, narrow, correlation, remaining, ratios)
+
+
+_REMEMBERED: WeakKeyDictionary[Players, Neighborhood] = WeakKeyDictionary()  # without comparing labels
 
 
 @lru_cache(maxsize=8)
@@ -193,21 +200,24 @@ def _correlated_mean(
     part of the errors, not of the values.
     """
     scale = (prior / noise).clamp_max(LARGEST_RATIO).sqrt()
-    residual = estimates / noise.sqrt()
-    solution, direction = torch.zeros_like(residual), residual
-    norm = _products(residual, residual)
-    # Few operations in a step: on a GPU starting them takes longer than doing them.
+    deviation = noise.sqrt()
+    # Few operations in a step: on a GPU starting them takes longer than doing them. So what is updated alike
+    # lies together, the solution and minus the residual, and so does what is taken from it, minus the
+    # direction and its image under the matrix.
+    found = torch.stack([torch.zeros_like(estimates), -estimates / deviation])
+    along = found.flip(0)
+    residual, (direction, image) = found[1], along.unbind()
+    tiny = torch.full_like(scale[:, :1, None], torch.finfo(scale.dtype).tiny)
+    norm = _products(residual, residual, tiny)
     for _ in range(steps):
-        image = torch.addcmul(direction, scale, (scale * direction) @ correlation)
-        step = norm / _products(direction, image)
-        solution = torch.addcmul(solution, step, direction)
-        residual = torch.addcmul(residual, step, image, value=-1)
-        after = _products(residual, residual)
-        direction = torch.addcmul(residual, after / norm, direction)
+        torch.addcmul(direction, scale, (scale * direction) @ correlation, out=image)
+        found.addcmul_(norm / _products(direction, image, tiny), along, value=-1)
+        after = _products(residual, residual, tiny)
+        torch.addcmul(residual, after / norm, direction, out=direction)
         norm = after
-    return estimates - noise.sqrt() * solution
+    return torch.addcmul(estimates, deviation, found[0], value=-1)
 
 
-def _products(a: Tensor, b: Tensor) -> Tensor:
+def _products(a: Tensor, b: Tensor, tiny: Tensor) -> Tensor:
     """Scalar products of the rows, never zero: `(outputs, 1)`."""
-    return (a * b).sum(1, keepdim=True).clamp_min(torch.finfo(a.dtype).tiny)
+    return torch.baddbmm(tiny, a[:, None], b[:, :, None])[..., 0]

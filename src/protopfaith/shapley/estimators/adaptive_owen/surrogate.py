@@ -11,14 +11,16 @@ factorization. It is never trusted: what it leaves over is sampled, so it lowers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import hat_functions
+from protopfaith.shapley.transfer import read_later
 
 Setting = tuple[float, float]
 
@@ -26,7 +28,7 @@ WIDTH = 0.3  # w, over which effects change with density
 # (g, noise over signal) to choose from, per output, by the error on left-out samples.
 SETTINGS = ((0.0, 0.5), (1.0, 0.5), (0.0, 0.05), (1.0, 0.05), (0.0, 0.005), (1.0, 0.005))
 TRIAL = 512  # samples that settings are compared on
-WORTH = (0.01, 0.05)  # by how much a first and a second one must lower the error to be fitted to all samples
+WORTH = 0.05  # by how much a second one must lower the error on these to be fitted to all samples, too
 
 
 @dataclass(frozen=True)
@@ -54,20 +56,24 @@ class Surrogate:
         (u_i^2 - mean u^2) (f1 - 3 f2 + 2 f3) / (p (1 - p)), where fk is the chance that k given players
         are all in.
         """
-        n = self.loadings.shape[1]
-        sizes = torch.arange(1, n, dtype=torch.float64, device=self.loadings.device)
-        f1 = sizes / n
-        f2 = f1 * (sizes - 1) / (n - 1)
-        f3 = f2 * (sizes - 2) / max(n - 2, 1)
-        spread = n * f1 * (1 - f1)
+        f1, of_linear, of_square = _functionals(self.loadings.shape[1], self.loadings.device)
         kernel = density_kernel(self.densities.double(), f1)
-        first = kernel @ ((f1 - f2) / spread)
-        second = kernel @ ((f1 - 3 * f2 + 2 * f3) / spread)
+        first, second = kernel @ of_linear, kernel @ of_square
         u = self.loadings
         values = (self.linear * first[:, None].to(u)).T @ u
         squares = u.square()
         squares = squares - squares.mean(1, keepdim=True)
         return (values + (self.square * second[:, None].to(u)).T @ squares).double()
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
+    fitted without the sample."""
+
+    models: list[Surrogate]
+    left: Tensor
+    improved: Callable[[], CrossFit | None]  # with a second setting, where that pays; waits for a GPU
 
 
 def cross_fit(
@@ -78,9 +84,8 @@ def cross_fit(
     *,
     correlation: Tensor | None,
     settings: Sequence[Setting] = SETTINGS,
-) -> tuple[list[Surrogate], Tensor]:
-    """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
-    fitted without the sample.
+) -> CrossFit:
+    """Fits a surrogate for each fold, by the setting that does best on some samples.
 
     Args:
         masks: (m, n).
@@ -91,35 +96,61 @@ def cross_fit(
         settings: to choose from. Outputs that none predicts keep a surrogate of zero.
     """
     data = _Data.of(masks, residuals)
-    settings = _promising(data.some(TRIAL), priors[0], correlation, settings)
-    models, left = [], residuals
-    for number, prior in enumerate(priors):
-        model, without = data.fitted(prior, correlation, settings)
-        models.append(model)
-        left = torch.where((fold == number)[:, None], without, left)
-    return models, left
+    folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
+    nothing = [_Fit.of_nothing(data.targets)] * len(priors)
+    if not settings:
+        return folds.summary(nothing, lambda: None)
+    first, second, worthwhile = _promising(data.some(TRIAL), priors[0], correlation, settings)
+    best = folds.better(nothing, first)
+
+    def improved() -> CrossFit | None:
+        return folds.summary(folds.better(best, second), lambda: None) if worthwhile() else None
+
+    return folds.summary(best, improved)
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Samples to learn from, parted into folds."""
+
+    data: _Data
+    fold: Tensor
+    products: list[tuple[Tensor, Tensor]]  # see `_products`, by the prior of each fold
+
+    def better(self, fits: Sequence[_Fit], setting: Tensor) -> list[_Fit]:
+        """For each fold and output the fit so far, or that by another setting (1, 2).
+
+        One by one: large factorizations gain nothing from company.
+        """
+        pairs = zip(fits, self.products, strict=True)
+        return [fit.or_better(self.data.regression(product, setting).first()) for fit, (_, product) in pairs]
+
+    def summary(self, fits: Sequence[_Fit], improved: Callable[[], CrossFit | None]) -> CrossFit:
+        left = fits[0].left
+        for number, fit in enumerate(fits[1:], 1):
+            left = torch.where((self.fold == number)[:, None], fit.left, left)
+        pairs = zip(fits, self.products, strict=True)
+        models = [self.data.surrogate(fit, loadings) for fit, (loadings, _) in pairs]
+        return CrossFit(models, (left * self.data.spread).double(), improved)
 
 
 def _promising(
     data: _Data, prior: Tensor, correlation: Tensor | None, settings: Sequence[Setting]
-) -> list[Setting]:
-    """The settings that do best on some samples: one, or two if different outputs want different ones."""
-    if len(settings) < 2:
-        return list(settings)
+) -> tuple[Tensor, Tensor, Callable[[], bool]]:
+    """The setting that does best on some samples, the one that adds most to it, each (1, 2), and whether that
+    is worth a fit: different outputs may want different ones.
+
+    The first is fitted in any case: what tells nothing of a few samples may tell something of many. So a GPU
+    need not wait until the CPU knows which one it is.
+    """
+    choice = torch.stack([constant(x, data.x.dtype, data.x.device) for x in zip(*settings, strict=True)], 1)
     _, product = _products(data.x, prior, correlation)
-    errors = data.regression(product, settings).error.nan_to_num(1.0)
-    errors = torch.cat([errors, torch.ones_like(errors[:1])]).clamp_min(1e-12).log()  # the last: no surrogate
-    errors = errors.cpu()  # to wait for a GPU once
-    chosen: list[int] = []
-    best = errors[-1]
-    for worth in WORTH:
-        gains = (best - torch.minimum(errors, best)).mean(1)
-        most = int(gains.argmax())
-        if float(gains[most]) < worth:
-            break
-        chosen.append(most)
-        best = torch.minimum(best, errors[most])
-    return [settings[k] for k in chosen]
+    errors = data.regression(product, choice).error.nan_to_num(1.0)
+    errors = errors.clamp(1e-12, 1.0).log()  # at most that of no surrogate
+    first = errors.mean(1).argmin(0, keepdim=True)
+    gains = (errors[first] - torch.minimum(errors, errors[first])).mean(1)
+    most, second = gains.max(0, keepdim=True)
+    return choice[first], choice[second], read_later(most[0] >= WORTH)
 
 
 @dataclass(frozen=True)
@@ -146,23 +177,14 @@ class _Data:
         scale = targets.square().mean(0).sqrt().clamp_min(1e-30)
         return _Data(x, p, targets / scale, self.spread, self.density[:most, :most], noise)
 
-    def fitted(
-        self, prior: Tensor, correlation: Tensor | None, settings: Sequence[Setting]
-    ) -> tuple[Surrogate, Tensor]:
-        """For each output the best of the settings, and what it leaves over of samples that were left out."""
-        loadings, product = _products(self.x, prior, correlation)
-        best = _Fit.of_nothing(self.targets)
-        for setting in settings:  # one by one: large factorizations gain nothing from company
-            best = best.or_better(self.regression(product, [setting]).first())
+    def surrogate(self, fit: _Fit, loadings: Tensor) -> Surrogate:
         loadings = loadings - loadings.mean(1, keepdim=True)
-        model = Surrogate(loadings, self.p, best.linear * self.spread, best.square * self.spread)
-        return model, (best.left * self.spread).double()
+        return Surrogate(loadings, self.p, fit.linear * self.spread, fit.square * self.spread)
 
-    def regression(self, product: Tensor, settings: Sequence[Setting]) -> _Fit:
-        """Gaussian process regression by each setting; what is left of a sample without it is its weight
-        over the inverse's diagonal. Not a number where the kernel is singular to rounding."""
-        both = zip(*settings, strict=True)
-        gain, ratio = (constant(x, product.dtype, product.device)[:, None, None] for x in both)
+    def regression(self, product: Tensor, settings: Tensor) -> _Fit:
+        """Gaussian process regression by each of the settings (k, 2); what is left of a sample without it is
+        its weight over the inverse's diagonal. Not a number where the kernel is singular to rounding."""
+        gain, ratio = settings.T[..., None, None]
         kernel = self.density * torch.addcmul(product, gain, product.square())
         size = kernel.diagonal(dim1=1, dim2=2).mean(1)[:, None, None].clamp_min(1e-30)
         kernel = kernel / size
@@ -224,6 +246,18 @@ def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return x - p[:, None], p
 
 
+@lru_cache(maxsize=8)
+def _functionals(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """The densities of the sizes 1 ... n-1, and what functionals of u'x and of (u'x)^2 have at each of them,
+    over n (n-1,): see `Surrogate.shapley`."""
+    sizes = torch.arange(1, n, dtype=torch.float64, device=device)
+    f1 = sizes / n
+    f2 = f1 * (sizes - 1) / (n - 1)
+    f3 = f2 * (sizes - 2) / max(n - 2, 1)
+    spread = n * f1 * (1 - f1)
+    return f1, (f1 - f2) / spread, (f1 - 3 * f2 + 2 * f3) / spread
+
+
 def density_kernel(a: Tensor, b: Tensor) -> Tensor:
     return torch.exp(-(a[:, None] - b).square() / (2 * WIDTH**2))
 
@@ -233,5 +267,5 @@ def noise_shape(p: Tensor, residuals: Tensor) -> Tensor:
     hats = hat_functions(p.double())
     square = (residuals.square() / residuals.square().mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
     eye = torch.eye(hats.shape[1], dtype=hats.dtype, device=hats.device)
-    fitted = hats @ torch.linalg.solve(hats.T @ hats + 0.5 * eye, hats.T @ square + 0.5)
+    fitted = hats @ torch.linalg.solve_ex(hats.T @ hats + 0.5 * eye, hats.T @ square + 0.5).result
     return fitted[:, 0].clamp_min(0.05).float()
