@@ -92,7 +92,9 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     for workers in options.workers:
         import ray
 
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(
+            "local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error"
+        )
         _timed(explainer, first, folder / f"warm-{workers}", settings, ray="local")
         seconds, spread_out = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
         ray.shutdown()
