@@ -10,7 +10,6 @@ from tests.robustness.options import FAITHFUL, HUGE, QUICK, explain, on_run, tra
 
 COMMANDS = {"prototypes": QUICK[:4], "faithfulness": FAITHFUL}
 WRONG_SHARDS = ("", "0/2", "3/2", "1", "a/b", "1/0", "-1/2", f"1/{HUGE}", "1/2/3")
-NOWHERE = "127.0.0.1:1"
 
 
 def a_fold(name: str, *options: str, **more: Any) -> Case:
