@@ -145,7 +145,11 @@ def test_easy_images_stop_early_and_hard_ones_say_so(run: Run, pictures: Path, t
     assert {row["evaluations"] < 1024 for row in found if row["reached"]} <= {True}
     assert all(row["precision"] <= 0.2 for row in found if row["reached"])
     assert all(row["evaluations"] >= 1000 for row in found if not row["reached"])
+    assert usual.hard() == sum(not row["reached"] for row in found)
+    strict = explain_bulk(run, [pictures], tmp_path / "strict", players=6, budget=256, precision=1e-6)
+    assert strict.hard() == len(found)
     fixed = explain_bulk(run, [pictures], tmp_path / "fixed", players=6, budget=256)
+    assert fixed.hard() == 0
     assert {row["evaluations"] for row in rows(fixed).values() if row["error"] is None} == {256}
 
 
