@@ -77,7 +77,7 @@ class _Adaptive:
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.ends = anchored_mean(game)
-        self.added = int(self.kept["count"])  # samples beyond those that are kept
+        self.added = 0 if state is None else int(self.kept["count"])  # samples beyond those that are kept
         self._learned: _Learned | None = None
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
