@@ -2,9 +2,10 @@
 
     python benchmarks/bulk.py RUN images                            # serial, then 1 and 2 workers of Ray
     python benchmarks/bulk.py RUN images --workers --memory 10000   # serial alone, then 10,000 images
-    python benchmarks/bulk.py RUN images --budget 12288 --device cuda --autocast bfloat16 --workers
+    python benchmarks/bulk.py RUN images --device cuda --autocast bfloat16 --workers --at-once 1 2 4
     python benchmarks/bulk.py --simulate 0.35 --seconds 120       # given seconds per image and to start
 
+--limit N takes N of the images, evenly spaced. --at-once: how many one process explains at the same time.
 Ray's overhead is the time that workers spend on an image beyond what the image took. The simulation hands
 1,000,000 images to up to 64 workers as the program does, with the measured seconds per image (each varied by
 --spread), stragglers (--stragglers of the images take --slower times as long) and workers that die
@@ -22,12 +23,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
 from rich.table import Table
 
-from opening import make_console
+from opening import make_console, spread
 from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk
 from protopfaith.explanation.many.inputs import list_items
 from protopfaith.training import Run
@@ -43,8 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit("Give a run and images, or --simulate SECONDS.")
         console.print(scale_out(options, options.simulate, options.seconds))
         return
-    settings = Settings(players=options.players, budget=options.budget, autocast=options.autocast)
-    images = [Path(path) for path in options.images]
+    settings = Settings(
+        players=options.players,
+        budget=options.budget,
+        precision=options.precision,
+        autocast=options.autocast,
+    )
+    images = chosen([Path(path) for path in options.images], options.limit)
     with tempfile.TemporaryDirectory() as folder:
         each = measure(options, settings, images, Path(folder))
         if options.memory:
@@ -52,40 +59,70 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(scale_out(options, each, options.seconds))
 
 
+def chosen(images: list[Path], limit: int) -> list[Path]:
+    """All, or so many of them."""
+    if not limit:
+        return images
+    every = list_items(images)
+    return [Path(every[place].path) for place in spread(limit, len(every))]
+
+
 def measure(options: argparse.Namespace, settings: Settings, images: list[Path], folder: Path) -> float:
     """Prints the rates; returns seconds per image."""
-    table = Table("", "images", "seconds", "images per second", "overhead per image", title=str(options.run))
+    columns = ["images", "seconds", "images per second", "overhead per image", "evaluations", "mean error"]
+    table = Table("", *columns, "95% of errors below", "reached", title=str(options.run))
     start = perf_counter()
-    explainer = Explainer(Run(options.run), device=options.device)
+    explainer = Explainer(Run(options.run, options.root), device=options.device)
     loading = perf_counter() - start
     first = [Path(list_items(images)[0].path)]
     _timed(explainer, first, folder / "warm", settings)  # what is imported and measured once
-    seconds, serial = _timed(explainer, images, folder / "serial", settings)
-    count = serial.manifest.images
-    own = float(np.nanmean(serial.frame(["seconds"])["seconds"]))
-    table.add_row(
-        "serial", f"{count:,}", f"{seconds:.1f}", f"{count / seconds:.2f}", f"{_ms(seconds / count - own)}"
-    )
+    for at_once in options.at_once:
+        seconds, found = _timed(explainer, images, folder / f"serial-{at_once}", settings, at_once=at_once)
+        count = found.manifest.images
+        own = float(np.nanmean(found.frame(["seconds"])["seconds"]))
+        name = "serial" if at_once == 1 else f"{at_once} at a time"
+        over = _ms(seconds / count - own / at_once)
+        table.add_row(name, f"{count:,}", f"{seconds:.1f}", f"{count / seconds:.2f}", over, *_quality(found))
+        if at_once == options.at_once[0]:
+            serial, each = found, seconds / count
+        else:
+            console.print(f"{name}: {_difference(serial, found)}")
     for workers in options.workers:
         import ray
 
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
         _timed(explainer, first, folder / f"warm-{workers}", settings, ray="local")
-        seconds, spread = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
+        seconds, spread_out = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
         ray.shutdown()
-        busy = float(np.nansum(spread.frame(["seconds"])["seconds"]))
+        busy = float(np.nansum(spread_out.frame(["seconds"])["seconds"]))
         rate = f"{count / seconds:.2f}"
         name = f"Ray, {workers} worker{'s' if workers > 1 else ''} (with their start)"
-        table.add_row(
-            name, f"{count:,}", f"{seconds:.1f}", rate, f"{_ms((seconds * workers - busy) / count)}"
-        )
-        same = serial.table().drop_columns(["seconds"]).equals(spread.table().drop_columns(["seconds"]))
-        console.print(f"{workers} workers: rows {'equal' if same else 'differ from'} those of the serial run")
+        over = _ms((seconds * workers - busy) / count)
+        table.add_row(name, f"{count:,}", f"{seconds:.1f}", rate, over, *_quality(spread_out))
+        console.print(f"{workers} workers: {_difference(serial, spread_out)}")
     console.print(table)
     console.print(f"Loading the run: {loading:.1f} s, {torch.get_num_threads()} threads")
     options.writing = _writing(serial)
     console.print(f"Writing a row: {_ms(options.writing)}; one program writes those of all workers")
-    return own
+    return each
+
+
+def _difference(first: Bulk, second: Bulk) -> str:
+    """How far the rows are from those of the first way."""
+    one, two = (bulk.table().drop_columns(["seconds"]) for bulk in (first, second))
+    if one.equals(two):
+        return "rows equal those of the serial run"
+    pairs = zip(one["values"].to_pylist(), two["values"].to_pylist(), strict=True)
+    parts = [(np.array(a), np.array(b)) for a, b in pairs if a is not None and b is not None]
+    worst = max((float(np.abs(a - b).max() / np.ptp(a)) for a, b in parts), default=float("nan"))
+    return f"values differ from those of the serial run by {worst:.1e} of their range at most"
+
+
+def _quality(bulk: Bulk) -> list[str]:
+    frame = bulk.frame(["evaluations", "precision", "reached"]).dropna()
+    error = frame["precision"]
+    found = [f"{frame['evaluations'].mean():,.0f}", f"{error.mean():.3f}", f"{error.quantile(0.95):.3f}"]
+    return [*found, f"{frame['reached'].astype(float).mean():.0%}"]
 
 
 def _writing(bulk: Bulk, times: int = 50) -> float:
@@ -97,10 +134,10 @@ def _writing(bulk: Bulk, times: int = 50) -> float:
 
 
 def _timed(
-    explainer: Explainer, images: list[Path], folder: Path, settings: Settings, ray: str | None = None
+    explainer: Explainer, images: list[Path], folder: Path, settings: Settings, **how: Any
 ) -> tuple[float, Bulk]:
     start = perf_counter()
-    found = explain_bulk(explainer, images, folder, settings=settings, ray=ray)
+    found = explain_bulk(explainer, images, folder, settings=settings, **how)
     return perf_counter() - start, found
 
 
@@ -109,7 +146,7 @@ def memory(options: argparse.Namespace, settings: Settings, images: list[Path], 
     first = next(path for one in images for path in ([one] if one.is_file() else sorted(one.rglob("*.png"))))
     place = folder / "copies"
     place.mkdir()
-    explainer = Explainer(Run(options.run), device=options.device)
+    explainer = Explainer(Run(options.run, options.root), device=options.device)
     table = Table("images so far", "peak of memory, MB", title=f"{options.memory:,} small images")
     done = 0
     for goal in sorted({max(options.memory * part // 10, 1) for part in (1, 2, 5, 10)}):
@@ -173,7 +210,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("run", nargs="?", type=Path)
     parser.add_argument("images", nargs="*")
     parser.add_argument("--workers", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--root", type=Path, help="of the run's images, if not where its recipe says")
+    parser.add_argument("--at-once", nargs="*", type=int, default=[1])
+    parser.add_argument("--limit", type=int, default=0, help="so many of the images, evenly spaced")
     parser.add_argument("--players", type=int)
+    parser.add_argument("--precision", type=float)
     parser.add_argument("--budget", type=int)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--autocast")

@@ -47,3 +47,11 @@ def test_an_interruption_leaves_nothing_half_done(tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         store.once("thing", {}, interrupted)
     assert list(tmp_path.rglob("*.npz")) == []
+
+
+def test_what_is_there_is_known(tmp_path) -> None:
+    store = Store(tmp_path, {})
+    assert not store.has("thing", {"seed": 0})
+    store.once("thing", {"seed": 0}, Counter())
+    assert store.has("thing", {"seed": 0})
+    assert not store.has("thing", {"seed": 1})

@@ -37,6 +37,10 @@ class Store:
             np.savez_compressed(file, __key__=np.array(key), **record)  # type: ignore[arg-type]
         return record
 
+    def has(self, name: str, settings: Mapping[str, Any]) -> bool:
+        """Whether `once` would find it."""
+        return _read(self.folder / f"{name}.npz", self.key(settings)) is not None
+
     def key(self, settings: Mapping[str, Any]) -> str:
         text = json.dumps({**self.common, **settings}, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()

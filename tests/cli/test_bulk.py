@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from protopfaith.cli.bulk import parse_shard
 from tests.cli.conftest import fails_with, protopfaith
 
 pytest.importorskip("pyarrow")
@@ -35,8 +34,3 @@ def test_bad_images_are_told(place: Path, run: Path, tmp_path: Path) -> None:
     )
     fails_with(done, "Failed: broken.png: ")
     assert str(tmp_path) not in done.stderr.split("Failed")[1]
-
-
-@pytest.mark.parametrize("text", ["3/8", " 3 / 8 "])
-def test_shards_are_read(text: str) -> None:
-    assert parse_shard(text) == (3, 8)

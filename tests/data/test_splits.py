@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protopfaith.data.splits import connected, deal, parse_fold, with_fold
+from protopfaith.data.splits import connected, deal, deal_findings, parse_fold, with_fold
 from protopfaith.errors import ProtoPFaithError
 
 images = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), min_size=1, max_size=60)
@@ -86,3 +87,24 @@ def test_images_that_share_anything_are_connected() -> None:
     groups = connected(["a", "a", "b", "c", "d"], ["1", "2", "2", "3", "4"])
     assert groups[0] == groups[1] == groups[2]
     assert len(set(groups)) == 3
+
+
+def test_findings_are_spread_evenly_and_groups_stay_together() -> None:
+    rng = np.random.default_rng(0)
+    findings = [tuple((rng.uniform(size=4) < (0.5, 0.3, 0.1, 0.03)).astype(int)) for _ in range(600)]
+    groups = [f"g{i // 3}" for i in range(600)]
+    names = [f"{i:03}.png" for i in range(600)]
+    shares = deal_findings(names, findings, groups, 5, seed=1)
+    assert shares == deal_findings(names, findings, groups, 5, seed=1)
+    for first in range(0, 600, 3):
+        assert len(set(shares[first : first + 3])) == 1
+    for place in range(4):
+        counts = [sum(f[place] for f, s in zip(findings, shares, strict=True) if s == k) for k in range(5)]
+        assert max(counts) - min(counts) <= 4
+    sizes = [shares.count(k) for k in range(5)]
+    assert max(sizes) - min(sizes) <= 12
+
+
+def test_unknown_findings_do_not_stop_the_deal() -> None:
+    shares = deal_findings(list("abcdef"), [(-1,)] * 6, list("abcdef"), 3, seed=0)
+    assert [shares.count(k) for k in range(3)] == [2, 2, 2]

@@ -83,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "model.prototypes_per_class=2",
         "model.prototype_channels=16",
         "optimization.batch_size=32",
-        "schedule.cycles=1",
+        "schedule.cycles=3",  # the best cycle is read back into a network on the GPU
         "schedule.pretraining.epochs=2",
         "schedule.warmup.epochs=1",
         "schedule.joint.epochs=1",

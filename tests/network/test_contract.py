@@ -23,6 +23,7 @@ from protopfaith.network import (
     adds_up,
     check_contract,
     load,
+    outcome_of,
     prune,
     save,
     weights_of,
@@ -121,7 +122,8 @@ def test_the_decomposition_adds_up_or_there_is_none(name: str) -> None:
         return
     with torch.no_grad():
         distances = network.distances(torch.rand(1, *IMAGE))[0]
-        log_p = network.logits(distances[None]).log_softmax(1)[0]
+        logits = network.logits(distances[None])[0]
+    log_p = logits if outcome_of(network) == "several" else logits.log_softmax(0)
     for target in range(len(network.class_names)):
         assert decompose(network, distances, target).total == pytest.approx(float(log_p[target]), abs=1e-4)
 
@@ -136,6 +138,13 @@ def test_it_is_explained_and_reported(name: str, tmp_path: Path) -> None:
     centered = whole - whole.mean() - nothing + nothing.mean()
     log_p = whole.log_softmax(0) - nothing.log_softmax(0)
     change = centered if adds_up(network) else log_p
+    if outcome_of(network) == "several":
+        change = whole - nothing
+        assert [one.name for one in found.findings] == list(network.class_names)
+        for number, one in enumerate(found.findings):
+            assert one.probability == pytest.approx(float(whole[number].sigmoid()), abs=1e-5)
+            shares = float(one.regions.sign * one.regions.values.sum())
+            assert shares == pytest.approx(float(change[number]), abs=1e-3)
     assert float(found.class_map.values.sum()) == pytest.approx(float(change[found.target]), abs=1e-3)
     for name_of, map_ in found.other_maps.items():
         if name_of == "versus":
@@ -168,9 +177,13 @@ def test_sources_are_there_or_an_error_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_moments_pass(name: str) -> None:
+def test_moments_pass_or_an_error_says_so(name: str) -> None:
     network = build(name)
     image = Gaussian(torch.rand(1, *IMAGE), torch.full((1, *IMAGE), 0.01))
+    if hasattr(network, "occurrence_maps"):
+        with pytest.raises(ProtoPFaithError, match="no moment rule for the pooling"):
+            network.distances(image)
+        return
     found = network.distances(image)
     assert found.mean.shape == found.variance.shape == (1, len(network.prototypes))
     assert bool((found.variance >= 0).all())
@@ -189,11 +202,15 @@ def test_it_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_explainers_are_judged_on_it_and_it_is_pruned(name: str) -> None:
+def test_explainers_are_judged_on_it_and_it_is_pruned_or_says_how(name: str) -> None:
     network = build(name)
     options = Options(Players.windows(IMAGE[1:], 16), budget=256)
     explained = EXPLAINERS["ours"](network, torch.rand(*IMAGE), [0], options)
     assert explained.maps.shape == (1, *IMAGE[1:])
+    if not isinstance(network, ProtoPNet):
+        with pytest.raises(ProtoPFaithError, match="no single prototypes can be dropped"):
+            prune(network, [0])
+        return
     smaller = prune(network, [0, 2, 3])
     check_contract(smaller)
     with torch.no_grad():

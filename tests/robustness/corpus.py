@@ -20,10 +20,11 @@ from tests.robustness import (
     python_api,
     recipes,
     runs,
+    spread,
 )
 from tests.robustness.harness import Case, Place, judge
 
-ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities, bulk)
+ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities, bulk, spread)
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
 

@@ -314,6 +314,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "folds of None": lambda: train_folds(None, "/tmp/never/x"),  # type: ignore[arg-type]
     "no folds": lambda: train_folds(Recipe(), "/tmp/never/x", []),
     "folds as a text": lambda: train_folds(Recipe(), "/tmp/never/x", "01"),  # type: ignore[arg-type]
+    "no folds at once": lambda: train_folds(Recipe(), "/tmp/never/x", at_once=0),
+    "folds at once as a text": lambda: train_folds(Recipe(), "/tmp/never/x", at_once="2"),  # type: ignore[arg-type]
     "folds into None": lambda: train_folds(Recipe(), None),  # type: ignore[arg-type]
     "a grid of None": lambda: train_grid(None, "/tmp/never/x"),  # type: ignore[arg-type]
     "a grid of a folder": lambda: load_grid("/"),

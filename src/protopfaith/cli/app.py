@@ -22,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
 from protopfaith.arguments import named
+from protopfaith.crew import EXTENSIONS
 from protopfaith.errors import ProtoPFaithError
 
 # Heavy packages are imported inside the commands: --help answers at once.
@@ -123,6 +124,7 @@ def import_extensions(names: list[str]) -> None:
             raise missing
         try:
             import_module(name)
+            EXTENSIONS.append(name)
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
                 raise ProtoPFaithError(
@@ -154,6 +156,8 @@ def options(
 ) -> None:
     """Options of the program itself."""
     import_extensions(extensions or [])
+    if extensions:
+        os.environ["PROTOPFAITH_IMPORT"] = " ".join(extensions)  # also in processes that this one starts
 
 
 class NamesInHelp(TyperCommand):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from protopfaith.arguments import shown
 from protopfaith.cli.app import app, fail_for, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
-from protopfaith.cli.options import Device
+from protopfaith.cli.options import Device, check_spread
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
+from protopfaith.shards import parse_shard
 
 if TYPE_CHECKING:
     from protopfaith.explanation import Settings
@@ -33,15 +32,28 @@ Ship = Annotated[
     bool,
     typer.Option("--ship", help="With --ray: send run and images to machines that do not see these files."),
 ]
+AtOnce = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=64, help="With --bulk: images at a time in this process. Default: 2, on a CPU 1."
+    ),
+]
 BulkFolder = Annotated[Path, typer.Argument(metavar="OUT", help="What explain --bulk wrote.")]
 
 
 def check_bulk(
-    bulk: Path | None, shard: str | None, ray: str | None, ship: bool, *, instead: Mapping[str, object]
+    bulk: Path | None,
+    shard: str | None,
+    ray: str | None,
+    ship: bool,
+    at_once: int | None,
+    *,
+    instead: Mapping[str, object],
 ) -> None:
     """Raises if options do not go together."""
     if bulk is None:
-        given = [name for name, value in (("--shard", shard), ("--ray", ray), ("--ship", ship)) if value]
+        spread = {"--shard": shard, "--ray": ray, "--ship": ship, "--at-once": at_once}
+        given = [name for name, value in spread.items() if value]
         if given or shard == "" or ray == "":
             raise ProtoPFaithError(
                 f"{(given or ['--shard'])[0]} is for very many images; give --bulk FOLDER, too."
@@ -51,26 +63,11 @@ def check_bulk(
     for name, value in instead.items():
         if value is not None:
             raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")
-    if shard is not None:
-        parse_shard(shard)
-    if ray is not None and not ray.strip():
-        raise ProtoPFaithError("--ray has no address; write --ray local, or that of a cluster.")
-    if shard is not None and ray is not None:
-        raise ProtoPFaithError("--shard and --ray both spread the work; leave one of them out.")
+    check_spread(shard, ray)
+    if at_once is not None and ray is not None:
+        raise ProtoPFaithError("Workers of Ray explain one image each; leave --at-once or --ray out.")
     if ship and ray is None:
         raise ProtoPFaithError("--ship sends files to workers of Ray; give --ray, too.")
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """(i, n) from i/n.
-
-    >>> parse_shard("3/8")
-    (3, 8)
-    """
-    found = re.fullmatch(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*", text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise ProtoPFaithError(f"A shard is i/n with i from 1 to n, such as 3/8, not {shown(text)}.")
-    return int(found[1]), int(found[2])
 
 
 def write_bulk(
@@ -84,6 +81,7 @@ def write_bulk(
     shard: str | None,
     ray: str | None,
     ship: bool,
+    at_once: int | None,
     anonymous: bool,
 ) -> None:
     """`explain --bulk`."""
@@ -101,6 +99,7 @@ def write_bulk(
             shard=(1, 1) if shard is None else parse_shard(shard),
             ray=ray,
             ship=ship,
+            at_once=at_once,
             anonymous=anonymous,
             device=choose_device(device),
             progress=True,

@@ -76,6 +76,17 @@ def evaluate(
     from protopfaith.training import Run
 
     run = Run(folder, root if data is None else own_root)
+    if run.outcome() == "several":
+        if data is not None:
+            raise ProtoPFaithError(
+                "Images from elsewhere are judged by their one class, but this network decides on several "
+                "findings; leave out --data."
+            )
+        print_findings(run, split, device, batch_size, resamples, seed)
+        print_hidden(run, split, device, batch_size)
+        print_prototypes(run)
+        say(f"Written to {run.folder / 'evaluation'}")
+        return
     if data is None:
         result = evaluate_run(run, split, device, batch_size)
         console.print(result.table())
@@ -167,6 +178,30 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
     return result
 
 
+def print_findings(run: Run, split: str, device: str, batch_size: int, resamples: int, seed: int) -> None:
+    """Judges the findings of a split of the run and writes the results into its folder."""
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.findings import evaluate_findings, write_findings
+    from protopfaith.training.reference import keep_reference, reference_of
+
+    data, model = run.data(), run.model(choose_device(device))
+    images = choose_split(data.sets(), split)
+    keep_reference(run, data, model)
+    result = evaluate_findings(
+        model,
+        images,
+        run.preprocessing(),
+        reference_of(run, model),
+        batch_size=batch_size,
+        resamples=resamples,
+        seed=seed,
+    )
+    write_findings(run.folder / "evaluation", split, result)
+    console.print(result.table())
+    say("Thresholds were chosen on validation images, for the largest sum of sensitivity and specificity")
+    say("Intervals are of 95%, from drawing whole patients where they are known")
+
+
 def print_hidden(run: Run, split: str, device: str, batch_size: int) -> None:
     """Says how the network does where parts of images are hidden, as in coalitions."""
     from protopfaith.devices import choose_device
@@ -184,9 +219,10 @@ def print_prototypes(run: Run) -> None:
 
     model = run.model()
     distinct = distinct_prototypes(model)
-    say(
-        f"{distinct.distinct} of {distinct.total} prototypes are distinct, "
-        f"{min(distinct.per_class)} to {max(distinct.per_class)} in a class"
-    )
+    many = f"{distinct.distinct} of {distinct.total} prototypes are distinct"
+    if not any(distinct.per_class):  # they belong to no class
+        say(many)
+        return
+    say(f"{many}, {min(distinct.per_class)} to {max(distinct.per_class)} in a class")
     within, between = prototype_spread(model)
     say(f"Their median squared distance is {within:.3g} within a class and {between:.3g} between classes")

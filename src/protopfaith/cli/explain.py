@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
-from protopfaith.cli.bulk import Ray, Shard, Ship, check_bulk, write_bulk
+from protopfaith.cli.bulk import AtOnce, Ray, Shard, Ship, check_bulk, write_bulk
 from protopfaith.cli.checks import check_frame_option, check_images, check_output_folder, check_run
 from protopfaith.cli.options import (
     Anonymous,
@@ -44,6 +44,7 @@ def explain(
     shard: Shard = None,
     ray: Ray = None,
     ship: Ship = False,
+    at_once: AtOnce = None,
     quick: Annotated[
         bool,
         typer.Option(
@@ -97,7 +98,7 @@ def explain(
     check_frame_option(frame)
     check_output_folder(out)
     alone = {"--out": out, "--mask": mask, "--frame": frame, "--second-baseline": second_baseline}
-    check_bulk(bulk, shard, ray, ship, instead=alone)
+    check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
     if mask is not None:
         check_images([mask])
     note(f"Loading {folder} ...")
@@ -124,7 +125,7 @@ def explain(
         settings = settings.made_quick()
     if bulk is not None:
         run = Run(folder, root)
-        write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, anonymous)
+        write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, at_once, anonymous)
         return
     results = out or folder / "explained"
     with keeping(

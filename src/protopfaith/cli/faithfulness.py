@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
-from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Window, parse_limits
+from protopfaith.cli.options import (
+    Device,
+    MovedRoot,
+    Ray,
+    RunFolder,
+    Seed,
+    Shard,
+    Window,
+    check_spread,
+    parse_limits,
+)
 
 
 @app.command(cls=NamesInHelp)
@@ -69,6 +79,8 @@ def faithfulness(
         ),
     ] = "off",
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
+    shard: Shard = None,
+    ray: Ray = None,
     root: MovedRoot = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -79,28 +91,35 @@ def faithfulness(
     """
     check_run(folder, root)
     check_output_folder(out, folder)
+    part = check_spread(shard, ray)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
+    from protopfaith.evaluation import measure_share
     from protopfaith.training import Run
 
     with keeping(lambda: f"What was measured is kept; go on with: {same_command()}"):
-        result = judge(
-            Run(folder, root),
-            out,
-            prototypes=None if every else prototypes,
-            explainers=None if explainers is None else [name.strip() for name in explainers.split(",")],
-            limits=parse_limits(limit or []),
-            players=players,
-            steps=steps,
-            budget=budget,
-            truth_budget=truth_budget,
-            sizes=sizes,
-            checked=checked,
-            autocast=autocast,
-            quantus=quantus,
-            device=choose_device(device),
-            seed=seed,
-        )
+        run = Run(folder, root)
+        asked: dict[str, Any] = {
+            "prototypes": None if every else prototypes,
+            "explainers": None if explainers is None else [name.strip() for name in explainers.split(",")],
+            "limits": parse_limits(limit or []),
+            "players": players,
+            "steps": steps,
+            "budget": budget,
+            "truth_budget": truth_budget,
+            "sizes": sizes,
+            "checked": checked,
+            "autocast": autocast,
+            "quantus": quantus,
+            "device": choose_device(device),
+            "seed": seed,
+        }
+        if shard is not None:
+            left = measure_share(run, out, shard=part, **asked)
+            if left:
+                say(f"{left:,} measurements are left to other shards; the last one writes the page")
+                return
+        result = judge(run, out, ray=ray, **asked)
     console.print(result.table())
     say(f"Written to {result.folder}")

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from protopfaith.arguments import shown
+from protopfaith.crew import check_address
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.shards import WHOLE, parse_shard
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 ImageFiles = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
@@ -76,6 +78,27 @@ Autocast = Annotated[
 Baseline = Annotated[
     str, typer.Option(help="What stands for an absent region: zero, blur, blur:8 (pixels), color:0.5, ...")
 ]
+
+
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N", help="Only the I-th of N shares; others may be done elsewhere, in any order."
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="local|ADDRESS", help="On all CPUs or GPUs of this machine, or of a Ray cluster."),
+]
+
+
+def check_spread(shard: str | None, ray: str | None) -> tuple[int, int]:
+    """The shard; raises if options do not go together."""
+    if ray is not None:
+        check_address(ray)
+    if shard is not None and ray is not None:
+        raise ProtoPFaithError("--shard and --ray both spread the work; leave one of them out.")
+    return WHOLE if shard is None else parse_shard(shard)
 
 
 def parse_indices(text: str, what: str) -> list[int]:

@@ -35,19 +35,24 @@ def predict(
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
-    from protopfaith.training.reference import temperature_of
+    from protopfaith.training.reference import reference_of
 
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
     files = with_frames(expand_folders(images), frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
-    for prediction in predict_files(
-        model, run.preprocessing(), files, batch_size, temperature_of(run, model)
-    ):
+    reference = reference_of(run, model)
+    temperature, rules = (None, None) if reference is None else (reference.temperature, reference.rules)
+    for prediction in predict_files(model, run.preprocessing(), files, batch_size, temperature, rules=rules):
         predictions.append(prediction)
         name = named(next(shown))  # one line for each, whatever the name
-        if prediction.error is None:  # plain lines with tabs, for other programs
+        if prediction.verdicts:
+            for finding, verdict, p in zip(
+                model.class_names, prediction.verdicts, prediction.probabilities, strict=True
+            ):
+                typer.echo(f"{name}\t{finding}\t{verdict}\t{p:.3f}")
+        elif prediction.error is None:  # plain lines with tabs, for other programs
             typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)

@@ -20,8 +20,11 @@ from protopfaith.cli.options import (
     MovedRoot,
     Players,
     Precision,
+    Ray,
     RunFolder,
     Seed,
+    Shard,
+    check_spread,
     parse_options,
 )
 
@@ -39,6 +42,8 @@ def prototypes(
     nearest: Annotated[
         int, typer.Option(min=1, max=1000, help="Training patches to show for each prototype.")
     ] = 5,
+    shard: Shard = None,
+    ray: Ray = None,
     root: MovedRoot = None,
     device: Device = "auto",
     autocast: Autocast = "auto",
@@ -47,10 +52,11 @@ def prototypes(
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     check_run(folder, root)
     check_output_folder(out, folder)
+    part = check_spread(shard, ray)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.parts import part_remarks
-    from protopfaith.explanation import Settings, explain_prototypes
+    from protopfaith.explanation import Explainer, Settings, explain_prototypes, explain_sources
     from protopfaith.progress import Bar
     from protopfaith.training import Run
 
@@ -66,12 +72,12 @@ def prototypes(
     )
     kept = f"Finished source images are kept in {folder}; go on with the rest: {same_command()}"
     with keeping(lambda: kept), Bar() as bar:
-        catalog = explain_prototypes(
-            Run(folder, root),
-            settings=settings,
-            nearest=nearest,
-            device=choose_device(device),
-            progress=bar.report(str(folder)),
-        )
+        explainer, told = Explainer(Run(folder, root), device=choose_device(device)), bar.report(str(folder))
+        if shard is not None:
+            left = explain_sources(explainer, settings=settings, shard=part, progress=told)
+            if left:
+                say(f"{len(left):,} prototypes are left to other shards; the last one writes the page")
+                return
+        catalog = explain_prototypes(explainer, settings=settings, nearest=nearest, progress=told, ray=ray)
     remarks = part_remarks(folder / "evaluation", catalog.weights_hash)
     say(str(replace(catalog, remarks=remarks).save(out or folder / "prototypes")))

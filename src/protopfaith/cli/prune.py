@@ -25,6 +25,12 @@ def prune(
             min=0, max=1e9, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."
         ),
     ] = None,
+    leaves: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Of a ProtoTree: drop leaves whose class is at most so much above chance."
+        ),
+    ] = None,
     root: MovedRoot = None,
     device: Device = "auto",
 ) -> None:
@@ -36,6 +42,6 @@ def prune(
 
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
     out = out or folder.with_name(f"{folder.name}-pruned")
-    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, device=device)
+    result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, leaves=leaves, device=device)
     console.print(result.table())
     say(f"The pruned run is in {result.run.folder}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from protopfaith.cli.app import app, called_as, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_recipe, check_root
-from protopfaith.cli.options import Root, parse_indices
+from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ def train(
         str | None,
         typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
     ] = None,
+    at_once: Annotated[
+        int, typer.Option(help="How many folds or points to train at a time, on one device.")
+    ] = 1,
+    shard: Shard = None,
+    ray: Ray = None,
 ) -> None:
     """Train a ProtoPNet as a recipe says.
 
@@ -58,7 +63,7 @@ def train(
 
     protopfaith train folder --root my_images optimization.batch_size=32 --out runs/mine
 
-    protopfaith train cub --root data --weights imagenet --folds all
+    protopfaith train cub --root data --weights imagenet --folds all --at-once 2
 
     protopfaith train --resume --out runs/mine compute.workers=2
     """
@@ -69,6 +74,14 @@ def train(
         raise ProtoPFaithError("The weights have no name; give imagenet, a file, or leave --weights out.")
     if grid is not None and folds is not None:
         raise ProtoPFaithError("A grid and folds cannot be trained at once; give --grid or --folds.")
+    if at_once != 1 and grid is None and folds is None:
+        raise ProtoPFaithError("There is one run to train, so none at once; add --folds or --grid.")
+    part = check_spread(shard, ray)
+    if grid is None and folds is None and (shard is not None or ray is not None):
+        raise ProtoPFaithError(
+            "--shard and --ray spread several runs, but this is one; give --folds or --grid, or use "
+            "compute.devices for one run on several GPUs."
+        )
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
     if recipe is not None:
         check_recipe(recipe)
@@ -77,12 +90,12 @@ def train(
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
     note("Loading torch ...")
     if grid is not None:
-        search(grid, out, changes, resume)
+        search(grid, out, changes, resume, at_once=at_once, shard=part, ray=ray)
         return
     named = recipe or recipe_to_resume(out, resume, changes)
     folder = out or Path("runs") / Path(named).stem
     if folds is not None:
-        cross_validate(named, folder, changes, folds, resume)
+        cross_validate(named, folder, changes, folds, resume, at_once=at_once, shard=part, ray=ray)
     else:
         train_once(named, folder, changes, resume)
 
@@ -131,23 +144,26 @@ def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> N
         _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
 
 
-def cross_validate(recipe: str, folder: Path, changes: list[str], folds: str, resume: bool) -> None:
+def cross_validate(
+    recipe: str, folder: Path, changes: list[str], folds: str, resume: bool, **spread: Any
+) -> None:
     """A run for each fold."""
     from protopfaith.training import load_recipe, train_folds
     from protopfaith.training.search import FOLDS
 
     chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
     with keeping(lambda: kept_runs(folder)):
-        _print_frame(train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume), folder)
+        found = train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume, **spread)
+        _print_frame(found, folder)
 
 
-def search(grid: str, out: Path | None, changes: list[str], resume: bool) -> None:
+def search(grid: str, out: Path | None, changes: list[str], resume: bool, **spread: Any) -> None:
     """A run for each point of a search space, which names its recipe."""
     from protopfaith.training import train_grid
 
     folder = out or Path("runs") / Path(grid).stem
     with keeping(lambda: kept_runs(folder)):
-        _print_frame(train_grid(grid, folder, changes, resume=resume), folder)
+        _print_frame(train_grid(grid, folder, changes, resume=resume, **spread), folder)
 
 
 def _print_result(run: Run) -> None:
@@ -163,5 +179,8 @@ def _print_result(run: Run) -> None:
 
 
 def _print_frame(frame: pd.DataFrame, folder: Path) -> None:
+    if frame.empty:
+        say(f"Runs in {folder} are left to other shards; the last one prints the table")
+        return
     console.print(frame.to_string(index=False, float_format="{:.3f}".format), highlight=False)
     say(f"The runs are in {folder}")

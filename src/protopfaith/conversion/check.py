@@ -10,7 +10,7 @@ from torch.nn.functional import conv2d
 
 from protopfaith.conversion.foreign import ForeignNetwork
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, build_encoder
+from protopfaith.network import PatchNetwork, build_encoder
 
 TOLERANCE = 1e-4
 """Of the largest logit: what the order of additions may change in single precision."""
@@ -28,7 +28,7 @@ class Check:
 
 
 @torch.no_grad()
-def check_conversion(network: ForeignNetwork, model: ProtoPNet, image: Tensor) -> Check:
+def check_conversion(network: ForeignNetwork, model: PatchNetwork, image: Tensor) -> Check:
     """Compares the converted network on one image with the tensors of the file; raises if they differ.
 
     Logits are compared for the same distances: near zero, where the log similarity is steep, the rounding of

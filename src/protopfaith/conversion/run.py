@@ -23,7 +23,7 @@ from protopfaith.data.birds import CLASSES, draw_bird
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, read_plain_text
-from protopfaith.network import ProtoPNet, distinct_prototypes, save
+from protopfaith.network import PatchNetwork, distinct_prototypes, save
 from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
 from protopfaith.training.run import Run, load_recipe_data, refuse_existing, versions
 from protopfaith.training.trust import new_mark
@@ -50,7 +50,7 @@ class Conversion:
 
     run: Run
     network: ForeignNetwork
-    model: ProtoPNet
+    model: PatchNetwork
     check: Check
     picture: str
     sources: FoundSources | None
@@ -206,7 +206,7 @@ def _picture(
 def _write(
     out: Path,
     recipe: Recipe,
-    model: ProtoPNet,
+    model: PatchNetwork,
     network: ForeignNetwork,
     *,
     images: ImageData | None,

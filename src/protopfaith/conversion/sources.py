@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.conversion.foreign import SourceHint
 from protopfaith.data import ImageData, ImageSet, Preprocessing
-from protopfaith.network import ProtoPNet, PrototypeSource
+from protopfaith.network import PatchNetwork, PrototypeSource
 
 IMAGE_FOLDER = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """What torchvision's ImageFolder takes for images."""
@@ -59,7 +59,7 @@ class _Place:
 
 
 def find_sources(
-    model: ProtoPNet, data: ImageData, hints: Mapping[int, SourceHint], batch_size: int = 32
+    model: PatchNetwork, data: ImageData, hints: Mapping[int, SourceHint], batch_size: int = 32
 ) -> FoundSources:
     """Gives every prototype of `model` its source, in place.
 
@@ -97,7 +97,7 @@ def _lies_on(place: _Place | None) -> bool:
 
 
 def _hinted(
-    model: ProtoPNet, data: ImageData, hints: Mapping[int, SourceHint], batch_size: int
+    model: PatchNetwork, data: ImageData, hints: Mapping[int, SourceHint], batch_size: int
 ) -> dict[int, _Place]:
     """The prototypes that lie on the image of their number, in the order of images that most numbers fit."""
     best: dict[int, _Place] = {}
@@ -115,7 +115,7 @@ def _hinted(
 
 
 def _lying_on(
-    model: ProtoPNet, known: Mapping[int, Item], preprocessing: Preprocessing, batch_size: int
+    model: PatchNetwork, known: Mapping[int, Item], preprocessing: Preprocessing, batch_size: int
 ) -> dict[int, _Place]:
     """Those of the prototypes that lie on a patch of their image; each image is looked at once."""
     by_image: dict[tuple[int, int], list[int]] = {}
@@ -153,7 +153,7 @@ def _as_image_folder(images: list[Item]) -> list[Item]:
 
 
 def _nearest(
-    model: ProtoPNet,
+    model: PatchNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     prototypes: Sequence[int],
@@ -177,7 +177,9 @@ def _nearest(
 
 
 @torch.no_grad()
-def _maps(model: ProtoPNet, images: ImageSet, indices: Sequence[int], preprocessing: Preprocessing) -> Tensor:
+def _maps(
+    model: PatchNetwork, images: ImageSet, indices: Sequence[int], preprocessing: Preprocessing
+) -> Tensor:
     pixels = torch.stack([preprocessing.uint8(images.image(index)) for index in indices])
     return model.distance_maps(preprocessing.normalize(pixels.to(model.prototypes.device))).cpu()
 

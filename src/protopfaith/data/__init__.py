@@ -3,9 +3,10 @@
 Importing this package registers all data sets in its files.
 """
 
-from protopfaith.data.birds import defining_parts
+from protopfaith.data.birds import defining_parts, finding_part
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.external import External, Sample, load_external
+from protopfaith.data.findings import as_finding
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
 from protopfaith.data.listing import Entry, Listing, existing_folder
@@ -30,11 +31,13 @@ __all__ = [
     "Preprocessing",
     "Record",
     "Sample",
+    "as_finding",
     "as_size",
     "augment",
     "contact_sheet",
     "defining_parts",
     "existing_folder",
+    "finding_part",
     "load_data",
     "load_external",
     "load_listing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
@@ -77,7 +77,10 @@ def load_listing(
         notes=(*listing.notes, *contradictions[:5], *_about_unreadable(cached), *_about_left_out(split_of)),
         unreadable=tuple(cached.unreadable),
     )
-    check_classes(data.sets())
+    if listing.outcome == "several":
+        check_findings(data.sets())
+    else:
+        check_classes(data.sets())
     _tell(data, f"{listing.name}-{data.fingerprint[:16]}-{split_name}")
     return data
 
@@ -95,7 +98,7 @@ def _pool(
     records = [
         _record(item, size, labels, preprocessing) for item, size in zip(known, cached.sizes, strict=True)
     ]
-    return ImageSet(cached.pixels, records, listing.classes, root=listing.root)
+    return ImageSet(cached.pixels, records, listing.classes, root=listing.root, outcome=listing.outcome)
 
 
 def _contradictions(known: Sequence[Known]) -> list[str]:
@@ -104,6 +107,11 @@ def _contradictions(known: Sequence[Known]) -> list[str]:
     found = []
     for item in known:
         other = first.setdefault(item.sha256, item.entry)
+        if other.findings != item.entry.findings:
+            found.append(
+                f"The same picture has two lines with other findings: {other.path} and {item.entry.path}; "
+                "remove one of them."
+            )
         if other.label != item.entry.label:
             found.append(
                 f"The same picture is in two classes: {other.path} ({other.label}) and {item.entry.path} "
@@ -133,6 +141,19 @@ def check_classes(sets: dict[str, ImageSet]) -> None:
     for label, name in enumerate(classes):
         if train[label] < 1:
             raise ProtoPFaithError(f"The class {name!r} has no training image; add some or remove the class.")
+
+
+def check_findings(sets: Mapping[str, ImageSet]) -> None:
+    """Raises if a finding is never there, or never missing, among the training images."""
+    train = sets["train"]
+    for place, name in enumerate(train.classes):
+        values = train.labels[:, place]
+        for value, word in ((1, "there"), (0, "absent")):
+            if not bool((values == value).any()):
+                raise ProtoPFaithError(
+                    f"The finding {name!r} is never {word} in a training image; add images where it is, or "
+                    "leave the finding out."
+                )
 
 
 def leave_out_test_copies(known: Sequence[Known], split_of: Sequence[str]) -> list[str]:
@@ -207,10 +228,11 @@ def _record(
     entry = item.entry
     return Record(
         entry.path,
-        labels[entry.label],
+        -1 if entry.findings else labels[entry.label],
         item.sha256,
         tuple(resize(box) for box in entry.boxes),
         {name: (x * across, y * down) for name, (x, y) in entry.points.items()},
         entry.group,
         entry.about,
+        entry.findings,
     )

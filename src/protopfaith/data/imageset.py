@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 
 Box = tuple[float, float, float, float]
+Outcome = Literal["one", "several"]
+"""What an image shows: one class of many, or several findings, each of which may be there or not."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,19 @@ class Record:
 
     Args:
         path: relative to the data's root, with forward slashes
-        label: index of its class
+        label: index of its class; -1 where `findings` say what it shows
         sha256: of the file (of the pixels, for embedded data)
         boxes: around the object: left, top, right, bottom
         points: where parts are, by their names
         group: which images belong together, as those of one patient; empty where it stands alone
         about: what else is known, such as sex and age
+        findings: of images that may show several things at once, one number for each: 1 there, 0 not there,
+            -1 not known
 
     >>> Record("cats/7.png", 0, "e3b0c442", boxes=((10.0, 5.0, 60.0, 50.0),)).boxes
     ((10.0, 5.0, 60.0, 50.0),)
+    >>> Record("lungs/7.png", -1, "e3b0c442", findings=(1, 0, -1)).findings
+    (1, 0, -1)
     """
 
     path: str
@@ -44,6 +50,7 @@ class Record:
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     group: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,20 +70,22 @@ def _check_pixels(pixels: np.ndarray, count: int) -> None:
         )
 
 
-class ImageSet(Dataset[tuple[torch.Tensor, int]]):
+class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """`records[i]` describes the image `pixels[rows[i]]` (uint8, C x H x W, training size).
 
     `pixels` may be mapped from a file, and several sets may share it. `part_maps[rows[i]]` (H x W, if
-    any) holds 0 for the background and k for the k-th of `part_names`.
+    any) holds 0 for the background and k for the k-th of `part_names`. `labels` are the classes of the
+    images, (N,), or what is known of their findings, (N, C): 1, 0, or not-a-number where it is missing.
 
     Args:
         pixels: all images, uint8, N x C x H x W; may be mapped from a file
         records: what is known of each image of this set
-        classes: names
+        classes: names, of classes or of findings
         rows: where the images are in `pixels`; by default the first ones
         root: the folder that paths are relative to
         part_maps: N x H x W: 0 for the background, k for the k-th part
         part_names: of the parts
+        outcome: "one" class per image, or "several" findings
 
     >>> pixels = np.zeros((2, 3, 8, 8), np.uint8)
     >>> images = ImageSet(pixels, [Record("a.png", 0, "1"), Record("b.png", 1, "2")], ["cat", "dog"])
@@ -96,6 +105,7 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         root: Path | str | None = None,
         part_maps: np.ndarray | None = None,
         part_names: Sequence[str] = (),
+        outcome: Outcome = "one",
     ):
         _check_pixels(pixels, len(records) if rows is None else max(rows, default=-1) + 1)
         self.pixels = pixels
@@ -106,12 +116,12 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         self.part_maps = part_maps
         self.part_names = tuple(part_names)
         self.paths = [record.path for record in self.records]
-        self.labels = torch.tensor([record.label for record in self.records], dtype=torch.long)
-        if any(not 0 <= record.label < len(self.classes) for record in self.records):
-            raise ProtoPFaithError(
-                f"Labels of images count the {len(self.classes)} classes from 0, but one is "
-                f"{int(self.labels.max())}; name every class."
-            )
+        self.outcome = outcome
+        self.labels = (
+            finding_labels(self.records, len(self.classes))
+            if outcome == "several"
+            else class_labels(self.records, len(self.classes))
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Loading processes get the name of a mapped file, not a copy of its content.
@@ -124,13 +134,17 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
 
     def __repr__(self) -> str:
         channels, height, width = self.pixels.shape[-3:]
-        return f"ImageSet({len(self):,} images of {len(self.classes)} classes, {channels}x{height}x{width})"
+        count, size = len(self.classes), f"{channels}x{height}x{width}"
+        if self.outcome == "several":
+            return f"ImageSet({len(self):,} images with {count} finding{'s' * (count > 1)}, {size})"
+        return f"ImageSet({len(self):,} images of {count} classes, {size})"
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return self.image(index), self.records[index].label
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int | torch.Tensor]:
+        label = self.labels[index] if self.outcome == "several" else self.records[index].label
+        return self.image(index), label
 
     def image(self, index: int) -> torch.Tensor:
         """uint8, C x H x W."""
@@ -143,6 +157,13 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
     def sha256(self, index: int) -> str:
         """The fingerprint of the image file (of the pixels, for embedded data)."""
         return self.records[index].sha256
+
+    def shows(self, index: int) -> tuple[int, ...]:
+        """What is in the image: its class, or the findings that are known to be there."""
+        record = self.records[index]
+        if self.outcome == "several":
+            return tuple(place for place, known in enumerate(record.findings) if known == 1)
+        return (record.label,)
 
     def boxes(self, index: int) -> torch.Tensor:
         """n x 4: left, top, right, bottom in pixels at training size."""
@@ -186,6 +207,22 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
         names = ("train", "validation", "test")
         return {name: self.subset([i for i, split in enumerate(split_of) if split == name]) for name in names}
 
+    def with_findings(self, findings: Sequence[tuple[int, ...]], names: Sequence[str]) -> ImageSet:
+        """The same images with findings (1, 0 or -1 for each of `names`) instead of classes."""
+        return ImageSet(
+            self.pixels,
+            [
+                replace(record, label=-1, findings=known)
+                for record, known in zip(self.records, findings, strict=True)
+            ],
+            names,
+            rows=self.rows.tolist(),
+            root=self.root,
+            part_maps=self.part_maps,
+            part_names=self.part_names,
+            outcome="several",
+        )
+
     def subset(self, indices: Sequence[int]) -> ImageSet:
         """A set of the chosen images that shares the pixels."""
         return ImageSet(
@@ -196,7 +233,31 @@ class ImageSet(Dataset[tuple[torch.Tensor, int]]):
             root=self.root,
             part_maps=self.part_maps,
             part_names=self.part_names,
+            outcome=self.outcome,
         )
+
+
+def class_labels(records: Sequence[Record], classes: int) -> torch.Tensor:
+    """The class of every image, (N,)."""
+    labels = torch.tensor([record.label for record in records], dtype=torch.long)
+    if any(not 0 <= record.label < classes for record in records):
+        raise ProtoPFaithError(
+            f"Labels of images count the {classes} classes from 0, but one is {int(labels.max())}; name "
+            "every class."
+        )
+    return labels
+
+
+def finding_labels(records: Sequence[Record], findings: int) -> torch.Tensor:
+    """1, 0 or not-a-number for every image and finding, (N, C)."""
+    for record in records:
+        if len(record.findings) != findings or not set(record.findings) <= {1, 0, -1}:
+            raise ProtoPFaithError(
+                f"{record.path} needs 1, 0 or -1 (not known) for each of the {findings} findings, but has "
+                f"{list(record.findings)[:20]}; correct it."
+            )
+    labels = torch.tensor([record.findings for record in records]).reshape(-1, findings).float()
+    return labels.masked_fill(labels < 0, math.nan)
 
 
 @dataclass(frozen=True)
@@ -231,7 +292,13 @@ class ImageData:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(images):,} {name}" for name, images in self.sets().items())
-        return f"ImageData({sizes}, {len(self.classes)} classes, fingerprint {self.fingerprint[:8]})"
+        kind = "findings" if self.outcome == "several" else "classes"
+        return f"ImageData({sizes}, {len(self.classes)} {kind}, fingerprint {self.fingerprint[:8]})"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether images show "one" class each, or "several" findings."""
+        return self.train.outcome
 
     def sets(self) -> dict[str, ImageSet]:
         """The three sets by name."""
@@ -276,8 +343,15 @@ def split_pool(
 
 def fingerprint(records: Iterable[Record], classes: Sequence[str]) -> str:
     """SHA-256 over every image's path, content and class, whatever their order."""
-    lines = sorted(f"{record.path}\0{record.sha256}\0{classes[record.label]}" for record in records)
+    lines = sorted(f"{record.path}\0{record.sha256}\0{_shows(record, classes)}" for record in records)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _shows(record: Record, classes: Sequence[str]) -> str:
+    """What an image shows, as a text."""
+    if not record.findings:
+        return classes[record.label]
+    return ", ".join(f"{name}={value}" for name, value in zip(classes, record.findings, strict=True))
 
 
 def check_no_overlap(sets: Mapping[str, ImageSet]) -> None:

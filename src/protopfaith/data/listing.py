@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from PIL import Image
 
 from protopfaith.data.images import SUFFIXES, read_image
-from protopfaith.data.imageset import Box
+from protopfaith.data.imageset import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, reason
 
@@ -25,12 +25,13 @@ class Entry:
 
     Args:
         path: relative to the root, with forward slashes
-        label: its class
+        label: its class; empty where it has `findings`
         split: the official one ("train", "validation" or "test"), if there is any
         boxes: around the object, in pixels of the file: left, top, right, bottom
         points: where parts are, (x, y) in pixels of the file
         group: images of one group belong together, as those of one patient
         about: what else is known, such as sex and age
+        findings: one number for each finding: 1 there, 0 not there, -1 not known
 
     >>> Entry("cats/7.png", "cat", split="test").label
     'cat'
@@ -43,6 +44,7 @@ class Entry:
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     group: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,6 +59,7 @@ class Listing:
         notes: sentences about what was found or decided, for people
         read: opens one file
         official: whether others made it: contradictions in it are told, not refused
+        outcome: "one" class per image, or "several" findings
 
     >>> listing = Listing("pets", Path("pets"), (Entry("cats/7.png", "cat"),), ("cat", "dog"))
     >>> listing
@@ -70,6 +73,7 @@ class Listing:
     notes: tuple[str, ...] = ()
     read: Callable[[Path], Image.Image] = read_image
     official: bool = False
+    outcome: Outcome = "one"
 
     def __repr__(self) -> str:
         files = "1 file" if len(self.entries) == 1 else f"{len(self.entries):,} files"

@@ -34,9 +34,12 @@ class Preparation:
         height, width = self.data.preprocessing.size
         sizes = ", ".join(f"{len(images):,} {name}" for name, images in sets.items())
         skipped = len(self.data.unreadable)
-        per_class = Counter(label for images in sets.values() for label in images.labels.tolist())
+        kind = "with {} findings" if self.data.outcome == "several" else "of {} classes"
+        per_class = Counter(
+            label for images in sets.values() for index in range(len(images)) for label in images.shows(index)
+        )
         lines = [
-            f"{self.name}: {sum(map(len, sets.values())):,} images of {len(self.data.classes)} classes "
+            f"{self.name}: {sum(map(len, sets.values())):,} images {kind.format(len(self.data.classes))} "
             f"({min(per_class.values())} to {max(per_class.values())} each), "
             + (f"{skipped:,} more are unreadable and skipped" if skipped else "all readable"),
             f"at {height}x{width}: {sizes}",

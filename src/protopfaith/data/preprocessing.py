@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown, whole_number
+from protopfaith.data.constants import constant
 from protopfaith.data.images import to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
@@ -154,4 +155,4 @@ def checked_size(size: Any) -> tuple[int, int]:
 
 
 def _column(values: Sequence[float], device: torch.device) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float32, device=device)[:, None, None]
+    return constant(tuple(values), torch.float32, device)[:, None, None]

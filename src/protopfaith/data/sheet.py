@@ -21,8 +21,8 @@ def contact_sheet(
     boxes: bool = False,
     seed: int | None = None,
 ) -> Image.Image:
-    """A sheet with one class per row, as many classes as rows allow, each named; `boxes` draws the
-    annotation.
+    """A sheet with one class (or finding) per row, as many classes as rows allow, each named; `boxes` draws
+    the annotation.
 
     `seed` picks classes and images at random; None takes the first of each.
 
@@ -47,7 +47,8 @@ def contact_sheet(
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed)).tolist()
     by_class: dict[int, list[int]] = {}
     for index in order:
-        by_class.setdefault(int(images.labels[index]), []).append(index)
+        for label in images.shows(index):
+            by_class.setdefault(label, []).append(index)
     chosen = sorted(list(by_class)[:rows])
     label_height = 16
     sheet = Image.new("RGB", (columns * tile, max(len(chosen), 1) * (tile + label_height)), "white")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
 
@@ -82,10 +83,12 @@ def with_fold(
     *,
     fold: int | str | None,
     seed: int,
+    dealer: Callable[[Sequence[str], Sequence[Any], Sequence[str], int, int], list[int]] = deal,
 ) -> list[str]:
     """The split of each image (train, validation, test) once the fold is chosen; test images stay.
 
-    Fold None keeps a validation set that is already there, else it is fold 0.
+    Fold None keeps a validation set that is already there, else it is fold 0. `dealer` is `deal`, or what
+    deals another kind of strata.
     """
     fold = parse_fold(fold)
     if fold is None and "validation" in split_of:
@@ -94,8 +97,60 @@ def with_fold(
     if fold == "none":
         return result
     pool = [index for index, split in enumerate(result) if split == "train"]
-    shares = deal([names[i] for i in pool], [strata[i] for i in pool], [groups[i] for i in pool], FOLDS, seed)
+    shares = dealer(
+        [names[i] for i in pool], [strata[i] for i in pool], [groups[i] for i in pool], FOLDS, seed
+    )
     for index, share in zip(pool, shares, strict=True):
         if share == (fold or 0):
             result[index] = "validation"
     return result
+
+
+def deal_findings(
+    names: Sequence[str],
+    findings: Sequence[Sequence[int]],
+    groups: Sequence[str],
+    shares: int,
+    seed: int,
+) -> list[int]:
+    """Deals images with several findings into `shares` shares and returns each one's share.
+
+    Groups stay together. The rarest finding is dealt first, and each of its groups goes to the share that
+    has the fewest images with it so far (Sechidis et al., 2011): each finding is spread evenly, also a rare
+    one. Of equal shares the one with fewer images takes it.
+
+    Args:
+        names: of the images
+        findings: of each image, 1 where it is there
+        groups: which images belong together
+        shares: how many
+        seed: of the order
+
+    >>> deal_findings(list("abcd"), [(1, 0), (0, 1), (1, 0), (0, 1)], list("abcd"), shares=2, seed=0)
+    [1, 1, 0, 0]
+    """
+    members: dict[str, list[int]] = defaultdict(list)
+    for index in sorted(range(len(names)), key=lambda i: names[i]):
+        members[groups[index]].append(index)
+    count = len(findings[0]) if len(findings) else 0
+    there = {
+        group: [sum(findings[i][place] == 1 for i in indices) for place in range(count)]
+        for group, indices in members.items()
+    }
+    left = sorted(members, key=lambda group: _shuffled(group, seed))
+    dealt = [[0] * (count + 1) for _ in range(shares)]  # findings, then images
+    share_of = [0] * len(names)
+    while left:
+        totals = [sum(there[group][place] for group in left) for place in range(count)]
+        rare = min((place for place in range(count) if totals[place]), key=totals.__getitem__, default=count)
+        now = [group for group in left if rare == count or there[group][rare]]
+        for group in sorted(now, key=lambda group: -len(members[group])):  # large groups first, while it can
+            share = min(range(shares), key=lambda share: (dealt[share][rare], dealt[share][count], share))
+            for index in members[group]:
+                share_of[index] = share
+            dealt[share][count] += len(members[group])
+            for place, number in enumerate(there[group]):
+                dealt[share][place] += number
+        chosen = set(now)
+        left = [group for group in left if group not in chosen]
+    return share_of

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from protopfaith.arguments import finite_number, instance, tensor
+from protopfaith.data.constants import constant
 from protopfaith.data.hiding import Hiding
 from protopfaith.errors import ProtoPFaithError
 
@@ -154,7 +155,7 @@ def random_matrices(
         ],
         1,
     )
-    center = torch.tensor([width / 2, height / 2], dtype=torch.float64, device=generator.device)
+    center = constant((width / 2, height / 2), torch.float64, generator.device)
     shift = torch.stack([mirror * right, down], 1) + center - linear @ center
     return torch.cat([linear, shift[..., None]], 2).to(torch.float32)
 
@@ -177,7 +178,8 @@ def _gray(images: Tensor) -> Tensor:
     """Luma, as torchvision has it."""
     if images.shape[1] != 3:
         return images
-    return torch.einsum("nchw,c->nhw", images, images.new_tensor([0.2989, 0.587, 0.114]))[:, None]
+    luma = constant((0.2989, 0.587, 0.114), images.dtype, images.device)
+    return torch.einsum("nchw,c->nhw", images, luma)[:, None]
 
 
 def warp(
@@ -190,7 +192,7 @@ def warp(
     """Moves the content of each image (N x C x H x W) by its matrix; `mode="nearest"` suits masks. The
     result is sampled at `size`, that of the images by default."""
     height, width = images.shape[-2:]
-    half = torch.tensor([width / 2, height / 2], device=matrices.device)
+    half = constant((width / 2, height / 2), torch.float32, matrices.device)
     inverse = torch.linalg.inv_ex(matrices[:, :, :2]).inverse  # inv itself would wait for the GPU
     # affine_grid asks where an output point comes from, in coordinates that run from -1 to 1.
     origin = torch.einsum("nij,nj->ni", inverse, half - matrices[:, :, 2]) - half

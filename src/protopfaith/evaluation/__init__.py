@@ -1,11 +1,14 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
 from protopfaith.correlation import share_inside
+from protopfaith.evaluation.elsewhere import measure_share
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
+from protopfaith.evaluation.findings import evaluate_findings
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
 from protopfaith.evaluation.metrics.bootstrap import Bootstrap, Interval, bootstrap
+from protopfaith.evaluation.metrics.findings import FindingScores, FindingsEvaluation, judge_findings
 from protopfaith.evaluation.metrics.removal import (
     aopc,
     insertion_score,
@@ -27,6 +30,8 @@ __all__ = [
     "ExplainerResult",
     "ExternalEvaluation",
     "Faithfulness",
+    "FindingScores",
+    "FindingsEvaluation",
     "Interval",
     "Options",
     "PartScores",
@@ -39,9 +44,12 @@ __all__ = [
     "compare_with_truth",
     "default_explainers",
     "evaluate_external",
+    "evaluate_findings",
     "evaluate_parts",
     "faithfulness",
     "insertion_score",
+    "judge_findings",
+    "measure_share",
     "paper_aopc",
     "prototype_health",
     "randomization",

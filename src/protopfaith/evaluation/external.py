@@ -32,7 +32,7 @@ from protopfaith.evaluation.metrics.classification import Classification, classi
 from protopfaith.evaluation.metrics.subgroups import subgroups
 from protopfaith.evaluation.prediction import NOT_FINITE
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.network import PatchNetwork, distinct_prototypes
 from protopfaith.registry import did_you_mean
 from protopfaith.training.metrics import set_logits
 
@@ -159,7 +159,7 @@ def file_name(name: str) -> str:
 
 
 def evaluate_external(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     external: External,
     *,
@@ -266,7 +266,7 @@ def _loosely(name: str) -> str:
 
 @torch.no_grad()
 def external_logits(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     external: External,
     indices: Sequence[int],

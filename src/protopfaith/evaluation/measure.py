@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import instance, seed_number, shown
-from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.devices import choose_autocast, choose_device
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench.request import check_request
+from protopfaith.evaluation.bench.opening import understand
 from protopfaith.evaluation.bench.runner import Bench, Step
-from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings, make_settings
-from protopfaith.evaluation.bench.subjects import Subject, choose_prototypes, find_subjects, prototypes_of
-from protopfaith.evaluation.explainers import default_explainers
+from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
+from protopfaith.evaluation.bench.subjects import Subject, prototypes_of
+from protopfaith.evaluation.elsewhere import measure_on_ray
 from protopfaith.evaluation.metrics.sanity import prototype_health
 from protopfaith.evaluation.metrics.truth import Truth
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
-from protopfaith.files import sha256
 from protopfaith.progress import Bar
-from protopfaith.store import Store
 from protopfaith.training import Run
-
-SAMPLE = 512  # training images for the mean color and the variation of distances
-VERSION = 2  # of what is computed: another one computes anew
 
 
 def faithfulness(
@@ -51,6 +42,7 @@ def faithfulness(
     moment_batch: int | None = None,
     autocast: torch.dtype | str | None = None,
     progress: bool | Step = True,
+    ray: str | None = None,
 ) -> Faithfulness:
     """Judges explainers on a run by AOPC, agreement with true Shapley values, axioms and sanity checks.
 
@@ -81,6 +73,7 @@ def faithfulness(
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
         seed: of all random choices
         device: where to compute
+        ray: `"local"`, or the address of a Ray cluster, whose workers measure into the same folder
 
     >>> from tempfile import mkdtemp
     >>> quick = dict(prototypes=1, steps=5, players=16, budget=64, truth_budget=0, checked=1, progress=False)
@@ -88,64 +81,40 @@ def faithfulness(
     >>> found.results
     (ExplainerResult('owen', 1 prototypes), ExplainerResult('random', 1 prototypes))
     """
-    run = run if isinstance(run, Run) else Run(run)
-    device, seed = choose_device(device), seed_number(seed)
-    if isinstance(explainers, str):
-        raise ProtoPFaithError(f"Explainers are a list of names, not one text; write [{shown(explainers)}].")
-    names = list(dict.fromkeys(default_explainers() if explainers is None else explainers))
-    settings = make_settings(
-        run.preprocessing().size,
-        device,
+    asked = understand(
+        run,
+        out_folder,
+        prototypes=prototypes,
+        explainers=explainers,
+        limits=limits,
         players=players,
         steps=steps,
         budget=budget,
         truth_budget=truth_budget,
         sizes=sizes,
         checked=checked,
-        limits=limits,
         quantus=quantus,
         seed=seed,
         memory=memory,
         moment_batch=moment_batch,
-        autocast=choose_autocast(autocast, torch.device(device)),
+        autocast=autocast,
+        device=device,
     )
-    check_request(names, prototypes, settings)
-    if out_folder is not None:
-        instance(out_folder, (str, Path), "Where to write", "a folder")
-    folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
+    settings, folder = asked.settings, asked.folder
     with _Steps(progress) as telling:
-        bench, sample = _open_bench(run, settings, prototypes, folder=folder, device=device, step=telling)
+        bench, sample = asked.open(telling)
+        aside = {} if ray is None else measure_on_ray(asked, ray, bench, telling.bar)
+        names = [name for name in asked.names if name not in aside]
         telling.expect(sum(map(bench.steps_of, [*names, *([TRUTH] if settings.truth_budget else [])])))
         truth = bench.truth() if settings.truth_budget else None
-        results, skipped = _results(bench, names, truth)
+        results, skipped = _results(bench, names, truth, aside)
         telling("tables and figures")
-    told = _settings(run, bench.settings, device)
+    told = _settings(asked.run, bench.settings, asked.device)
     found = _found(bench, results, truth, sample, folder=folder, skipped=skipped, settings=told)
     from protopfaith.show.faithfulness.files import write
 
-    write(found, bench, bench.model, f"Faithfulness of explanations: {run.folder.name}")
+    write(found, bench, bench.model, f"Faithfulness of explanations: {asked.run.folder.name}")
     return found
-
-
-def _open_bench(
-    run: Run,
-    settings: BenchSettings,
-    prototypes: int | Sequence[int] | None,
-    *,
-    folder: Path,
-    device: torch.device | str,
-    step: Step,
-) -> tuple[Bench, list[Tensor]]:
-    """Everything loaded: a bench for explainers, and a sample of training images."""
-    # Channels last: the same numbers, but faster.
-    model = run.model(device).to(memory_format=torch.channels_last)
-    data, preprocessing = run.data(), run.preprocessing()
-    chosen = choose_prototypes(model, prototypes, settings.options.seed)
-    subjects = find_subjects(model, data, chosen, preprocessing)
-    sample = _sample(data.train, preprocessing, model.prototypes.device)
-    settings = replace(settings, mean_color=_mean_color(sample))
-    store = Store(folder / "results", {"model": sha256(run.model_path), "version": VERSION})
-    return Bench(model, subjects, chosen, settings=settings, store=store, step=step), sample
 
 
 def _found(
@@ -174,9 +143,9 @@ def _found(
 
 
 def _results(
-    bench: Bench, names: Sequence[str], truth: Truth | None
+    bench: Bench, names: Sequence[str], truth: Truth | None, aside: Mapping[str, str]
 ) -> tuple[tuple[ExplainerResult, ...], dict[str, str]]:
-    results, skipped = [], {}
+    results, skipped = [], dict(aside)
     for name in names:
         try:
             results.append(bench.result(name, truth))
@@ -185,18 +154,6 @@ def _results(
     if not results:
         raise ProtoPFaithError(f"No explainer could run: {next(iter(skipped.values()))}")
     return tuple(results), skipped
-
-
-def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device) -> list[Tensor]:
-    """Training images, evenly over the set, normalized, in batches."""
-    indices = range(0, len(images), -(-len(images) // SAMPLE))
-    batches = [list(indices)[i : i + 64] for i in range(0, len(indices), 64)]
-    return [preprocessing.normalize(torch.stack([images.image(i) for i in b])).to(device) for b in batches]
-
-
-def _mean_color(sample: Sequence[Tensor]) -> tuple[float, ...]:
-    color = torch.cat([batch.mean((2, 3)) for batch in sample]).mean(0)
-    return tuple(round(c, 4) for c in color.tolist())
 
 
 def _object_share(subjects: Sequence[Subject]) -> float:

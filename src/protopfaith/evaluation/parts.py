@@ -34,7 +34,7 @@ from protopfaith.evaluation.metrics.parts import (
     stable,
 )
 from protopfaith.files import atomic, read_json
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.progress import Report
 from protopfaith.shapley import Players
 from protopfaith.training.reference import weights_hash
@@ -171,7 +171,7 @@ class PartsEvaluation:
 
 
 def evaluate_parts(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     images: ImageSet,
     *,
@@ -210,6 +210,11 @@ def evaluate_parts(
     >>> found.images, len(found.scores[0].prototypes)
     (6, 6)
     """
+    if images.outcome == "several":
+        raise ProtoPFaithError(
+            "Parts are counted on images of a prototype's one class, but these images show several findings; "
+            "judge its maps with protopfaith faithfulness."
+        )
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)
@@ -337,7 +342,7 @@ def _noise(image: Tensor, seed: int, index: int) -> Tensor:
 
 
 def _places(
-    name: str, model: ProtoPNet, image: Tensor, prototypes: Sequence[int], options: Options
+    name: str, model: PatchNetwork, image: Tensor, prototypes: Sequence[int], options: Options
 ) -> Tensor:
     """Where the maps of the prototypes peak, (P, 2)."""
     maps = EXPLAINERS[name](model, image, prototypes, options).maps

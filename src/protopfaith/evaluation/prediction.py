@@ -18,8 +18,9 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
 from protopfaith.training.metrics import set_logits
+from protopfaith.training.thresholds import FindingRule
 
 NOT_FINITE = (
     "The network's logits for {} are not finite numbers, so it has no class; if other images fail as well, "
@@ -29,12 +30,14 @@ NOT_FINITE = (
 
 @dataclass(frozen=True)
 class Prediction:
-    """One image's class, or why there is none."""
+    """One image's class, or what is said of its findings, or why there is neither."""
 
     image: str
     class_name: str | None
     probabilities: tuple[float, ...] = ()
     error: str | None = None
+    verdicts: tuple[str, ...] = ()
+    """Of several findings: "present", "absent" or "uncertain"."""
 
     @property
     def probability(self) -> float | None:
@@ -42,7 +45,7 @@ class Prediction:
 
 
 def classify_set(
-    model: ProtoPNet,
+    model: PatchNetwork,
     images: ImageSet,
     preprocessing: Preprocessing,
     batch_size: int = 64,
@@ -53,7 +56,8 @@ def classify_set(
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
     result = classification(logits, images.labels, model.class_names, temperature)
-    return replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
+    per_class = distinct_prototypes(model).per_class
+    return replace(result, distinct_prototypes=per_class) if any(per_class) else result  # else of no class
 
 
 def write_classification(folder: Path, name: str, result: Classification) -> None:
@@ -72,22 +76,37 @@ def write_classification(folder: Path, name: str, result: Classification) -> Non
 
 
 def predict_files(
-    model: ProtoPNet,
+    model: PatchNetwork,
     preprocessing: Preprocessing,
     paths: Iterable[Path | str],
     batch_size: int = 64,
     temperature: float | None = None,
+    *,
+    rules: Sequence[FindingRule] | None = None,
 ) -> Iterator[Prediction]:
     """A prediction for each file, in their order; one that cannot be read, or that the network gives no
-    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`."""
+    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`; `rules`
+    say how those of several findings are read."""
     remaining = iter(paths)
     while chunk := list(islice(remaining, batch_size)):
-        yield from _predict_chunk(model, preprocessing, chunk, temperature or 1.0)
+        for prediction in _predict_chunk(model, preprocessing, chunk, temperature or 1.0):
+            several = outcome_of(model) == "several" and prediction.error is None
+            yield with_verdicts(prediction, model.class_names, rules) if several else prediction
+
+
+def with_verdicts(
+    prediction: Prediction, names: Sequence[str], rules: Sequence[FindingRule] | None
+) -> Prediction:
+    """What the probabilities of several findings say; without rules one half decides."""
+    rules = rules or [FindingRule(0.5, 0.5, 0.5, 0, 0)] * len(names)
+    verdicts = tuple(rule.verdict(p) for rule, p in zip(rules, prediction.probabilities, strict=True))
+    there = ", ".join(name for name, verdict in zip(names, verdicts, strict=True) if verdict == "present")
+    return replace(prediction, class_name=there, verdicts=verdicts)
 
 
 @torch.no_grad()
 def _predict_chunk(
-    model: ProtoPNet, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
+    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:
@@ -104,14 +123,14 @@ def _predict_chunk(
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)
         else:
-            yield _prediction(str(path), next(rows), model.class_names)
+            yield _prediction(str(path), next(rows), model)
 
 
-def _prediction(path: str, logits: Tensor, class_names: Sequence[str]) -> Prediction:
+def _prediction(path: str, logits: Tensor, model: PatchNetwork) -> Prediction:
     if not bool(logits.isfinite().all()):  # the softmax is not a number then, and its largest is the first
         return Prediction(path, None, error=NOT_FINITE.format(path))
-    probabilities = logits.softmax(0)
-    return Prediction(path, class_names[int(probabilities.argmax())], tuple(probabilities.tolist()))
+    found = probabilities(logits, outcome_of(model))
+    return Prediction(path, model.class_names[int(found.argmax())], tuple(found.tolist()))
 
 
 def write_predictions(
@@ -129,7 +148,7 @@ def write_predictions(
         writer.writerow(["image", "class", *map(safe_cell, class_names), "error"])
         names = public_names([item.image for item in predictions], anonymous=anonymous)
         for name, item in zip(names, predictions, strict=True):
-            probabilities = item.probabilities or ("",) * len(class_names)
+            numbers = item.probabilities or ("",) * len(class_names)
             error = (item.error or "").replace(item.image, name).replace(named(item.image), name)
             texts = (safe_cell(name), safe_cell(item.class_name or ""))
-            writer.writerow([*texts, *probabilities, safe_cell(error)])
+            writer.writerow([*texts, *numbers, safe_cell(error)])

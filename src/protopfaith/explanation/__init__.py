@@ -14,9 +14,11 @@ from protopfaith.explanation.catalog.catalog import (
     PrototypePortrait,
     explain_prototypes,
 )
+from protopfaith.explanation.catalog.elsewhere import explain_sources
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation, explain_function
 from protopfaith.explanation.many import Bulk, Summary, explain_bulk, open_bulk, summarize
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
@@ -37,6 +39,7 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Failure",
+    "Finding",
     "FunctionExplanation",
     "PrototypeEvidence",
     "PrototypePortrait",
@@ -54,6 +57,7 @@ __all__ = [
     "explain_files",
     "explain_function",
     "explain_prototypes",
+    "explain_sources",
     "load_explanation",
     "load_function_explanation",
     "open_bulk",

@@ -19,14 +19,16 @@ from protopfaith.explanation.decomposition import (
     paper_scores,
 )
 from protopfaith.explanation.picture import Picture
-from protopfaith.explanation.protopnet_map import protopnet_maps
+from protopfaith.explanation.protopnet_map import own_maps
 from protopfaith.explanation.settings import Settings
 from protopfaith.network import (
+    Outcome,
     PrototypeNetwork,
     Route,
     adds_up,
     duplicate_groups,
     equality_tolerance,
+    outcome_of,
     route_of,
 )
 from protopfaith.shapley import make_baseline
@@ -54,6 +56,7 @@ class Decision:
     activations: Tensor  # (named, H, W): PrototypeNetwork's own maps
     duplicates: Duplicates
     route: Route | None = None  # through a tree, from its root
+    outcome: Outcome = "one"  # whether logits are those of one class of many, or of several findings
 
     @property
     def adds_up(self) -> bool:
@@ -62,7 +65,12 @@ class Decision:
 
     def row(self, model: PrototypeNetwork, output: str | None = None) -> Tensor:
         """The weights (P,) with which similarities add up to an output, by default to what is explained."""
-        row = output_row(model, output or self.output, self.target, self.rival)
+        output = output or self.output
+        finding = finding_number(output)
+        if finding is not None:
+            row = output_row(model, "logit", finding, finding)
+        else:
+            row = output_row(model, output, self.target, self.rival)
         return row / (self.temperature or 1.0)
 
     def class_weights(self, output: str) -> Tensor:
@@ -103,8 +111,8 @@ def decide(
         raise ProtoPFaithError(f"The network's output on {picture.name} is not finite; check its weights.")
     if target is None:
         target = int(logits.argmax())
-    rival = _rival(logits, target) if versus is None else versus
     output = choose_output(model, settings, versus)
+    rival = _rival(model, logits, target) if versus is None else versus
     versus = rival if output == "versus" else versus
     route = route_of(model, distances)
     paper = _ranked_scores(model, distances, [target] if versus is None else [target, versus], route)
@@ -125,9 +133,10 @@ def decide(
         else None,
         named=named,
         paper=paper,
-        activations=protopnet_maps(model, maps[named], picture.input.shape[-2:]).cpu(),
+        activations=own_maps(model, picture.input, maps, named).cpu(),
         duplicates=mark_duplicates(model, named, settings.duplicate_tolerance),
         route=route,
+        outcome=outcome_of(model),
     )
 
 
@@ -143,6 +152,13 @@ def choose_output(model: PrototypeNetwork, settings: Settings, versus: object) -
     'logit'
     """
     output = settings.output
+    if outcome_of(model) == "several":
+        if versus is not None or output not in (None, "logit"):
+            raise ProtoPFaithError(
+                "Findings are decided one by one, each by its own score, so there is no other class to "
+                "compare with and no margin; leave out versus, and explain the logit."
+            )
+        return "logit"
     if versus is not None and output not in (None, "versus"):
         raise ProtoPFaithError(
             f"A comparison with another class explains the difference of both logits, not the output "
@@ -175,7 +191,27 @@ def _empty_logits(model: PrototypeNetwork, picture: Picture, settings: Settings)
     return model(empty[None])[0].double().cpu()
 
 
-def _rival(logits: Tensor, target: int) -> int:
+FINDING = "finding "
+
+
+def finding_output(number: int) -> str:
+    """The name of a finding's score among the outputs of a game.
+
+    >>> finding_number(finding_output(3)), finding_number("logit")
+    (3, None)
+    """
+    return f"{FINDING}{number}"
+
+
+def finding_number(output: str) -> int | None:
+    """The finding whose score an output is; None for any other output."""
+    return int(output.removeprefix(FINDING)) if output.startswith(FINDING) else None
+
+
+def _rival(model: PrototypeNetwork, logits: Tensor, target: int) -> int:
+    """The most probable other class; findings have none and stand for themselves."""
+    if outcome_of(model) == "several":
+        return target
     ranked = logits.argsort(descending=True).tolist()
     return ranked[1] if ranked[0] == target else ranked[0]
 
@@ -204,7 +240,7 @@ def _ranked_scores(
     """
     if route is not None:
         return {turn.prototype: math.nan for turn in route.turns}
-    if not adds_up(model):
+    if not adds_up(model) or outcome_of(model) == "several":
         return dict.fromkeys(_nearest(model, distances, classes), math.nan)
     ranked: dict[int, float] = {}
     for one in classes:

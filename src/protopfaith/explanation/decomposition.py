@@ -9,7 +9,7 @@ from torch import Tensor
 
 from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import PrototypeNetwork, weights_of
+from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
 from protopfaith.registry import did_you_mean
 
 
@@ -22,6 +22,9 @@ class Decomposition:
     - $\Psi_k = a_{ck}\,\sigma_k - \log(R) / K$ for each of the K prototypes of c, with the similarity
       $\sigma = -s$ (or the log similarity) and R the sum over classes of exp(logit);
     - the rest is what F adds from the prototypes of the other classes.
+
+    Of several findings the total is the log odds of one of them: $\sum_k \Psi_k$ with $\Psi_k =
+    a_{ck}\,\sigma_k$, and no rest.
 
     For two classes the total is log P(c) - log P(d); R cancels, so $\Psi_k = (a_{ck} - a_{dk})
     \sigma_k$ for the prototypes of both.
@@ -53,7 +56,7 @@ class Decomposition:
 
     @property
     def total(self) -> float:
-        """log P(target), or log P(target) - log P(versus)."""
+        """log P(target), log P(target) - log P(versus), or the log odds of a finding."""
         return float(self.scores.sum()) + self.rest
 
     def __repr__(self) -> str:
@@ -252,7 +255,8 @@ def decompose(
     owners = model.prototype_classes.cpu()
     if versus is None:
         named = torch.where(owners == target)[0]
-        row, normalizer = weighted[target], float(torch.logsumexp(logits, 0))
+        several = outcome_of(model) == "several"
+        row, normalizer = weighted[target], 0.0 if several else float(torch.logsumexp(logits, 0))
     else:
         check_different(model, target, versus)
         named = torch.cat([torch.where(owners == c)[0] for c in (target, versus)])

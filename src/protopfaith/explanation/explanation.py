@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.decision import Decision, finding_number
 from protopfaith.explanation.decomposition import (
     Closeness,
     Decomposition,
@@ -19,12 +19,13 @@ from protopfaith.explanation.decomposition import (
     output_row,
     similarities,
 )
+from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.game import ROUNDING, output_names
-from protopfaith.explanation.protopnet_map import crop_box
+from protopfaith.explanation.protopnet_map import crop_box, own_map_name
 from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.network import PrototypeNetwork, PrototypeSource, Route, class_of
+from protopfaith.network import PrototypeNetwork, PrototypeSource, Route, class_of, probabilities
 from protopfaith.shapley import Attribution
 from protopfaith.training.reference import Reference
 
@@ -150,6 +151,7 @@ class Explanation:
         true_class: where it is known
         mask: bool, H x W as the network sees it: where the object is, if known
         route: through a tree, where the network is one
+        findings: what is said of each, where the network decides on several; else none
 
     >>> from protopfaith.network import ProtoPNet
     >>> import torch
@@ -200,10 +202,14 @@ class Explanation:
     true_class: int | None = None
     mask: Tensor | None = None
     route: Route | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def title(self) -> str:
-        """The question that is answered."""
+        """The question that is answered, or what is said of a finding."""
+        if self.findings:
+            found = self.findings[self.target]
+            return f"{found.name}: {found.verdict}"
         asked = f"Why {self.class_names[self.target]}"
         return f"{asked}?" if self.versus is None else f"{asked} and not {self.class_names[self.versus]}?"
 
@@ -296,13 +302,16 @@ def assemble(
     from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
 
     maps = _maps(model, decision, settings, result)
+    numbers = {name: finding_number(name) for name in maps}
+    of_findings = {number: maps.pop(name) for name, number in numbers.items() if number is not None}
+    several = decision.outcome == "several"
     prediction = int(decision.logits.argmax())
     return Explanation(
         name=decision.picture.name,
         pixels=decision.picture.pixels,
         original=pil_to_tensor(decision.picture.original),
         class_names=model.class_names,
-        probabilities=decision.logits.softmax(0),
+        probabilities=probabilities(decision.logits, decision.outcome),
         prediction=prediction,
         target=decision.target,
         versus=decision.versus,
@@ -325,22 +334,27 @@ def assemble(
         notes=(*_notes(settings, sides), *_about_hidden(reference)),
         output=decision.output,
         other_maps=maps,
-        rival=decision.rival,
+        rival=None if several else decision.rival,
         temperature=decision.temperature,
-        empty_probabilities=decision.empty_logits.softmax(0),
+        empty_probabilities=probabilities(decision.empty_logits, decision.outcome),
         closeness=_closeness(model, decision, reference, decision.target, decision.rival),
-        rival_closeness=_closeness(model, decision, reference, decision.rival, decision.target),
-        nearest_distance=_nearest(model, decision, prediction),
-        usual_distance=_usual(reference, prediction),
+        rival_closeness=None
+        if several
+        else _closeness(model, decision, reference, decision.rival, decision.target),
+        nearest_distance=_nearest(model, decision, decision.target if several else prediction),
+        usual_distance=_usual(reference, decision.target if several else prediction),
         evaluations_in_all=result.evaluations + source_evaluations + (second.evaluations if second else 0),
         path=decision.picture.path,
         route=decision.route,
+        findings=findings_of(model, decision, reference, of_findings),
     )
 
 
 def _against_rival(model: PrototypeNetwork, decision: Decision) -> Decomposition | None:
     if not decision.adds_up:
         return None
+    if decision.outcome == "several":  # its presence against its absence: the same log odds
+        return decision.decomposition
     return decompose(
         model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
     )
@@ -440,6 +454,7 @@ def _network_facts(model: PrototypeNetwork, weights_hash: str) -> dict[str, Any]
         "activation": model.activation,
         "prototypes": len(model.prototypes),
         "weights_sha256": weights_hash,
+        "own_map": own_map_name(model),
     }
 
 

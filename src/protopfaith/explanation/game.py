@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from protopfaith.dtypes import full_precision
-from protopfaith.explanation.decision import Decision
+from protopfaith.explanation.decision import Decision, finding_output
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
 
+MOST_FINDINGS = 64  # that have maps of their own beside the explained one
 ROUNDING = "rounding"  # among the options of an attribution: what half precision changed
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
@@ -45,14 +46,18 @@ def play_decision(
     function = decision_function(network, decision, names, decision.named if alone else None)
     # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
     # logits keeps the rounding of large sums, which in half precision may look like a random function.
+    image = decision.picture.input
+    # How many images fit is the same for all of one size: measured for the first one only.
+    known, same = network.batch_sizes, (tuple(image.shape), settings.memory, settings.autocast, tuple(names))
     found = play(
         function,
-        decision.picture.input,
-        settings,
+        image,
+        settings if settings.batch_size else replace(settings, batch_size=known.get(same)),
         players=players,
         driving=list(range(len(places))) if alone else places,
         progress=progress,
         check=False,
+        on_batch_size=lambda size: known.setdefault(same, size),
     )
     return _spread_outputs(found, places, count + len(names)) if alone else found
 
@@ -64,6 +69,8 @@ def output_names(decision: Decision, settings: Settings) -> list[str]:
         return [decision.output]
     if not decision.adds_up:
         return ["versus", "log_probability"]
+    if decision.outcome == "several":
+        return ["logit", *(finding_output(number) for number in range(len(decision.logits))[:MOST_FINDINGS])]
     return [name for name in OUTPUTS if settings.traits.evaluates or name != "log_probability"]
 
 
@@ -142,6 +149,7 @@ def play(
     driving: Sequence[int] | None = None,
     progress: Progress | None = None,
     check: bool = True,
+    on_batch_size: Callable[[int], object] | None = None,
 ) -> Attribution:
     """Shapley values of all outputs of a function of images.
 
@@ -153,6 +161,7 @@ def play(
         driving: the outputs whose precision counts, all by default
         progress: gets (evaluations done, evaluations expected)
         check: whether to make sure that the function repeats itself
+        on_batch_size: gets the number of images per pass
 
     >>> found = play(lambda x: x.flatten(1).sum(1), torch.ones(1, 4, 4), Settings(players=2))
     >>> found.values.round(decimals=6).tolist()
@@ -173,6 +182,8 @@ def play(
         **settings.options,
     )
     meter.finish()
+    if on_batch_size is not None and settings.traits.evaluates:
+        on_batch_size(game.batch_size)
     if settings.autocast is not None:
         result = with_exact_totals(result, function, game, driving)
     return result.without_state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,6 +60,29 @@ def protopnet_maps(
     """
     tensor(distance_maps, "Distance maps", "prototypes x height x width", 3)
     return upscale(flip(model, distance_maps), size, interpolation)
+
+
+def own_maps(model: Any, image: Tensor, distance_maps: Tensor, prototypes: Sequence[int]) -> Tensor:
+    """A network's own explanation of an image: where its prototypes look if it says so itself, or else where
+    they are nearest, as ProtoPNet has it; (prototypes, H, W).
+
+    Args:
+        model: the network.
+        image: (C, H, W), normalized.
+        distance_maps: (P, h, w), of all prototypes.
+        prototypes: whose maps are wanted.
+    """
+    chosen = list(prototypes)
+    if not hasattr(model, "occurrence_maps"):
+        return protopnet_maps(model, distance_maps[chosen], image.shape[-2:])
+    maps = model.occurrence_maps(image[None])[0, chosen]
+    maps = maps / maps.amax((1, 2), keepdim=True).clamp_min(1e-12)
+    return upscale(maps, image.shape[-2:], "bilinear")
+
+
+def own_map_name(model: Any) -> str:
+    """What such a map is called."""
+    return "its occurrence map" if hasattr(model, "occurrence_maps") else "ProtoPNet's own map"
 
 
 def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, int, int]:

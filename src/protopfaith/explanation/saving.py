@@ -16,12 +16,14 @@ from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import PrototypeSource, Route, Turn
 from protopfaith.shapley import Players
+from protopfaith.training.thresholds import FindingRule
 
 FORMAT = 1
 Loaded = TypeVar("Loaded")
@@ -33,6 +35,8 @@ KINDS = {
         Decomposition,
         ExplainedOutput,
         Explanation,
+        Finding,
+        FindingRule,
         FunctionExplanation,
         Players,
         PrototypeEvidence,

@@ -28,6 +28,9 @@ from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 # that an image takes minutes. Fixed numbers, no time limit: results do not depend on how busy a machine is.
 USUAL_BUDGET = {"cpu": 1_024, "gpu": 12_288}
 USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
+# For very many images: where maps are this precise, the rest of the budget is saved. A relative error of 0.2
+# is a correlation of about 0.98 with the true values.
+BULK_PRECISION = 0.2
 WINDOW = 16  # pixels
 CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
 COARSE = 7  # rows and columns of windows in the first, quick answer
@@ -141,6 +144,20 @@ class Settings:
             source_budget=_usual(USUAL_SOURCE_BUDGET, device) if open_end else source_budget,
             autocast=choose_autocast(self.autocast, device),
         )
+
+    def made_frugal(self, device: torch.device | str) -> Settings:
+        """For very many images: where neither a precision nor a budget was said, easy images stop early, and
+        the usual budget is the limit for hard ones.
+
+        Args:
+            device: where to compute
+
+        >>> Settings().made_frugal("cpu"), Settings(budget=512).made_frugal("cpu")
+        (Settings(precision=0.2, budget=1024), Settings(budget=512))
+        """
+        if self.budget is not None or self.precision is not None:
+            return self
+        return replace(self, precision=BULK_PRECISION, budget=usual_budget(device))
 
     def made_quick(self) -> Settings:
         """For the impatient: about 7 x 7 regions, 512 evaluations, no source images; what was said stays.

@@ -14,7 +14,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import Progress, distances_and_outputs, play
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings
 from protopfaith.files import is_file
@@ -181,6 +181,11 @@ class Sources:
         _, key = self._keyed(settings)
         return all((key, p) in self._kept or self._read(key, p) is not None for p in prototypes)
 
+    def kept(self, prototype: int, settings: Settings) -> bool:
+        """Whether the run's cache has it, for other programs to find."""
+        _, key = self._keyed(settings)
+        return self._read(key, prototype) is not None
+
     def _explain_image(
         self, members: list[int], settings: Settings, key: str, progress: Progress | None
     ) -> dict[int, SourceSide]:
@@ -202,8 +207,8 @@ class Sources:
 
     @torch.no_grad()
     def _activations(self, image: Tensor, members: list[int]) -> Tensor:
-        maps = self.model.distance_maps(image[None])[0, members]
-        return protopnet_maps(self.model, maps, image.shape[-2:]).cpu()
+        maps = self.model.distance_maps(image[None])[0]
+        return own_maps(self.model, image, maps, members).cpu()
 
     def _known_images(self) -> SourceImages:
         if self.images is None:

@@ -20,6 +20,7 @@ from protopfaith.network.encoders import ENCODERS, build_encoder, output_channel
 from protopfaith.network.fused import FusedProtoPNet
 from protopfaith.network.layers import ACTIVATIONS, SIMILARITIES
 from protopfaith.network.model import ProtoPNet
+from protopfaith.network.outcome import Outcome, outcome_of, probabilities
 from protopfaith.network.patches import PatchNetwork
 from protopfaith.network.prototypes import (
     DistinctPrototypes,
@@ -29,6 +30,8 @@ from protopfaith.network.prototypes import (
     prototype_spread,
     prune,
 )
+from protopfaith.network.tree import ProtoTree
+from protopfaith.network.xprotonet import XProtoNet, occurrence_pooling
 
 __all__ = [
     "ACTIVATIONS",
@@ -38,12 +41,15 @@ __all__ = [
     "SIMILARITIES",
     "DistinctPrototypes",
     "FusedProtoPNet",
+    "Outcome",
     "PatchNetwork",
     "ProtoPNet",
+    "ProtoTree",
     "PrototypeNetwork",
     "PrototypeSource",
     "Route",
     "Turn",
+    "XProtoNet",
     "adds_up",
     "build_encoder",
     "check_contract",
@@ -53,7 +59,10 @@ __all__ = [
     "equality_tolerance",
     "load",
     "minimum_over_positions",
+    "occurrence_pooling",
+    "outcome_of",
     "output_channels",
+    "probabilities",
     "prototype_spread",
     "prune",
     "read_metadata",

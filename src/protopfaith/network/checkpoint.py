@@ -13,29 +13,28 @@ from protopfaith.arguments import instance, shown
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, reason
-from protopfaith.network.contract import PrototypeSource
+from protopfaith.network.contract import FAMILIES, PrototypeSource
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet
+from protopfaith.network.patches import PatchNetwork
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
 HEADER = "protopfaith"
 ARCHITECTURE: dict[str, Any] = {
+    "family": str,
     "encoder": (str, type(None)),
     "classes": (list, int),
-    "prototypes_per_class": (int, list),
     "prototype_channels": int,
     "in_channels": int,
     "activation": str,
-    "similarity": str,
-    "epsilon": float,
     "layers": list,
 }
-"""The keys that a header may have for the constructor, and their types."""
+"""The keys that a header may have for the constructor of any family, and their types."""
 LARGEST_MAP = 100_000
 
 
-def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
+def save(model: PatchNetwork, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
     """Writes `model` to one .safetensors file, whole or not at all.
 
     `metadata` is anything that JSON holds (the preprocessing, say); `load` gives it back.
@@ -50,7 +49,7 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
     >>> with TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
-    instance(model, ProtoPNet, "What is saved", "a ProtoPNet")
+    instance(model, PatchNetwork, "What is saved", "a network of one of our families, such as a ProtoPNet")
     instance(path, (str, Path), "Where to save", "the path of a .safetensors file")
     header = {
         "format": FORMAT,
@@ -69,7 +68,7 @@ def save(model: ProtoPNet, path: Path | str, metadata: dict[str, Any] | None = N
 
 def load(
     path: Path | str, *, encoder: nn.Module | None = None, device: torch.device | str = "cpu"
-) -> tuple[ProtoPNet, dict[str, Any]]:
+) -> tuple[PatchNetwork, dict[str, Any]]:
     """The network in `path`, in eval mode, and the metadata it was saved with.
 
     A network whose encoder was the user's own module needs that module again, as `encoder`.
@@ -87,7 +86,8 @@ def load(
     ('cat', 'dog')
     """
     header, tensors = _read(path)
-    config = _architecture(path, header, tensors)
+    family = _family(path, header)
+    config = _architecture(path, header, tensors, family)
     name = config.pop("encoder", None)
     if encoder is None and name is None:
         raise ProtoPFaithError(
@@ -96,8 +96,8 @@ def load(
         )
     try:
         if encoder is None:
-            _check_fits(path, name, config, tensors)
-        model = ProtoPNet(name if encoder is None else encoder, **config)
+            _check_fits(path, family, name, config, tensors)
+        model = family(name if encoder is None else encoder, **config)
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:
         raise ProtoPFaithError(
             f"The header of {path} describes no known network: {reason(error)}; use another copy of it."
@@ -112,7 +112,7 @@ def read_state(path: Path | str) -> tuple[dict[str, Tensor], list[Any]]:
     return tensors, header["sources"]
 
 
-def restore(model: ProtoPNet, tensors: dict[str, Tensor], sources: list[Any], path: Path | str) -> None:
+def restore(model: PatchNetwork, tensors: dict[str, Tensor], sources: list[Any], path: Path | str) -> None:
     """Fills a network with what `read_state` gave; raises if it is another network's."""
     _fill(model, path, {"sources": sources}, tensors)
 
@@ -156,39 +156,56 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
     return _read(path, with_tensors=False)[0]["metadata"]
 
 
-def _architecture(path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
+def _family(path: Path | str, header: dict[str, Any]) -> type[PatchNetwork]:
+    """The class that the header names; checkpoints of earlier versions name none."""
+    name = header["architecture"].get("family", ProtoPNet.family)
+    known = FAMILIES[name] if isinstance(name, str) and name in FAMILIES else None
+    if not isinstance(known, type) or not issubclass(known, PatchNetwork):
+        raise ProtoPFaithError(
+            f"{path} holds a network of the family {shown(name)}, which this version of protopfaith does not "
+            "know; install a newer one, or use another copy of it."
+        )
+    return known
+
+
+def _architecture(
+    path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor], family: type[PatchNetwork]
+) -> dict[str, Any]:
     """What the constructor gets: known keys alone, of the right kind, in agreement with the tensors. Never
     weights: opening a checkpoint neither reads another file nor downloads one."""
-    config = dict(header["architecture"])
-    for key, kind in ARCHITECTURE.items():
+    config, allowed = dict(header["architecture"]), {**ARCHITECTURE, **family.header}
+    for key, kind in allowed.items():
         if (key in config and not isinstance(config[key], kind)) or isinstance(config.get(key), bool):
             raise ProtoPFaithError(
                 f"The header of {path} describes no known network: its {key} is {shown(config[key])}; use "
                 "another copy of it."
             )
-    wrong = sorted(set(config) - set(ARCHITECTURE)) or sorted({"classes", "prototype_channels"} - set(config))
+    wrong = sorted(set(config) - set(allowed)) or sorted({"classes", "prototype_channels"} - set(config))
     if wrong:
         raise ProtoPFaithError(
             f"The header of {path} describes no known network: {shown(wrong[0])} should not be there, or is "
             "missing; use another copy of it."
         )
-    if (
-        isinstance(config["classes"], int)
-        or "prototypes" not in tensors
-        or "classifier.weight" not in tensors
-    ):
+    if isinstance(config["classes"], int) or not {"prototypes", "prototype_classes"} <= set(tensors):
         raise ProtoPFaithError(
             f"The header of {path} describes no known network: it lacks the names of its classes, or its "
             "prototypes; use another copy of it."
         )
+    config.pop("family", None)
     return config
 
 
-def _check_fits(path: Path | str, name: str, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _check_fits(
+    path: Path | str,
+    family: type[PatchNetwork],
+    name: str,
+    config: dict[str, Any],
+    tensors: dict[str, Tensor],
+) -> None:
     """Raises if the described network would not fit the tensors, before any memory is taken for it."""
     try:
         with torch.device("meta"):
-            outline = ProtoPNet(name, **config)
+            outline = family(name, **config)
     except (NotImplementedError, RuntimeError):  # an encoder that needs real numbers to be built
         return
     _check_same(path, tensors, outline.state_dict())
@@ -203,10 +220,10 @@ def _check_same(path: Path | str, tensors: dict[str, Tensor], expected: dict[str
         )
 
 
-def _fill(model: ProtoPNet, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def _fill(model: PatchNetwork, path: Path | str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     _check_same(path, tensors, model.state_dict())
     owners = tensors["prototype_classes"]
-    if not torch.equal(owners.long(), model.prototype_classes):
+    if not torch.equal(owners.cpu().long(), model.prototype_classes.cpu()):  # the model may be on a GPU
         raise ProtoPFaithError(
             f"{path} gives its prototypes to classes that it does not have; use another copy of the "
             "checkpoint."

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.outcome import outcome_of
 from protopfaith.registry import Registry
 
 
@@ -63,6 +64,8 @@ class Route:
         turns: one for each node, from the root
         leaf: its number
         leaf_probabilities: of the classes in that leaf, (C,)
+        children: of every node the one to the left and to the right: a node, or leaf l as -1 - l
+        leaf_classes: the most probable class of every leaf
 
     >>> from torch import tensor
     >>> route = Route((Turn(0, True, 0.8), Turn(2, False, 0.5)), 2, leaf_probabilities=tensor([1.0, 0.0]))
@@ -73,6 +76,8 @@ class Route:
     turns: tuple[Turn, ...]
     leaf: int
     leaf_probabilities: Tensor
+    children: tuple[tuple[int, int], ...] = ()
+    leaf_classes: tuple[int, ...] = ()
 
     @property
     def log_probability(self) -> float:
@@ -100,6 +105,9 @@ class PrototypeNetwork(Protocol):
     None: `logits` alone says how they follow, and they are explained by a game of their own. Where each
     prototype comes from is in `sources`. `ProtoPNet` is one such network; one of your own (a module) is
     explained like it if it has what stands here. `check_contract` says what is missing.
+
+    Logits are those of one class of many, whose probabilities are their softmax; a network whose `outcome` is
+    "several" decides on findings instead, each by itself: their probabilities are the logits' sigmoids.
 
     A network that decides by a way through a tree has one method more, `route(distances)`: of the distances
     (P,) of one image, a `Route`.
@@ -167,6 +175,7 @@ PARTS = (
     "similarity",
     "activation",
 )
+OUTCOMES = ("one", "several")
 METHODS = ("distance_maps", "distances", "similarities", "readout", "logits", "state_dict", "eval", "to")
 
 
@@ -195,6 +204,10 @@ def check_contract(network: Any) -> None:
         raise ProtoPFaithError(
             f"{name} is no prototype network: it has no {some}; protopfaith.network.PrototypeNetwork says "
             "what one has."
+        )
+    if outcome_of(network) not in OUTCOMES:
+        raise ProtoPFaithError(
+            f"{name} has the outcome {outcome_of(network)!r}; expected 'one' (class) or 'several' (findings)."
         )
     count, classes = len(network.prototypes), len(network.class_names)
     weights = network.readout()

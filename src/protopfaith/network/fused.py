@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
@@ -52,29 +52,46 @@ class FusedProtoPNet:
         check_contract(model)
         self.model: Any = model  # families without encoder and features of that name answer themselves
         self.prototypes = model.prototypes
+        self.batch_sizes: dict[Hashable, int] = {}
+        """Images per pass that games have measured, by what it depends on."""
         self._prepared: dict[torch.dtype, Latent | None] = {}
 
-    def distances(self, x: Tensor) -> Tensor:
-        """The distances of images (B, C, H, W): (B, P), in the number format of autocast where it is on."""
+    def distances(self, x: Tensor, vectors: Tensor | None = None) -> Tensor:
+        """The distances of images (B, C, H, W): (B, P), in the number format of autocast where it is on.
+
+        Args:
+            x: images, or random variables
+            vectors: (p, D), to which distances are taken instead of to all prototypes
+        """
         if not isinstance(x, Tensor) or torch.is_grad_enabled() or self.model.training:
-            return self.model.distances(x)
+            return self._plain(x, vectors)
         kind = x.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         if dtype not in self._prepared:
             self._prepared[dtype] = self._prepare(dtype, x)
         latent = self._prepared[dtype]
         if latent is None:  # channels last: the same numbers, faster on a GPU than rows of pixels
-            return self.model.distances(x.contiguous(memory_format=torch.channels_last) if x.is_cuda else x)
-        return self._distances(latent, x, dtype)
+            x = x.contiguous(memory_format=torch.channels_last) if x.is_cuda else x
+            return self._plain(x, vectors)
+        return self._distances(latent, x, dtype, vectors)
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
         """As the network's own."""
         return self.model.logits(distances, rows)
 
-    def _distances(self, latent: Latent, x: Tensor, dtype: torch.dtype) -> Tensor:
+    def _plain(self, x: Tensor, vectors: Tensor | None) -> Tensor:
+        """By the network itself."""
+        if vectors is None:
+            return self.model.distances(x)
+        return minimum_over_positions(squared_distances(self.model.latent(x), vectors))
+
+    def _distances(
+        self, latent: Latent, x: Tensor, dtype: torch.dtype, vectors: Tensor | None = None
+    ) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
-            z = latent(x.to(dtype, memory_format=torch.channels_last))
-            return minimum_over_positions(squared_distances(z.float(), self.prototypes))
+            z = latent(x.to(dtype, memory_format=torch.channels_last)).float()
+            found = squared_distances(z, self.prototypes if vectors is None else vectors)
+            return minimum_over_positions(found)
 
     def _prepare(self, dtype: torch.dtype, x: Tensor) -> Latent | None:
         """Z(V(x)) in fused kernels, or None where the network itself must answer."""
@@ -89,7 +106,8 @@ class FusedProtoPNet:
 
     def _agrees(self, latent: Latent, x: Tensor, dtype: torch.dtype) -> bool:
         """Whether two images, and noise, have the network's own distances up to rounding."""
-        x = torch.cat([x, torch.randn_like(x)])
+        generator = torch.Generator(x.device).manual_seed(0)  # the caller's random numbers stay as they were
+        x = torch.cat([x, torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)])
         fused = self._distances(latent, x, dtype)
         plain = self.model.distances(x)
         with torch.autocast(x.device.type, enabled=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,14 @@ class ProtoPNet(PatchNetwork):
     (torch.Size([4, 2]), torch.Size([4, 6]), torch.Size([4, 6, 12, 12]))
     """
 
+    fewest_classes = 2
+    family: ClassVar[str] = "protopnet"
+    header: ClassVar[dict[str, Any]] = {
+        "prototypes_per_class": (int, list),
+        "similarity": str,
+        "epsilon": float,
+    }
+
     def __init__(
         self,
         encoder: str | nn.Module,
@@ -54,7 +62,7 @@ class ProtoPNet(PatchNetwork):
         layers: Sequence[int | str] | None = None,
         weights: str | Path | None = None,
     ):
-        names = named_classes(classes)
+        names = named_classes(classes, self.fewest_classes)
         counts = _counts(prototypes_per_class, names)
         owners = torch.tensor([number for number, count in enumerate(counts) for _ in range(count)])
         super().__init__(
@@ -93,6 +101,15 @@ class ProtoPNet(PatchNetwork):
             similarity = self._similarity(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
+    def keep(self, kept: Sequence[int]) -> None:
+        """Forgets all other prototypes, in place."""
+        indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
+        self.prototypes = _selected(self.prototypes, indices, 0)
+        self.prototype_classes = self.prototype_classes[list(kept)]
+        self.classifier.in_features = len(kept)
+        self.classifier.weight = _selected(self.classifier.weight, indices, 1)
+        self.sources = [self.sources[index] for index in kept]
+
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
@@ -109,6 +126,10 @@ class ProtoPNet(PatchNetwork):
             # Only where they are there: earlier versions read the files of all other networks.
             **{key: value for key, value in special.items() if value is not None},
         }
+
+
+def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
 
 
 def _counts(prototypes_per_class: int | Sequence[int], names: tuple[str, ...]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from protopfaith.network.distances import minimum_over_positions, squared_distan
 from protopfaith.network.encoders import build_encoder, output_channels
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.layers import feature_layers, last_activation, last_channels, stacked_layers
+from protopfaith.network.outcome import Outcome
 
 MOST = 100_000
 """Classes, prototypes of a class, channels of a prototype: more are not meant."""
@@ -35,8 +36,16 @@ class PatchNetwork(nn.Module):
         activation: of Z, one of `ACTIVATIONS`
         layers: Z of another shape, as `[128, "relu", 128, "sigmoid"]`; `activation` is then its last one
         weights: for the encoder: None, "imagenet", or the path of a state dict
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> isinstance(ProtoPNet("small", ["cat", "dog"], 1, 8), PatchNetwork)
+    True
     """
 
+    outcome: Outcome = "one"
+    family: ClassVar[str]
+    header: ClassVar[dict[str, Any]]
+    """What a checkpoint's header has for this family's constructor beside what all have, and its type."""
     prototype_classes: Tensor
     similarity: str
 
@@ -114,6 +123,10 @@ class PatchNetwork(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.logits(self.distances(x))
 
+    def finished(self) -> PatchNetwork:
+        """The network as it is saved: itself, unless training left something that can go."""
+        return self
+
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
@@ -129,7 +142,7 @@ class PatchNetwork(nn.Module):
             )
 
 
-def named_classes(classes: int | Sequence[str]) -> tuple[str, ...]:
+def named_classes(classes: int | Sequence[str], fewest: int = 2) -> tuple[str, ...]:
     """Names of classes, from their number or a list of them."""
     if isinstance(classes, int):
         names = tuple(map(str, range(whole_number(classes, "The number of classes", most=MOST))))
@@ -137,9 +150,10 @@ def named_classes(classes: int | Sequence[str]) -> tuple[str, ...]:
         names = tuple(instance(classes, (list, tuple), "The classes", "their number or a list of names"))
     if not all(isinstance(name, str) for name in names):
         raise ProtoPFaithError(f"Class names must be texts, not {shown(list(names))}.")
-    if len(set(names)) < max(len(names), 2):
+    if len(set(names)) < max(len(names), fewest):
         raise ProtoPFaithError(
-            f"A classifier needs at least two classes with different names, but got {shown(list(names))}."
+            f"A classifier needs at least {('one class', 'two classes')[fewest - 1]} with different names, "
+            f"but got {shown(list(names))}."
         )
     return names
 

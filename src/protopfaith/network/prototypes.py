@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network.contract import NO_CLASS
 from protopfaith.network.model import ProtoPNet
+from protopfaith.network.patches import PatchNetwork
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,10 @@ class DistinctPrototypes:
 
     Args:
         groups: indices of prototypes, ordered by their first one; every prototype is in one group
-        per_class: the number of groups of each class
+        per_class: the number of groups of each class; zero for all where prototypes belong to none
         total: the number of prototypes
 
-    >>> from protopfaith.network import ProtoPNet
+    >>> from protopfaith.network import PatchNetwork
     >>> found = distinct_prototypes(ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2))
     >>> found.per_class, found.fraction, found.duplicates
     ((2, 2), 1.0, ())
@@ -64,7 +66,7 @@ def equality_tolerance(channels: int, activation: str = "relu1") -> float:
     return 4e-6 if activation == "unit" else 1e-6 * channels
 
 
-def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> DistinctPrototypes:
+def distinct_prototypes(model: PatchNetwork, tolerance: float | None = None) -> DistinctPrototypes:
     """Groups of equal prototypes: of one class and at a squared distance of at most `tolerance` from the
     first of the group (None: `equality_tolerance`; zero: identical vectors).
 
@@ -72,23 +74,24 @@ def distinct_prototypes(model: ProtoPNet, tolerance: float | None = None) -> Dis
         model: the network
         tolerance: squared distance up to which two prototypes are equal; None is what rounding leaves of zero
 
-    >>> from protopfaith.network import ProtoPNet
+    >>> from protopfaith.network import PatchNetwork
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> model.prototypes.data[1] = model.prototypes.data[0]
     >>> distinct_prototypes(model)
     DistinctPrototypes(3 of 4)
     """
-    instance(model, ProtoPNet, "What has prototypes", "a ProtoPNet")
+    instance(model, PatchNetwork, "What has prototypes", "a ProtoPNet")
     usual = equality_tolerance(model.prototypes.shape[1], model.activation)
     tolerance = usual if tolerance is None else finite_number(tolerance, "The tolerance", least=0)
     classes = model.prototype_classes.cpu()
     groups = duplicate_groups(model.prototypes.detach().cpu(), classes, tolerance)
     firsts = classes[[group[0] for group in groups]]
-    per_class = torch.bincount(firsts, minlength=len(model.class_names)).tolist()
+    owned = firsts[firsts != NO_CLASS]
+    per_class = torch.bincount(owned, minlength=len(model.class_names)).tolist()
     return DistinctPrototypes(groups, tuple(per_class), len(classes))
 
 
-def prototype_spread(model: ProtoPNet) -> tuple[float, float]:
+def prototype_spread(model: PatchNetwork) -> tuple[float, float]:
     """Median squared distance between two prototypes of one class, and between those of two classes.
 
     Distinct is not diverse: where the first is a small part of the second, the prototypes of a class stand
@@ -97,7 +100,7 @@ def prototype_spread(model: ProtoPNet) -> tuple[float, float]:
     Args:
         model: the network
 
-    >>> from protopfaith.network import ProtoPNet
+    >>> from protopfaith.network import PatchNetwork
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> within, between = prototype_spread(model)
     >>> within > 0 and between > 0
@@ -140,7 +143,7 @@ def duplicate_groups(
     return tuple(sorted(groups))
 
 
-def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
+def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
     """A copy of `model` with the prototypes `keep` alone (P booleans, or indices), in their old order.
 
     F loses the columns of the others; its remaining weights stay as they are.
@@ -149,13 +152,17 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
         model: the network; it stays as it is
         keep: indices of the prototypes to keep, at least one for each class
 
-    >>> from protopfaith.network import ProtoPNet
+    >>> from protopfaith.network import PatchNetwork
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> prune(model, [0, 2, 3]).prototype_classes.tolist()
     [0, 1, 1]
     """
+    if not isinstance(model, ProtoPNet):
+        raise ProtoPFaithError(
+            f"Of a {type(model).__name__} no single prototypes can be dropped, because its outputs are no "
+            "sums over them; prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))."
+        )
     kept = _indices(keep, len(model.prototypes))
-    indices = torch.tensor(kept, dtype=torch.long, device=model.prototypes.device)
     classes = model.prototype_classes[kept]
     emptied = sorted(set(range(len(model.class_names))) - set(classes.tolist()))
     if emptied:
@@ -164,16 +171,8 @@ def prune(model: ProtoPNet, keep: Tensor | Iterable[int]) -> ProtoPNet:
             f"Pruning would leave no prototype for {names}: keep at least one of every class."
         )
     pruned = copy.deepcopy(model)
-    pruned.prototypes = _selected(model.prototypes, indices, 0)
-    pruned.prototype_classes = classes
-    pruned.classifier.in_features = len(kept)
-    pruned.classifier.weight = _selected(model.classifier.weight, indices, 1)
-    pruned.sources = [model.sources[index] for index in kept]
+    pruned.keep(kept)
     return pruned
-
-
-def _selected(parameter: Tensor, indices: Tensor, dim: int) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().index_select(dim, indices), parameter.requires_grad)
 
 
 def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:

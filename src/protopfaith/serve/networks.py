@@ -18,9 +18,9 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.picture import to_pil
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.settings import BaselineLike
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 
 BATCH = 16  # test images that are classified at a time while nobody asks anything
 THUMBNAIL = 128  # pixels of the longer side
@@ -55,9 +55,9 @@ class Network:
         self.thumbnail = lru_cache(maxsize=2_000)(self._thumbnail)
 
     @property
-    def model(self) -> ProtoPNet:
+    def model(self) -> PatchNetwork:
         """The network itself: what runs hold."""
-        return cast(ProtoPNet, self.explainer.model)
+        return cast(PatchNetwork, self.explainer.model)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ class Network:
         assert preprocessing is not None
         inputs = preprocessing.normalize(preprocessing.uint8(pixels).to(self.explainer.device))
         with torch.no_grad():
-            maps = self.explainer.model.distance_maps(inputs[None])[0, [prototype]]
-        activation = protopnet_maps(self.explainer.model, maps, inputs.shape[-2:])[0].cpu()
+            maps = self.explainer.model.distance_maps(inputs[None])[0]
+            activation = own_maps(self.explainer.model, inputs, maps, [prototype])[0].cpu()
         return Patch(images.paths[index], pixels, crop_box(activation))
 
     def _thumbnail(self, index: int) -> bytes:

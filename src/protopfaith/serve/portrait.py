@@ -53,7 +53,7 @@ def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list
     shown = []
     for patch in found.nearest[prototype]:
         box = patch_box(patch, found.latent_size, size)
-        name = network.class_names[patch.label]
+        name = ", ".join(network.class_names[label] for label in train.shows(patch.image)) or "no finding"
         alt = f"A training image of {name} at a distance of {patch.distance:.3g}"
         shown.append(
             (pictures.boxed(train.image(patch.image), alt, box), f"{name}, distance {patch.distance:.3g}")

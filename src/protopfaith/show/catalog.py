@@ -155,5 +155,6 @@ def _how_near(patch: Patch) -> str:
 def _patch(catalog: Catalog, patch: Patch, pictures: Pictures) -> Picture:
     pixels = catalog.images.image(patch.image)
     box = patch_box(patch, catalog.latent_size, pixels.shape[-2:])
-    title = f"{catalog.images.classes[patch.label]}: {patch.path}"
+    names = [catalog.images.classes[label] for label in catalog.images.shows(patch.image)]
+    title = f"{', '.join(names) or 'no finding'}: {patch.path}"
     return pictures.boxed(pixels, f"One of the nearest training images, {title}", box, title)

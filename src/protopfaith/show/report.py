@@ -9,16 +9,19 @@ from typing import Any
 
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
+from protopfaith.show.findings import finding_cards
 from protopfaith.show.heat import activation_limits, maps_of, scale_of
 from protopfaith.show.pages import render_page, write_page
 from protopfaith.show.pictures import Meaning, Picture, Pictures
 from protopfaith.show.settings import settings_of
 from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
+from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import about_mask, how_sure, lead
-from protopfaith.show.wording.glossary import WORDS
+from protopfaith.show.wording.findings import stands_for
+from protopfaith.show.wording.glossary import TREE_WORDS, WORDS
 from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
 from protopfaith.show.wording.places import place_for
-from protopfaith.show.wording.trust import LIMITS, banners, remarks
+from protopfaith.show.wording.trust import banners, limits, remarks
 
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
@@ -26,6 +29,7 @@ SIMILAR = Meaning(
 DECIDED = (
     "Colored and outlined: decided (thick: the strongest; dashed: against). Uncolored: undecided, or nothing."
 )
+PROTOPNETS = "ProtoPNet's own map"
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
 
@@ -98,16 +102,26 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "probabilities": probability_bars(explanation),
         "evidence": evidence_bars(explanation),
         "sums": complete_sums(explanation),
+        "tree": tree_view(explanation, scale, pictures),
         "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
         "prototypes": [_prototype(explanation, one, scale, pictures) for one in shown],
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
         "remarks": remarks(explanation),
-        "limits": LIMITS,
+        "limits": limits(explanation),
+        "findings": finding_cards(explanation, pictures),
         "settings": settings_of(explanation),
-        "words": WORDS,
+        "words": _words(explanation),
         "shared": pictures,
         "data": pictures.data(),
     }
+
+
+def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:
+    """The glossary, as far as this network needs it."""
+    words = {**WORDS, **TREE_WORDS} if explanation.route is not None else dict(WORDS)
+    if explanation.decomposition is None:
+        del words["psi"]
+    return words
 
 
 def _original(explanation: Explanation, pictures: Pictures) -> Picture:
@@ -143,21 +157,26 @@ def _prototype(
     limits = activation_limits(explanation.evidence)
     name, pixels, side = f"Prototype {one.prototype}", explanation.pixels, one.source_side
     ours = pictures.ours(pixels, one.test, scale, f"{name}: what makes this image similar", SIMILAR)
-    theirs = pictures.theirs(pixels, one.activation, limits, one.box, f"{name}: ProtoPNet's own map")
+    own = explanation.network.get("own_map", PROTOPNETS)
+    theirs = pictures.theirs(pixels, one.activation, limits, one.box, f"{name}: {own}")
     sides: dict[str, tuple[Captioned, ...]] = {
-        "On this image": ((ours, "what makes it similar"), (theirs, "ProtoPNet's own map"))
+        "On this image": ((ours, "what makes it similar"), (theirs, own))
     }
     if side is not None:
         plain = pictures.plain(side.pixels, f"{name}: its source image {side.path}")
         ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
-        alt = f"{name}: ProtoPNet's own map on its source image"
+        alt = f"{name}: {own} on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
         sides["On its source image"] = (
             (plain, "image"),
             (ours, "what it sees"),
-            (theirs, "ProtoPNet's own map"),
+            (theirs, own),
         )
-    return Prototype(name, _share(explanation, one), _facts(one), sides, one.duplicate_of is not None)
+    facts = _facts(one)
+    if explanation.findings:
+        facts = {"stands for": stands_for(one.class_name, one.weight), **facts}
+        del facts["class"]
+    return Prototype(name, _share(explanation, one), facts, sides, one.duplicate_of is not None)
 
 
 def _share(explanation: Explanation, one: PrototypeEvidence) -> str:
@@ -173,7 +192,9 @@ def _facts(one: PrototypeEvidence) -> dict[str, str]:
     facts = {"class": one.class_name} if one.class_name else {}
     facts["distance"] = f"{one.distance:.3g}"
     if math.isfinite(one.weight):
-        facts |= {"weight": f"{one.weight:+.3g}", "Ψₖ": f"{one.paper_score:+.3f}"}
+        facts["weight"] = f"{one.weight:+.3g}"
+    if math.isfinite(one.paper_score):
+        facts["Ψₖ"] = f"{one.paper_score:+.3f}"
     if one.source is not None:
         facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:

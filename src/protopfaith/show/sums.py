@@ -5,6 +5,7 @@ from __future__ import annotations
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.show.bars import Bars, Sum, Term, share_bars, sum_bars
+from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of, target_of
 
@@ -21,6 +22,8 @@ def probability_bars(explanation: Explanation) -> Bars:
     shown = ranked[:MOST_PROBABLE]
     shown = sorted({*shown[: MOST_PROBABLE - len(set(asked) - set(shown))], *asked}, key=ranked.index)
     caption = "Probabilities, calibrated" if explanation.calibrated else "Probabilities, not calibrated"
+    if explanation.findings:
+        caption += ", each of its own"
     return share_bars(caption, [(names[c], float(p[c]), percent(float(p[c]))) for c in shown])
 
 
@@ -36,8 +39,13 @@ def evidence_bars(explanation: Explanation) -> list[Bars]:
         if one is not None
     ]
     total = f"sum: {_score(explanation)}"
+    if explanation.findings:
+        total = "sum: log odds of its presence"
     return sum_bars(
-        *(Sum(f"Evidence for {name}", _terms(one), Term(total, one.total)) for name, one in found)
+        *(
+            Sum(f"Evidence for {name}", _terms(explanation, one), Term(total, one.total))
+            for name, one in found
+        )
     )
 
 
@@ -47,21 +55,35 @@ def complete_sums(explanation: Explanation) -> list[Bars]:
     tables: list[Bars] = []
     if explanation.decomposition is None or explanation.runner_up is None:
         return tables
+    if explanation.findings:
+        odds = f"The log odds of {target_of(explanation)}"
+        return [_complete(explanation, explanation.decomposition, odds)]
     if explanation.decomposition.versus is None:
         tables.append(_complete(explanation, explanation.decomposition, f"log P({target_of(explanation)})"))
     label = f"log P({target_of(explanation)}) − log P({rival_of(explanation)})"
     return [*tables, _complete(explanation, explanation.runner_up, label)]
 
 
-def _terms(found: Closeness) -> list[Term]:
+def _terms(explanation: Explanation, found: Closeness) -> list[Term]:
     """Most evidence first; what all images share has no color."""
     pairs = zip(found.prototypes.tolist(), found.shares.tolist(), strict=True)
     ranked = sorted(pairs, key=lambda pair: -pair[1])
+    average = Term(AVERAGE, found.average, "What an average training image gets.", neutral=True)
+    if explanation.findings:
+        weights = {one.prototype: one.weight for one in explanation.evidence}
+        name = target_of(explanation)
+        named = {p: f"prototype {p} ({stands_for(name, weights.get(p, 0.0))})" for p, _ in ranked}
+        return [*(Term(named[p], share, _speaks(share, name)) for p, share in ranked), average]
     return [
         *(Term(f"prototype {prototype}", share, _closer(share)) for prototype, share in ranked),
         Term(OTHERS, found.others, "How near the image is to the prototypes of all other classes."),
-        Term(AVERAGE, found.average, "What an average training image gets.", neutral=True),
+        average,
     ]
+
+
+def _speaks(share: float, name: str) -> str:
+    side = "for" if share > 0 else "against"
+    return f"Compared with training images on average, this prototype speaks {side} {name}."
 
 
 def _closer(share: float) -> str:
@@ -83,7 +105,9 @@ def _complete(explanation: Explanation, sum_: Decomposition, caption: str) -> Ba
         Term(_prototype_name(explanation, sum_, prototype), term)
         for prototype, term in zip(sum_.prototypes.tolist(), sum_.weighted.tolist(), strict=True)
     ]
-    if sum_.versus is None:
+    if explanation.findings:
+        pass  # a finding reads its own prototypes alone
+    elif sum_.versus is None:
         # Both are large and nearly cancel; apart they would dwarf all that tells prototypes from one another.
         detail = f"other classes' prototypes {sum_.rest:+.4g}, normalizer {-sum_.log_normalizer:+.4g}"
         terms.append(Term("all other classes, normalized", sum_.rest - sum_.log_normalizer, detail))

@@ -6,8 +6,10 @@ from protopfaith.training.pruning import PruningReport, prune_run
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_names, recipe_summary
 from protopfaith.training.run import Run
 from protopfaith.training.search import grid_names, load_grid, train_folds, train_grid
+from protopfaith.training.thresholds import FindingRule
 
 __all__ = [
+    "FindingRule",
     "PruningReport",
     "Recipe",
     "Run",

@@ -9,7 +9,7 @@ import torch
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.hiding import hide_share
 from protopfaith.network import PrototypeNetwork
-from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import add_to_confusion, balanced_accuracy, empty_confusion
 
 SHARES = (0.0, 0.25, 0.5, 0.75)
 SIDE = 16
@@ -53,7 +53,7 @@ def hidden_accuracies(
     found = {}
     for share in shares:
         generator = torch.Generator().manual_seed(seed)
-        confusion = torch.zeros(classes, classes, dtype=torch.long)
+        confusion = empty_confusion(images.labels, classes)
         for batch in chosen.split(batch_size):
             pixels = torch.stack([images.image(index) for index in batch.tolist()]).to(device)
             shown = hide_share(preprocessing.normalize(pixels), share, side, generator)

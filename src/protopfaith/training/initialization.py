@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.data import Preprocessing
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork, XProtoNet
 from protopfaith.training.batches import ImageBatches
+from protopfaith.training.finding_projection import seen_prototypes
 
 IMAGES_PER_CLASS = 64
 TELLING_SHARE = 0.1  # of an image's positions, for evidence
@@ -15,22 +16,28 @@ TELLING_SHARE = 0.1  # of an image's positions, for evidence
 
 @torch.no_grad()
 def patch_prototypes(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     generator: torch.Generator,
     head: nn.Linear | None = None,
+    *,
+    owners: Tensor | None = None,
 ) -> Tensor:
     """New prototypes (P x L): for each class, latent vectors near the centers of its K clusters.
 
     With the plain classifier's `head` only the patches that speak most for the class take part: those where
-    head weight times encoder feature (its class activation map) is largest.
+    head weight times encoder feature (its class activation map) is largest. Those of an XProtoNet start on
+    what they see of whole images. `owners` (P) are classes to start from for prototypes that belong to none.
     """
+    if isinstance(model, XProtoNet):
+        return seen_prototypes(model, batches, preprocessing, generator)
     training = model.training
     model.eval()
     prototypes = model.prototypes.detach().clone()
+    owners = model.prototype_classes if owners is None else owners.to(prototypes.device)
     for label in range(len(model.class_names)):
-        members = (model.prototype_classes == label).nonzero().flatten()
+        members = (owners == label).nonzero().flatten()
         images = (batches.labels == label).nonzero().flatten().cpu()
         if len(images) == 0 or len(members) == 0:
             continue
@@ -43,7 +50,7 @@ def patch_prototypes(
 
 
 def _class_vectors(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     *,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -16,13 +17,15 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
+from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
-from protopfaith.training.loop import Trainer
 from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.tree import build_tree, trainer_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -38,7 +41,7 @@ def train(
     resume: bool = False,
     *,
     data: ImageData | None = None,
-    model: ProtoPNet | None = None,
+    model: PatchNetwork | None = None,
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
@@ -74,7 +77,7 @@ def train(
     if recipe is None:
         raise ProtoPFaithError("A new run needs a recipe; name one, or resume an existing run.")
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
-    for given, kind in ((data, ImageData), (model, ProtoPNet)):
+    for given, kind in ((data, ImageData), (model, PatchNetwork)):
         if given is not None:
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
@@ -88,13 +91,15 @@ def train(
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
     model = model or build_model(recipe, data)
+    check_outcome(data.outcome, model, recipe)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
         if fabric.is_global_zero:
             holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
-        trainer = Trainer(fabric, run, recipe, data, model, progress=progress)
+        kind = trainer_of(model)
+        trainer = kind(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         try:
@@ -107,8 +112,16 @@ def train(
                 f"with: protopfaith train --resume --out {folder}"
             ) from error
         if fabric.is_global_zero:
-            save_curves(run)
+            _conclude(run, data, model)
     return run
+
+
+def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:
+    """What a finished run has beside its network: curves, and thresholds where findings need them."""
+    save_curves(run)
+    if data.outcome == "several":
+        named = model.encoder_name is not None
+        keep_reference(run, data, run.model(encoder=None if named else copy.deepcopy(model.encoder).cpu()))
 
 
 def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
@@ -119,7 +132,7 @@ def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
 
 
 @torch.no_grad()
-def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int) -> None:
+def check_network(model: PatchNetwork, recipe: Recipe, data: ImageData, ranks: int) -> None:
     """Raises if the network cannot take images of the size that it will be trained on."""
     smallest = min(recipe.optimization.batch_size, len(data.train)) // ranks
     training = model.training
@@ -143,7 +156,7 @@ def check_network(model: ProtoPNet, recipe: Recipe, data: ImageData, ranks: int)
             )
 
 
-def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
+def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     """The recipe's network for the data's classes, initialized from the recipe's seed.
 
     Args:
@@ -158,7 +171,10 @@ def build_model(recipe: Recipe, data: ImageData) -> ProtoPNet:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
-        return ProtoPNet(
+        if recipe.model.family == ProtoTree.family:
+            return build_tree(recipe, data)
+        family: Any = FAMILIES[recipe.model.family]
+        return family(
             recipe.model.encoder,
             list(data.classes),
             recipe.model.prototypes_per_class,

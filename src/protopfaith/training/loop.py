@@ -19,12 +19,15 @@ from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
+from protopfaith.training.batches import ahead
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
 from protopfaith.training.collapse import signs_of_collapse
+from protopfaith.training.finding_objectives import findings_objective
+from protopfaith.training.graphs import GraphedEncoder, can_be_captured
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
-from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
 from protopfaith.training.probe import SHARES, START, blend, class_weights, measure_batch_norm, probe_encoder
 from protopfaith.training.progress import TrainingProgress
@@ -151,12 +154,14 @@ class Trainer:
         self._checkpoint = None
         stream = self._stream(stage)
         validate = validation(stage, self.model, self.head, self.images)
+        graphs = self._graphs(stage.epochs - first_epoch)
         for epoch in range(first_epoch, stage.epochs):
             started = time.monotonic()
             self._seed(stage, epoch)
             self._set_modes(stage)
             order = self.images.order(stage.name, stage.cycle, epoch)
-            sums = self._train_epoch(objective, fabric_optimizer, scheduler, stream, order)
+            with graphs.replaying():
+                sums = self._train_epoch(objective, fabric_optimizer, scheduler, stream, order)
             if epoch + 1 == stage.epochs:
                 self._conclude(stage)
             rate = max(float(group["lr"]) for group in optimizer.param_groups)
@@ -166,6 +171,7 @@ class Trainer:
             self.saver.extras = {KEPT + name: tensor for name, tensor in self.kept.items()}
             self.saver.extras["log_scale"] = self.log_scale.detach()
             self.saver.finish_epoch(metrics, self.model, self.head, optimizer, scheduler)
+        graphs.close()
 
     def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
         try:
@@ -315,6 +321,16 @@ class Trainer:
         return parts
 
     def _objective(self, stage: Stage) -> nn.Module:
+        if self.data.outcome == "several":
+            scale = self.log_scale if self.recipe.model.logit_scale else None
+            return findings_objective(
+                stage.name,
+                self.model,
+                self.head,
+                self.recipe,
+                finding_weights=self.class_weights,
+                log_scale=scale,
+            )
         if stage.name == "pretraining":
             smoothing = self.recipe.schedule.pretraining.label_smoothing
             return PlainObjective(self.model.encoder, self.head, smoothing, self.class_weights)
@@ -328,6 +344,15 @@ class Trainer:
             self.log_scale if self.recipe.model.logit_scale else None,
         )
 
+    def _graphs(self, epochs: int) -> GraphedEncoder:
+        """V for the epochs of a stage that are left: its steps as CUDA graphs, where that can be."""
+        compute = self.recipe.compute
+        possible = compute.graphs == "auto" and can_be_captured(
+            self.fabric.device, self.fabric.world_size, compiled=compute.compile
+        )
+        steps = epochs * self.images.iterations if possible else 0
+        return GraphedEncoder(self.model.encoder, self.progress.say, steps)
+
     def _set_modes(self, stage: Stage) -> None:
         """In the F stage V and Z stay in evaluation mode: drifting batch norm would undo the projection."""
         self.model.train(stage.name != "classifier")
@@ -338,7 +363,8 @@ class Trainer:
         """Gives a stage's training batches: augmented images, or distances for the F stage."""
         if stage.name != "classifier":
             augmentation = self._augmentation(stage)
-            return lambda order: self.images.augmented(order, self.generator, augmentation)
+            device = self.fabric.device
+            return lambda order: ahead(self.images.augmented(order, self.generator, augmentation), device)
         if self.recipe.schedule.classifier.augment:
             augmentation = replace(self._augmentation(stage), size=None)
             return lambda order: self._augmented_distances(order, augmentation)
@@ -386,7 +412,7 @@ class Trainer:
     ) -> dict[str, Tensor]:
         """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device."""
         classes = len(self.data.classes)
-        sums = {"confusion": torch.zeros(classes, classes, dtype=torch.long, device=self.fabric.device)}
+        sums = {"confusion": empty_confusion(self.data.train.labels, classes, self.fabric.device)}
         for inputs, labels in stream(order):
             optimizer.zero_grad()
             result = objective(inputs, labels)
@@ -402,12 +428,16 @@ class Trainer:
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()
+            self._after_step(result, labels, len(order))
             for name in COSTS:
                 if name in result:
                     sums[name] = sums.get(name, 0) + result[name].detach() / len(order)
             add_to_confusion(sums["confusion"], result["logits"], labels)
             self.progress.advance()
         return sums
+
+    def _after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
+        """What a family does after every step; `batches` are those of an epoch."""
 
     def _measure(
         self,

@@ -43,8 +43,12 @@ class CostWeights:
     l1: float = field(default=0.0, metadata=BOUNDS)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
     # Classes count alike in every cross-entropy, however many images they have: what balanced accuracy
-    # asks for (not in the paper).
+    # asks for (not in the paper). Of findings presence and absence do.
     balanced: bool = False
+    # Of an XProtoNet (Kim et al.): how much of the image its occurrence maps fill, and how far they are from
+    # moving with the image.
+    occurrence: float = field(default=0.0, metadata=BOUNDS)
+    consistency: float = field(default=0.0, metadata=BOUNDS)
 
 
 def cluster_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor) -> Tensor:
@@ -62,10 +66,21 @@ def separation_cost(distances: Tensor, labels: Tensor, prototype_classes: Tensor
     return distances.masked_fill(own, torch.inf).amin(dim=1).mean()
 
 
-def diversity_cost(prototypes: Tensor, prototype_classes: Tensor) -> Tensor:
-    """Mean of exp(-||p_i - p_j||^2) over pairs of prototypes of a class: 1 when all coincide, 0 far apart."""
+def class_pairs(prototype_classes: Tensor) -> Tensor:
+    """The numbers of all pairs of prototypes of one class, 2 x pairs. Counting them waits for the device.
+
+    >>> class_pairs(torch.tensor([0, 0, 1, 1])).tolist()
+    [[0, 2], [1, 3]]
+    """
     pairs = (prototype_classes[:, None] == prototype_classes).triu(diagonal=1)
-    first, second = pairs.nonzero(as_tuple=True)
+    return pairs.nonzero().T
+
+
+def diversity_cost(prototypes: Tensor, prototype_classes: Tensor, pairs: Tensor | None = None) -> Tensor:
+    """Mean of exp(-||p_i - p_j||^2) over pairs of prototypes of a class: 1 when all coincide, 0 far apart.
+
+    `pairs` are those of `prototype_classes`, for callers who have them already."""
+    first, second = class_pairs(prototype_classes) if pairs is None else pairs
     if len(first) == 0:
         return prototypes.sum() * 0
     return (prototypes[first] - prototypes[second]).square().sum(dim=1).neg().exp().mean()
@@ -79,13 +94,14 @@ def individual_cost(
     *,
     class_weights: Tensor | None = None,
     scale: Tensor | float = 1.0,
+    classes: int | None = None,
 ) -> Tensor:
     """Mean over k of the cross-entropy when only the k-th prototype of each class is asked.
 
     Its logits are -1.5 K s: what the first F (1 to the own class, -0.5 to others) makes of K such distances;
-    times `scale`, that of the network's logits.
+    times `scale`, that of the network's logits. Without the number of `classes` it waits for the device.
     """
-    classes = int(prototype_classes.max()) + 1
+    classes = int(prototype_classes.max()) + 1 if classes is None else classes
     per_class = len(prototype_classes) // classes
     order = prototype_classes.argsort(stable=True)  # class by class
     by_rank = distances[:, order].reshape(len(distances), classes, per_class)
@@ -127,9 +143,11 @@ def costs(
     weights: CostWeights,
     class_weights: Tensor | None = None,
     scale: Tensor | float = 1.0,
+    pairs: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Every cost by name, and their weighted sum as `loss`. `class_weights` (C) are those of the
-    cross-entropies, `scale` is the factor that `logits` have been multiplied by."""
+    cross-entropies, `scale` is the factor that `logits` have been multiplied by, `pairs` those of
+    prototypes of one class, where they are known."""
     cluster = cluster_cost(distances, labels, prototype_classes)
     separation = separation_cost(distances, labels, prototype_classes)
     share = 1 / len(prototype_classes) if weights.per_prototype else 1.0
@@ -137,10 +155,16 @@ def costs(
     cross_entropy = functional.cross_entropy(logits, labels, class_weights, label_smoothing=smoothing)
     loss = cross_entropy + share * (weights.cluster * cluster - weights.separation * separation)
     if weights.diversity:
-        loss = loss + weights.diversity * diversity_cost(prototypes, prototype_classes)
+        loss = loss + weights.diversity * diversity_cost(prototypes, prototype_classes, pairs)
     if weights.individual:
         individual = individual_cost(
-            distances, labels, prototype_classes, smoothing, class_weights=class_weights, scale=scale
+            distances,
+            labels,
+            prototype_classes,
+            smoothing,
+            class_weights=class_weights,
+            scale=scale,
+            classes=logits.shape[1],
         )
         loss = loss + weights.individual * individual
     return {"loss": loss, "cross_entropy": cross_entropy, "cluster": cluster, "separation": separation}

@@ -12,21 +12,37 @@ from torch import Tensor
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
+
+
+def empty_confusion(labels: Tensor, classes: int, device: torch.device | str = "cpu") -> Tensor:
+    """Zeros to count in: classes x classes for labels (N,), findings x 2 x 2 for those of findings (N, C)."""
+    shape = (classes, 2, 2) if labels.dim() == 2 else (classes, classes)
+    return torch.zeros(shape, dtype=torch.long, device=device)
 
 
 def add_to_confusion(confusion: Tensor, logits: Tensor, labels: Tensor) -> None:
-    """Counts predictions in place: `confusion[label, prediction]`. Never waits for the device."""
+    """Counts predictions in place: `confusion[label, prediction]`, or `confusion[finding, label, prediction]`
+    where a finding is predicted if its logit is positive. Never waits for the device."""
+    if labels.dim() == 2:
+        for label in (0, 1):
+            for prediction in (0, 1):
+                counted = (labels == label) & ((logits > 0) == bool(prediction))
+                confusion[:, label, prediction] += counted.sum(0)
+        return
     ones = torch.ones(len(labels), dtype=confusion.dtype, device=confusion.device)
     confusion.index_put_((labels, logits.argmax(dim=1)), ones, accumulate=True)
 
 
 def balanced_accuracy(confusion: Tensor) -> float:
-    """Mean over the classes that occur of the share of their images that is recognized.
+    """Mean over the classes that occur of the share of their images that is recognized; of several findings
+    the mean of theirs.
 
     >>> balanced_accuracy(torch.tensor([[3, 1], [0, 2]]))
     0.875
     """
+    if confusion.dim() == 3:
+        return float(torch.tensor([balanced_accuracy(one) for one in confusion]).nanmean())
     totals = confusion.sum(dim=1)
     occurs = totals > 0
     if not occurs.any():
@@ -36,7 +52,7 @@ def balanced_accuracy(confusion: Tensor) -> float:
 
 @torch.no_grad()
 def set_logits(
-    model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
+    model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
 ) -> Tensor:
     """The logits of every image of a set (images x classes), on the CPU."""
     device = model.prototypes.device
@@ -45,11 +61,11 @@ def set_logits(
     return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
 
 
-def set_balanced_accuracy(model: ProtoPNet, images: ImageSet, preprocessing: Preprocessing) -> float:
+def set_balanced_accuracy(model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing) -> float:
     """Of `model` (in evaluation mode) on a set; not-a-number for an empty one."""
     if not len(images):
         return float("nan")
-    confusion = torch.zeros(len(images.classes), len(images.classes), dtype=torch.long)
+    confusion = empty_confusion(images.labels, len(images.classes))
     add_to_confusion(confusion, set_logits(model, images, preprocessing), images.labels)
     return balanced_accuracy(confusion)
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from protopfaith.network import ProtoPNet
-from protopfaith.training.losses import CostWeights, companion_cost, costs, l1_cost
+from protopfaith.training.losses import CostWeights, class_pairs, companion_cost, costs, l1_cost
 
 
 def plain_logits(head: nn.Linear, encoded: Tensor) -> Tensor:
@@ -65,6 +65,8 @@ class PrototypeObjective(nn.Module):
         super().__init__()
         self.model, self.weights, self.head, self.log_scale = model, weights, head, log_scale
         self.register_buffer("class_weights", class_weights, persistent=False)
+        # Once, not in every step.
+        self.register_buffer("pairs", class_pairs(model.prototype_classes), persistent=False)
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         encoded = self.model.encoder(images)
@@ -74,7 +76,14 @@ class PrototypeObjective(nn.Module):
         # F may hold what earlier stages learned of the scale: prototypes are asked alone at the same one.
         whole = scale if self.log_scale is None else scale * own_weight(self.model)
         result = _costs(
-            self.model, logits, distances, labels, self.weights, class_weights=self.class_weights, scale=whole
+            self.model,
+            logits,
+            distances,
+            labels,
+            self.weights,
+            class_weights=self.class_weights,
+            scale=whole,
+            pairs=self.pairs,
         )
         if self.head is not None:
             plain = plain_logits(self.head, encoded).float()

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
+from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
 from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
 from protopfaith.training.resemblance import signs_of_leakage
@@ -48,7 +49,7 @@ class LinearProbe:
     """Balanced accuracy on what decided on the decay: validation images, or held-out ones."""
 
 
-def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:
+def probe_encoder(model: PatchNetwork, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:
     """The linear probe of V as it is, and what its features say about the data, in sentences."""
     training = model.training
     model.eval()
@@ -65,7 +66,7 @@ def probe_encoder(model: ProtoPNet, images: TrainingImages, classes: int) -> tup
 
 
 @torch.no_grad()
-def measure_batch_norm(model: ProtoPNet, images: TrainingImages) -> None:
+def measure_batch_norm(model: PatchNetwork, images: TrainingImages) -> None:
     """Measures the means and variances of V's batch norms anew, on training images: those of a network
     between two others do not lie between theirs."""
     model.eval()
@@ -183,11 +184,14 @@ def _path(features: Tensor, labels: Tensor, classes: int) -> Iterator[tuple[floa
 
 
 def class_weights(labels: Tensor, classes: int) -> Tensor:
-    """One for each class, such that all classes count alike: N / (C n_c), of the classes that occur.
+    """One for each class, such that all classes count alike: N / (C n_c), of the classes that occur. For
+    labels of findings (N, C) those of absence and presence, (2, C).
 
     >>> class_weights(torch.tensor([0, 0, 0, 1]), 2).tolist()
     [0.6666666865348816, 2.0]
     """
+    if labels.dim() == 2:
+        return finding_weights(labels)
     counts = torch.bincount(labels, minlength=classes).float()
     return torch.where(counts > 0, len(labels) / ((counts > 0).sum() * counts.clamp_min(1)), 0.0)
 

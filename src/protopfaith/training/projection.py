@@ -13,8 +13,16 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
-from protopfaith.network import ProtoPNet, PrototypeSource, distinct_prototypes, equality_tolerance
+from protopfaith.network import (
+    NO_CLASS,
+    PatchNetwork,
+    PrototypeSource,
+    XProtoNet,
+    distinct_prototypes,
+    equality_tolerance,
+)
 from protopfaith.training.batches import ImageBatches, sequential_order
+from protopfaith.training.finding_projection import project_seen
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
 
@@ -32,7 +40,7 @@ class Candidates:
 
 @torch.no_grad()
 def project(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     images: ImageSet,
     preprocessing: Preprocessing,
@@ -43,7 +51,8 @@ def project(
     ranks: int = 1,
     sum_over_ranks: Sum = lambda tensor: tensor,
 ) -> None:
-    """Projects `model`'s prototypes in place and records their sources.
+    """Projects `model`'s prototypes in place and records their sources: images of their class, or of any for
+    prototypes that belong to none.
 
     The vectors are computed in evaluation mode and float32, as at inference, so that afterwards
     `model.distance_maps` of the source image is 0 (up to rounding) at the source's position. With
@@ -69,12 +78,27 @@ def project(
     >>> model.sources[0].image in data.train.paths
     True
     """
+    if isinstance(model, XProtoNet):
+        return project_seen(
+            model,
+            batches,
+            images,
+            preprocessing,
+            distinct=distinct,
+            batch_size=batch_size,
+            rank=rank,
+            ranks=ranks,
+            sum_over_ranks=sum_over_ranks,
+        )
     training = model.training
     model.eval()
-    table = class_table(model.prototype_classes, len(model.class_names))
+    table, labels = class_table(model.prototype_classes, len(model.class_names)), batches.labels
+    if bool((model.prototype_classes == NO_CLASS).all()):  # images of any class: as if there were one
+        table = torch.arange(len(model.prototypes), device=table.device)[None]
+        labels = torch.zeros_like(labels)
     order = sequential_order(len(batches), batch_size, rank, ranks)
     distances = sum_over_ranks(_own_distances(model, batches, preprocessing, table, order))
-    ranked = rank_images(distances, batches.labels, table, 4 * table.shape[1] + 16 if distinct else 1)
+    ranked = rank_images(distances, labels, table, 4 * table.shape[1] + 16 if distinct else 1)
     candidates = _compute_candidates(model, batches, preprocessing, ranked, batch_size)
     chosen = torch.zeros(len(ranked), dtype=torch.long)
     if distinct:
@@ -82,6 +106,7 @@ def project(
         chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
+    return None
 
 
 def class_table(prototype_classes: Tensor, classes: int) -> Tensor:
@@ -95,7 +120,7 @@ def class_table(prototype_classes: Tensor, classes: int) -> Tensor:
 
 
 def _own_distances(
-    model: ProtoPNet,
+    model: PatchNetwork,
     batches: ImageBatches,
     preprocessing: Preprocessing,
     table: Tensor,
@@ -105,7 +130,8 @@ def _own_distances(
     distances = torch.zeros(len(batches), table.shape[1], device=table.device)
     for indices, (pixels, labels) in zip(order, batches.batches(order), strict=True):
         batch = model.distances(preprocessing.normalize(pixels))
-        distances[indices.to(table.device)] = batch.gather(1, table[labels].clamp(min=0)).float()
+        own = table[labels] if len(table) > 1 else table.expand(len(labels), -1)
+        distances[indices.to(table.device)] = batch.gather(1, own.clamp(min=0)).float()
     return distances
 
 
@@ -125,7 +151,7 @@ def rank_images(distances: Tensor, labels: Tensor, table: Tensor, most: int) -> 
 
 
 def _compute_candidates(
-    model: ProtoPNet, batches: ImageBatches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
+    model: PatchNetwork, batches: ImageBatches, preprocessing: Preprocessing, ranked: Tensor, batch_size: int
 ) -> Candidates:
     """The ranked images' nearest latent vectors, computed as at inference."""
     shape = ranked.shape
@@ -173,7 +199,7 @@ def choose(candidates: Candidates, prototype_classes: Tensor, tolerance: float |
     return chosen
 
 
-def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Tensor) -> None:
+def _move(model: PatchNetwork, images: ImageSet, candidates: Candidates, chosen: Tensor) -> None:
     moved = model.prototypes.detach().clone()
     for prototype, place in enumerate(chosen.tolist()):
         image = int(candidates.images[prototype, place])
@@ -186,7 +212,7 @@ def _move(model: ProtoPNet, images: ImageSet, candidates: Candidates, chosen: Te
     model.prototypes.copy_(moved)
 
 
-def count_distinct(model: ProtoPNet) -> int:
+def count_distinct(model: PatchNetwork) -> int:
     """How many different prototypes there are, each class counted by itself.
 
     Args:

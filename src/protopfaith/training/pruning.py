@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +16,13 @@ from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet, distinct_prototypes, prune
+from protopfaith.network import PatchNetwork, ProtoTree, distinct_prototypes, prune
 from protopfaith.training.launch import make_fabric
-from protopfaith.training.loop import Trainer
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
+from protopfaith.training.tree import trainer_of
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,13 @@ def prune_run(
     drop: Sequence[int] | None = None,
     *,
     tolerance: float | None = None,
+    leaves: float | None = None,
     device: str = "auto",
     data: ImageData | None = None,
     progress: bool = True,
 ) -> PruningReport:
-    """Drops prototypes of `run`, fits F anew and leaves the result as a run of its own in `folder`.
+    """Drops prototypes of `run`, fits F anew and leaves the result as a run of its own in `folder`. Of a tree
+    it drops leaves, and with them the nodes that lose a side.
 
     Args:
         run: what was trained; it stays as it is
@@ -77,6 +80,7 @@ def prune_run(
         drop: indices of prototypes that go; None: all but one of equal ones
         tolerance: squared distance up to which two are equal; None: what rounding leaves of zero, as
             everywhere
+        leaves: of a tree, those go whose most probable class is at most so much above chance
         device: where to compute
         data: images instead of those that the recipe names
         progress: show a bar
@@ -91,8 +95,7 @@ def prune_run(
     place = choose_device(device)
     data = run.data() if data is None else data
     before = run.model(place)
-    dropped = _to_drop(before, drop, tolerance)
-    pruned = prune(before, [index for index in range(len(before.prototypes)) if index not in dropped])
+    pruned, dropped = _pruned(before, drop, tolerance, leaves)
     recipe = run.recipe()
     if run.root is not None:  # the new run finds its images by itself
         recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
@@ -101,7 +104,8 @@ def prune_run(
     with atomic(folder) as unfinished, torch.random.fork_rng():
         origin = {"pruned_from": run.folder.name, "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
-        Trainer(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
+        kind = trainer_of(pruned)
+        kind(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
         after = new.model(place)
         keep_reference(new, data, after)  # before the folder has its name: it is whole or absent
     accuracy = partial(set_balanced_accuracy, preprocessing=data.preprocessing)
@@ -114,7 +118,50 @@ def prune_run(
     )
 
 
-def _to_drop(model: ProtoPNet, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
+def _pruned(
+    model: PatchNetwork, drop: Sequence[int] | None, tolerance: float | None, leaves: float | None
+) -> tuple[PatchNetwork, tuple[int, ...]]:
+    """A network without some prototypes, and which went."""
+    if isinstance(model, ProtoTree):
+        if leaves is None or drop is not None or tolerance is not None:
+            raise ProtoPFaithError(
+                "A ProtoTree is pruned by its leaves, not by its prototypes; say how much above chance those "
+                "that stay must be, as in --leaves 0.1."
+            )
+        return prune_tree(model, leaves)
+    if leaves is not None:
+        raise ProtoPFaithError(
+            f"A {type(model).__name__} has no leaves to prune; leave out --leaves, and name prototypes to "
+            "drop where not all duplicates are meant."
+        )
+    dropped = _to_drop(model, drop, tolerance)
+    return prune(model, [index for index in range(len(model.prototypes)) if index not in dropped]), dropped
+
+
+def prune_tree(model: ProtoTree, above_chance: float) -> tuple[ProtoTree, tuple[int, ...]]:
+    """A copy of a tree without leaves near chance, and the nodes that went with them.
+
+    Args:
+        model: the tree; it stays as it is
+        above_chance: what the most probable class of a leaf must have above 1 / C to stay
+
+    >>> tree = ProtoTree("small", ["cat", "dog"], depth=2, prototype_channels=8)
+    >>> tree.leaves.data[0, 0] = tree.leaves.data[3, 1] = 5.0
+    >>> smaller, dropped = prune_tree(tree, 0.1)
+    >>> smaller.branches.children, dropped
+    (((-1, -2),), (1, 2))
+    """
+    finite_number(above_chance, "What leaves have above chance", least=0)
+    pruned = copy.deepcopy(model)
+    if not pruned.prune_leaves(above_chance):
+        raise ProtoPFaithError(
+            f"No leaf of this tree is at most {above_chance:g} above chance; give a larger --leaves."
+        )
+    kept = set(pruned.branches.without(~pruned.alive.cpu())[1])
+    return pruned.finished(), tuple(node for node in range(len(model.prototypes)) if node not in kept)
+
+
+def _to_drop(model: PatchNetwork, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
     if tolerance is not None:
         finite_number(tolerance, "The tolerance", least=0)
     if drop is None:

@@ -54,6 +54,7 @@ class DataRecipe:
 class ModelRecipe:
     """V, Z, Q and F."""
 
+    family: str = "protopnet"  # one of `protopfaith.network.FAMILIES`
     encoder: str = "small"
     weights: str | None = None  # "imagenet", or the path of a file
     prototypes_per_class: int = field(default=5, metadata=COUNT)  # K
@@ -65,6 +66,20 @@ class ModelRecipe:
     initialization: Literal["random", "patches", "evidence"] = "random"
     # Learn one factor for all logits while F is fixed; at the end of a stage it goes into F's weights.
     logit_scale: bool = False
+
+
+@dataclass(frozen=True)
+class TreeRecipe:
+    """The tree of a ProtoTree."""
+
+    # 2^depth leaves; null: one level more than the classes need for a leaf each.
+    depth: int | None = field(default=None, metadata={"at_least": 1, "at_most": 11})
+    # Before projection leaves go whose most probable class is at most so much above chance.
+    prune: float = field(default=0.02, metadata={"at_least": 0, "at_most": 1})
+    # Shares of the joint stage at which its rate is halved.
+    milestones: tuple[float, ...] = field(
+        default=(0.6, 0.75, 0.85, 0.95), metadata={"at_least": 0, "at_most": 1}
+    )
 
 
 @dataclass(frozen=True)
@@ -174,6 +189,8 @@ class ComputeRecipe:
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "auto"] = "32-true"
     channels_last: bool = False
     compile: bool = False  # the encoder, with torch.compile
+    # The encoder's training step as CUDA graphs, on one GPU: "auto" where that can be, or "never".
+    graphs: Literal["auto", "never"] = "auto"
     # The whole set as uint8 on the device: "auto" when it takes at most a third of the free memory.
     resident: Literal["auto", "always", "never"] = "auto"
     workers: int = field(
@@ -193,6 +210,7 @@ class Recipe:
         data: which images, at which size
         augmentation: what happens to training images
         model: the network
+        tree: of the family prototree
         costs: weights of the losses
         optimization: batch size, learning rates and the like
         schedule: stages and their epochs
@@ -207,6 +225,7 @@ class Recipe:
     data: DataRecipe = DataRecipe()
     augmentation: Augmentation = field(default_factory=Augmentation)
     model: ModelRecipe = ModelRecipe()
+    tree: TreeRecipe = TreeRecipe()
     costs: CostWeights = field(default_factory=CostWeights)
     optimization: OptimizationRecipe = OptimizationRecipe()
     schedule: ScheduleRecipe = ScheduleRecipe()

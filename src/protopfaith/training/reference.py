@@ -18,15 +18,17 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import PrototypeNetwork, outcome_of
 from protopfaith.progress import told_time
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
+from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
 
 logger = logging.getLogger("protopfaith")
 NAME = "reference.json"
 FORMAT = 2
 SAMPLE = 512  # images of each set at most, evenly spread: enough for means, little beside an explanation
+RULED = 10_000  # validation images of several findings, some of which are rare
 FEW = 100  # validation images of a class, below which the tails of all classes are taken together
 USUAL = 0.99  # share of the validation images that counts as usual
 TEMPERATURES = (0.05, 50.0)
@@ -50,6 +52,7 @@ class Reference:
         half_hidden: balanced accuracy on validation images, and again with half of each hidden; None where
             it was not measured.
         hidden_seen: whether the network was trained on images with hidden regions; None where not known.
+        rules: how the probabilities of several findings are read, one for each; None for classes.
     """
 
     weights_sha256: str
@@ -60,6 +63,7 @@ class Reference:
     validation_images: int
     half_hidden: tuple[float, float] | None = None
     hidden_seen: bool | None = None
+    rules: tuple[FindingRule, ...] | None = None
 
     def __repr__(self) -> str:
         fitted = "not calibrated" if self.temperature is None else f"temperature={self.temperature:.3g}"
@@ -92,6 +96,7 @@ class Reference:
             "validation_images": self.validation_images,
             "half_hidden": self.half_hidden,
             "hidden_seen": self.hidden_seen,
+            "findings": rules_to_json(self.rules),
         }
         with atomic(path) as partial:
             partial.write_text(json.dumps(values, indent=1), encoding="utf-8")
@@ -118,6 +123,7 @@ class Reference:
                 if (hidden := values.get("half_hidden")) is None
                 else (float(hidden[0]), float(hidden[1])),
                 values.get("hidden_seen"),
+                rules_from_json(values.get("findings")),
             )
         except (OSError, ValueError, KeyError, TypeError):  # measured anew
             return None
@@ -144,18 +150,21 @@ def measure_reference(
         hidden_seen: whether the network was trained on images with hidden regions, where known.
     """
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
-    chosen = _sample(data.validation)
+    several = outcome_of(model) == "several"
+    chosen = _sample(data.validation, RULED if several else SAMPLE)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
     logits = _logits(model, validation)
+    temperature = fit_temperature(logits, chosen.labels) if len(chosen) else None
     return Reference(
         weights_hash(model),
         model.similarities(train).mean(0),
         len(train),
         usual_distances(validation, chosen.labels, model.prototype_classes.cpu(), len(model.class_names)),
-        fit_temperature(logits, chosen.labels) if len(chosen) else None,
+        temperature,
         len(chosen),
         _half_hidden(model, chosen, data.preprocessing, batch_size) if len(chosen) else None,
         hidden_seen,
+        choose_rules((logits / (temperature or 1.0)).sigmoid(), chosen.labels) if several else None,
     )
 
 
@@ -193,6 +202,12 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     from scipy.optimize import minimize_scalar
 
     logits = logits.double()
+    if labels.dim() == 2:  # findings: as two classes, presence and absence, of every known label
+        known = ~labels.isnan()
+        if not bool(known.any()):
+            return 1.0
+        odds = logits[known]
+        logits, labels = torch.stack([torch.zeros_like(odds), odds], dim=1), labels[known].long()
     first, second = logits.topk(2, dim=1).values.T
     least = int((first - second).argmin())
     images = torch.cat([torch.arange(len(labels)), torch.tensor([least])])
@@ -218,6 +233,8 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
         classes: how many there are.
     """
     found = torch.full((classes,), torch.nan, dtype=torch.float64)
+    if labels.dim() == 2:
+        return _usual_finding_distances(distances, ~labels.isnan(), owners, found)
     if not len(distances) or not torch.isin(torch.arange(classes), owners).all():  # prototypes of no class
         return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
@@ -226,6 +243,15 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
     tail = torch.quantile(own / middle[labels], USUAL)
     for label, mine in enumerate(members):
         found[label] = torch.quantile(mine, USUAL) if len(mine) >= FEW else tail * middle[label]
+    return found
+
+
+def _usual_finding_distances(distances: Tensor, known: Tensor, owners: Tensor, found: Tensor) -> Tensor:
+    """Of several findings: to the nearest prototype for it or against it, of all images where it is known."""
+    for finding in range(len(found)):
+        mine = distances[known[:, finding]][:, owners == finding]
+        if mine.numel():
+            found[finding] = torch.quantile(mine.amin(1), USUAL)
     return found
 
 
@@ -240,9 +266,14 @@ def _hidden_seen(folder: Path | None) -> bool | None:
     return None if folder is None else Run(folder).recipe().augmentation.hide.share > 0
 
 
+def reference_of(run: Run, model: PrototypeNetwork) -> Reference | None:
+    """What is kept with a run; None where it was never measured."""
+    return Reference.load(run.folder, weights_hash(model))
+
+
 def temperature_of(run: Run, model: PrototypeNetwork) -> float | None:
     """The temperature that is kept with a run; None where it was never fitted."""
-    found = Reference.load(run.folder, weights_hash(model))
+    found = reference_of(run, model)
     return None if found is None else found.temperature
 
 
@@ -261,7 +292,8 @@ def measure_and_keep(model: PrototypeNetwork, data: ImageData, folder: Path | No
 @torch.no_grad()
 def _expected_work(model: PrototypeNetwork, data: ImageData) -> tuple[str, str]:
     """What `measure_reference` looks at, and how long that takes by one timed batch of training images."""
-    train, validation = len(_sample(data.train)), len(_sample(data.validation))
+    most = RULED if outcome_of(model) == "several" else SAMPLE
+    train, validation = len(_sample(data.train)), len(_sample(data.validation, most))
     passes = train + validation + 2 * min(validation, HIDDEN)
     trial = data.train.subset(range(min(TRIAL, len(data.train))))
     begun = time.perf_counter()
@@ -270,9 +302,9 @@ def _expected_work(model: PrototypeNetwork, data: ImageData) -> tuple[str, str]:
     return f"{train:,} training and {validation:,} validation images", told_time(seconds)
 
 
-def _sample(images: ImageSet) -> ImageSet:
+def _sample(images: ImageSet, most: int = SAMPLE) -> ImageSet:
     """Some of the images, evenly spread."""
-    step = max(1, math.ceil(len(images) / SAMPLE))
+    step = max(1, math.ceil(len(images) / most))
     return images if step == 1 else images.subset(range(0, len(images), step))
 
 

@@ -17,7 +17,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
-from protopfaith.network import ProtoPNet, load, read_metadata
+from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 from protopfaith.training.trust import check_places, new_mark
@@ -107,7 +107,7 @@ class Run:
         """Raises if the run names images and was not made here: see `training/trust.py`."""
         check_places(self.folder, self.recipe(), self._kept_environment(), self.root)
 
-    def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> ProtoPNet:
+    def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> PatchNetwork:
         """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
         self.check_model()
         model = load(self._existing_model_path(), encoder=encoder, device=device)[0]
@@ -145,10 +145,10 @@ class Run:
         if not isinstance(kept, dict):  # of an earlier version
             return
         try:
-            theirs = _decisive(recipe_from_dict(kept))
+            theirs = decisive(recipe_from_dict(kept))
         except ProtoPFaithError:
             theirs = {}
-        ours = _decisive(self.recipe())
+        ours = decisive(self.recipe())
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:
             raise ProtoPFaithError(
@@ -162,15 +162,22 @@ class Run:
 
     def comparison(self) -> str:
         """One line that says what the prototypes are worth: validation balanced accuracies of a linear
-        probe of the encoder as it came, of the plain classifier and of the ProtoPNet."""
+        probe of the encoder as it came, of the plain classifier and of the network with prototypes."""
         result = self.result()
         accuracies = [
             ("linear probe", result.get("linear_probe")),
             ("plain classifier", result.get("plain_classifier")),
-            ("ProtoPNet", result["validation_balanced_accuracy"]),
+            (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}"
+
+    def outcome(self) -> Outcome:
+        """Whether its network decides for "one" class, or on "several" findings."""
+        return outcome_of(self._family())
+
+    def _family(self) -> Any:
+        return FAMILIES[self.recipe().model.family]
 
     def data(self) -> ImageData:
         """The images it was trained on; an error when they have changed since."""
@@ -282,7 +289,7 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     if "converted_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was converted and was not trained here; start another run.")
-    ours, theirs = _decisive(recipe), _decisive(run.recipe())
+    ours, theirs = decisive(recipe), decisive(run.recipe())
     changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
     if changed:
         key = changed[0]
@@ -297,7 +304,8 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         )
 
 
-def _decisive(recipe: Recipe) -> dict[str, Any]:
+def decisive(recipe: Recipe) -> dict[str, Any]:
+    """What must stay the same when a run is resumed, by key."""
     flat = flatten(recipe.to_dict())
     return {
         key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
-from protopfaith.network import ProtoPNet, save
+from protopfaith.network import PatchNetwork, save
 from protopfaith.training.checkpoint import (
     Checkpoint,
     Position,
@@ -59,7 +59,7 @@ class Saver:
     def finish_epoch(
         self,
         metrics: EpochMetrics,
-        model: ProtoPNet,
+        model: PatchNetwork,
         head: nn.Module,
         optimizer: Optimizer,
         scheduler: LRScheduler,
@@ -76,7 +76,7 @@ class Saver:
         if self.fabric.broadcast(due or better or self.position.finished):
             self._save_checkpoint(model, head, optimizer, scheduler)
 
-    def _save_best(self, metrics: EpochMetrics, model: ProtoPNet) -> None:
+    def _save_best(self, metrics: EpochMetrics, model: PatchNetwork) -> None:
         if self.fabric.is_global_zero:
             metadata = {
                 "preprocessing": self.data.preprocessing.to_dict(),
@@ -88,10 +88,10 @@ class Saver:
                     "plain_classifier": self.position.plain,
                 },
             }
-            save(model, self.run.model_path, metadata)
+            save(model.finished(), self.run.model_path, metadata)
 
     def _save_checkpoint(
-        self, model: ProtoPNet, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
+        self, model: PatchNetwork, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
     ) -> None:
         self.saved_at = time.monotonic()
         if self.fabric.is_global_zero:

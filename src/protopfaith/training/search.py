@@ -16,6 +16,9 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
+from protopfaith.shards import WHOLE
+from protopfaith.training.at_once import check_at_once, train_at_once
+from protopfaith.training.elsewhere import train_elsewhere
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
@@ -37,11 +40,15 @@ def train_folds(
     *,
     resume: bool = False,
     progress: bool = True,
+    at_once: int = 1,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains one model for each fold, in `folder/fold_0` and so on, each with its own pre-training if the
     recipe has one.
 
-    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation.
+    Writes and returns `folds.csv`: a row for each fold, then their mean and standard deviation. With shards
+    an empty table, while others are not finished.
 
     Args:
         recipe: how to train each of them
@@ -49,6 +56,9 @@ def train_folds(
         folds: which of 0 to 4
         resume: go on with what was interrupted
         progress: show a bar
+        at_once: how many to train at a time, on one device, each in a process of its own
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -62,21 +72,46 @@ def train_folds(
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
-    folder, fabric = _open(recipe, folder, resume)
+    check_at_once(at_once, [recipe], apart=_apart(shard, ray))
+    folder, fabric = _open(recipe, folder, resume or tuple(shard) != WHOLE)
+    recipes = {folder / f"fold_{fold}": of_fold(recipe, fold) for fold in folds}
+    options = _Together(at_once, tuple(shard), ray, resume, progress)
+    failed = _train_together(recipes, fabric, options)
+    if failed is None:
+        return pd.DataFrame()
     rows = []
-    for fold in folds:
-        values = recipe.to_dict()
-        values["data"]["fold"] = fold
-        run = _train_or_skip(recipe_from_dict(values), folder / f"fold_{fold}", fabric, progress)
+    for fold, (place, own) in zip(folds, recipes.items(), strict=True):
+        if place in failed:
+            continue
+        run = _train_or_skip(own, place, fabric, progress)
         data = Run(run.folder, recipe.data.root).data()  # where this recipe says, whoever made the run
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
+    if not rows:
+        raise _several(failed)
     table = pd.DataFrame(rows)
     numbers = table.drop(columns="fold")
     summary = [{"fold": "mean", **numbers.mean()}, {"fold": "std", **numbers.std(ddof=0)}]
     table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
     _write(table, folder / "folds.csv", fabric)
+    if failed:
+        raise _several(failed)
     return table
+
+
+def of_fold(recipe: Recipe, fold: int) -> Recipe:
+    """The recipe for one fold."""
+    values = recipe.to_dict()
+    values["data"]["fold"] = fold
+    return recipe_from_dict(values)
+
+
+def _several(failed: dict[Path, ProtoPFaithError]) -> ProtoPFaithError:
+    """One sentence for all; what was trained is kept."""
+    first = next(iter(failed.values()))
+    if len(failed) == 1:
+        return first
+    return ProtoPFaithError(f"{len(failed)} runs could not be trained; the first: {first}")
 
 
 def check_folds(folds: Sequence[int]) -> None:
@@ -152,11 +187,14 @@ def train_grid(
     *,
     resume: bool = False,
     progress: bool = True,
+    at_once: int = 1,
+    shard: Sequence[int] = WHOLE,
+    ray: str | None = None,
 ) -> pd.DataFrame:
     """Trains a run for every point of a search space, in `folder/000` and so on.
 
     Returns the table of runs, best validation balanced accuracy first; `runs.csv` holds it after each run.
-    The test set is not touched.
+    The test set is not touched. With shards an empty table, while others are not finished.
 
     Args:
         name_or_path: one of `grid_names`, or a YAML file
@@ -164,6 +202,9 @@ def train_grid(
         overrides: changes of the recipe for every run, such as "seed=1"
         resume: go on with what was interrupted
         progress: show a bar
+        at_once: how many to train at a time, on one device, each in a process of its own
+        shard: (i, n) trains the i-th of n shares of the runs; whoever is last makes the table
+        ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
@@ -181,16 +222,58 @@ def train_grid(
     recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
-    folder, fabric = _open(recipes[0], folder, resume)
+    check_at_once(at_once, recipes, apart=_apart(shard, ray))
+    folder, fabric = _open(recipes[0], folder, resume or tuple(shard) != WHOLE)
+    places = [folder / f"{number:03d}" for number in range(len(recipes))]
+    options = _Together(at_once, tuple(shard), ray, resume, progress)
+    failed = _train_together(dict(zip(places, recipes, strict=True)), fabric, options)
+    if failed is None:
+        return pd.DataFrame()
     rows = []
     table = pd.DataFrame()
     for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
-        run = _train_or_skip(recipe, folder / f"{number:03d}", fabric, progress)
+        if places[number] in failed:
+            continue
+        run = _train_or_skip(recipe, places[number], fabric, progress)
         rows.append({"run": f"{number:03d}", **point, **_result(run)})
         order = ["validation_balanced_accuracy", "distinct_prototypes"]
         table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
         _write(table, folder / "runs.csv", fabric)
+    if failed:
+        raise _several(failed)
     return table
+
+
+@dataclass(frozen=True)
+class _Together:
+    """How several runs are trained, if not one after the other."""
+
+    at_once: int
+    shard: tuple[int, ...]
+    ray: str | None
+    resume: bool
+    progress: bool
+
+
+def _apart(shard: Sequence[int], ray: str | None) -> bool:
+    return tuple(shard) != WHOLE or ray is not None
+
+
+def _train_together(
+    recipes: dict[Path, Recipe], fabric: Fabric, asked: _Together
+) -> dict[Path, ProtoPFaithError] | None:
+    """Trains what is not trained one after the other: what failed; None if others train the rest."""
+    if _apart(asked.shard, asked.ray):
+        left = train_elsewhere(
+            recipes,
+            fabric,
+            resume=asked.resume,
+            shard=asked.shard,
+            ray=asked.ray,
+            progress=asked.progress,
+        )
+        return None if left else {}
+    return train_at_once(recipes, asked.at_once, progress=asked.progress) if asked.at_once > 1 else {}
 
 
 def _overrides(point: dict[str, Any]) -> list[str]:

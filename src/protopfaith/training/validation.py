@@ -7,16 +7,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.images import TrainingImages
-from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import PlainObjective
 from protopfaith.training.schedule import Stage
 
 
 def validation(
-    stage: Stage, model: ProtoPNet, head: nn.Linear, images: TrainingImages
+    stage: Stage, model: PatchNetwork, head: nn.Linear, images: TrainingImages
 ) -> Callable[[], float | None]:
     """A function that gives the validation balanced accuracy, or None where it is not measured.
 
@@ -36,20 +36,20 @@ def validation(
     return lambda: _accuracy(model.logits(stored_distances(model, images, batches)), batches)
 
 
-def prototype_accuracy(model: ProtoPNet, images: TrainingImages) -> float | None:
+def prototype_accuracy(model: PatchNetwork, images: TrainingImages) -> float | None:
     """The validation balanced accuracy of the prototype network as it is; None without validation images."""
     if len(images.validation) == 0:
         return None
     return _accuracy(model.logits(stored_distances(model, images, images.validation)), images.validation)
 
 
-def stored_distances(model: ProtoPNet, images: TrainingImages, batches: ImageBatches) -> Tensor:
+def stored_distances(model: PatchNetwork, images: TrainingImages, batches: ImageBatches) -> Tensor:
     """The distances of all images, not augmented, in evaluation mode: (N, P)."""
     return _outputs(model, images, batches, model.distances)
 
 
 def _outputs(
-    model: ProtoPNet, images: TrainingImages, batches: ImageBatches, function: Callable[[Tensor], Tensor]
+    model: PatchNetwork, images: TrainingImages, batches: ImageBatches, function: Callable[[Tensor], Tensor]
 ) -> Tensor:
     model.eval()
     return images.outputs(batches, function)
@@ -57,7 +57,6 @@ def _outputs(
 
 @torch.no_grad()
 def _accuracy(logits: Tensor, batches: ImageBatches) -> float:
-    classes = logits.shape[1]
-    confusion = torch.zeros(classes, classes, dtype=torch.long, device=logits.device)
+    confusion = empty_confusion(batches.labels, logits.shape[1], logits.device)
     add_to_confusion(confusion, logits, batches.labels)
     return balanced_accuracy(confusion)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from protopfaith.evaluation.explainers import Explained, density, network_of, selected_distances
+from protopfaith.evaluation.explainers import Explained, Prepared, density, network_of, selected_distances
 from protopfaith.evaluation.metrics.variants import Combined
 
 
@@ -27,3 +27,21 @@ def test_without_known_errors_they_are_zero(players) -> None:
     errors = Explained(torch.ones(2, *players.image_size), shares=False).standard_errors(players)
     assert errors.shape == (2, len(players))
     assert not errors.any()
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_prepared_network_has_the_same_distances(model, image, autocast) -> None:
+    prepared = Prepared(model)
+    batch = torch.stack([image, image * 0.5])
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        for chosen in ([2, 0], [1]):
+            found = selected_distances(prepared, chosen)(batch).float()
+            expected = selected_distances(model, chosen)(batch).float()
+            size = float(model.distances(batch).max())
+            assert torch.allclose(found, expected, rtol=0, atol=(0.05 if autocast else 1e-4) * size)
+
+
+def test_a_prepared_network_gives_gradients(model, image) -> None:
+    batch = image[None].clone().requires_grad_()
+    selected_distances(Prepared(model), [0])(batch).sum().backward()
+    assert bool(batch.grad.any())

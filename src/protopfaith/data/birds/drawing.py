@@ -43,7 +43,13 @@ def draw_bird(species: str, rng: np.random.Generator, size: int = 96) -> Bird:
     'giant'
     """
     variants = choose_variants(species, rng)
-    plumage = choose_plumage(rng)
+    return draw_variants(variants, choose_plumage(rng), rng, size)
+
+
+def draw_variants(
+    variants: dict[str, str], plumage: Plumage, rng: np.random.Generator, size: int = 96
+) -> Bird:
+    """Draws a bird with these parts and colors; pose, surroundings and light are drawn from `rng`."""
     canvas = Canvas(paint_background(rng, size), choose_pose(rng, size))
     paint_surroundings(canvas, rng)
     for part in ("legs", "tail", "crest"):

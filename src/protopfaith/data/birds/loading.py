@@ -29,7 +29,7 @@ def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> I
 
     Every image has its own generator: it does not depend on how many others are drawn, and splits share none.
     """
-    ids = _ids(counts)
+    ids = bird_ids(counts)
     pixels = np.empty((len(ids), 3, size, size), np.uint8)
     part_maps = np.empty((len(ids), size, size), np.uint8)
     for row, (split, index) in enumerate(ids):
@@ -42,7 +42,7 @@ def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> I
 
 def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
     """The same, drawn once for each version of the drawing and then mapped from the cache folder."""
-    folder = cache_folder() / "images" / f"birds-{size}x{size}-{_key(counts, seed)}"
+    folder = cache_folder() / "images" / f"birds-{size}x{size}-{drawing_key(counts, seed)}"
     drawn: list[ImageSet] = []
 
     def build(partial_folder: Path) -> None:
@@ -55,7 +55,7 @@ def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) ->
         pixels, part_maps = (
             np.load(built_folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "part_maps")
         )
-        if pixels.shape != (len(_ids(counts)), 3, size, size) or part_maps.shape != pixels[:, 0].shape:
+        if pixels.shape != (len(bird_ids(counts)), 3, size, size) or part_maps.shape != pixels[:, 0].shape:
             raise ValueError("another shape")
         return pixels, part_maps
 
@@ -67,19 +67,20 @@ def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) ->
     return _image_set(counts, *built)
 
 
-def _ids(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def bird_ids(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Split and number of every image, in order."""
     return [(split, index) for split in SPLITS for index in range(counts[split])]
 
 
 def _image_set(counts: Mapping[str, int], pixels: np.ndarray, part_maps: np.ndarray) -> ImageSet:
     records = [
         Record(f"{split}/{index:04d}", index % len(CLASSES), hashlib.sha256(image.tobytes()).hexdigest())
-        for (split, index), image in zip(_ids(counts), pixels, strict=True)
+        for (split, index), image in zip(bird_ids(counts), pixels, strict=True)
     ]
     return ImageSet(pixels, records, CLASSES, part_maps=part_maps, part_names=PARTS)
 
 
-def _key(counts: Mapping[str, int], seed: int) -> str:
+def drawing_key(counts: Mapping[str, int], seed: int) -> str:
     """Changes with the drawing code and its libraries, so that a cache never shows yesterday's birds."""
     code = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
     versions = f"{np.__version__} {PIL.__version__}"

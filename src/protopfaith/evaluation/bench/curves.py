@@ -11,16 +11,17 @@ import torch
 from torch import Tensor
 
 from protopfaith.evaluation.bench.settings import BenchSettings
-from protopfaith.evaluation.explainers import Explained, Options, selected_distances
+from protopfaith.evaluation.explainers import Explainable, Explained, Options, selected_distances
 from protopfaith.evaluation.metrics.removal import removal_curves, removal_ranks
-from protopfaith.network import ProtoPNet
 from protopfaith.shapley import make_baseline
 
 
 class RemovalCurves:
     """The images (n, C, H, W) of `prototypes`, one each, and what stands for their removed pixels."""
 
-    def __init__(self, model: ProtoPNet, images: Tensor, prototypes: Sequence[int], settings: BenchSettings):
+    def __init__(
+        self, model: Explainable, images: Tensor, prototypes: Sequence[int], settings: BenchSettings
+    ):
         self.model, self.images, self.prototypes, self.settings = model, images, list(prototypes), settings
 
     def of(self, explained: Explained, prototypes: Sequence[int], options: Options) -> dict[str, np.ndarray]:

@@ -19,15 +19,18 @@ from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
 from protopfaith.evaluation.bench.subjects import Subject, prototypes_of, with_prototypes
 from protopfaith.evaluation.explainers import (
     EXPLAINERS,
+    Explainable,
     Explained,
     Options,
+    Prepared,
     game_of,
     selected_distances,
 )
+from protopfaith.evaluation.explainers.common import has_occurrence_maps
 from protopfaith.evaluation.metrics.quantus_metrics import quantus_scores
 from protopfaith.evaluation.metrics.truth import Truth, compare_with_truth, true_values
 from protopfaith.evaluation.results import ExplainerResult, worst
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.shapley.memory import fitting
 from protopfaith.store import Record, Store
 
@@ -43,7 +46,7 @@ class Bench:
 
     def __init__(
         self,
-        model: ProtoPNet,
+        model: PatchNetwork,
         subjects: Sequence[Subject],
         chosen: Sequence[int],
         *,
@@ -55,16 +58,21 @@ class Bench:
         self.store, self.step, self.checks = store, step, SanityChecks(model, settings, store)
         self.prototypes = prototypes_of(subjects)
         self.images = torch.stack([s.image for s in subjects for _ in s.prototypes])
-        self.removals = RemovalCurves(model, self.images, self.prototypes, settings)
+        # What looks elsewhere than at the nearest position answers itself.
+        fused = isinstance(model, PatchNetwork) and not has_occurrence_maps(model)
+        self.prepared: Explainable = Prepared(model) if fused else model
+        self.removals = RemovalCurves(self.prepared, self.images, self.prototypes, settings)
 
     @cached_property
     def options(self) -> Options:
         """The plan's, with a batch size that was measured once instead of for every game."""
         options, first = self.settings.options, self.subjects[0]
-        game_of(self.model, first.image, first.prototypes, options, check=True)  # is the network repeatable?
+        game_of(
+            self.prepared, first.image, first.prototypes, options, check=True
+        )  # is the network repeatable?
         if options.batch_size is not None:
             return options
-        function = selected_distances(self.model, first.prototypes)
+        function = selected_distances(self.prepared, first.prototypes)
         return replace(
             options, batch_size=fitting(function, first.image[None], options.memory, options.autocast)
         )
@@ -81,20 +89,13 @@ class Bench:
 
     def truth(self) -> Truth:
         """The true Shapley values of prototypes on their images, in the order of `subjects_of`."""
-        settings = {**self.settings.of_explainer(TRUTH), "budget": self.settings.truth_budget}
-
-        def compute(subject: Subject) -> Mapping[str, Any]:
-            game = game_of(self.model, subject.image, subject.prototypes, self.options)
-            found = true_values(game, self.settings.truth_budget, TRUTH_SEED + self.settings.options.seed)
-            return {"halves": found.halves.numpy(), "evaluations": found.evaluations}
-
-        records = self._for_subjects(TRUTH, settings, compute)
+        records = self._for_subjects(TRUTH)
         halves = np.concatenate([r["halves"] for r in records], axis=1)
         return Truth(torch.from_numpy(halves), int(records[0]["evaluations"]))
 
     def result(self, name: str, truth: Truth | None) -> ExplainerResult:
         """All that is measured on one explainer."""
-        records = self._for_subjects(name, self.settings.of_explainer(name), lambda s: self._explain(name, s))
+        records = self._for_subjects(name)
         subjects = self.subjects_of(name)
         prototypes = prototypes_of(subjects)
         explained = Explained(
@@ -125,25 +126,41 @@ class Bench:
         """The maps (H, W) of an explainer that was measured already, by prototype."""
         found: dict[int, Tensor] = {}
         for subject in self.subjects_of(name):
-            decisive = {**self.settings.of_explainer(name), **_of(subject)}
-            record = self.store.once(_file(name, subject), decisive, _missing)
+            record = self.store.once(_file(name, subject), self._decisive(name, subject), _missing)
             found |= dict(zip(subject.prototypes, torch.from_numpy(record["maps"]), strict=True))
         return found
 
-    def _for_subjects(
-        self, name: str, settings: dict[str, Any], compute: Callable[[Subject], Mapping[str, Any]]
-    ) -> list[Record]:
+    def measure(self, name: str, subject: Subject) -> Record:
+        """The maps of an explainer on one image, or the true values there; computed once."""
+        compute = self._true_values if name == TRUTH else partial(self._explain, name)
+        return self.store.once(_file(name, subject), self._decisive(name, subject), partial(compute, subject))
+
+    def is_measured(self, name: str, subject: Subject) -> bool:
+        """Whether `measure` would find it."""
+        return self.store.has(_file(name, subject), self._decisive(name, subject))
+
+    def _decisive(self, name: str, subject: Subject) -> dict[str, Any]:
+        settings = self.settings.of_explainer(name)
+        if name == TRUTH:
+            settings["budget"] = self.settings.truth_budget
+        return {**settings, **_of(subject)}
+
+    def _for_subjects(self, name: str) -> list[Record]:
         records = []
         for subject in self.subjects_of(name):
             self.step(f"{name}: {subject.path}")
-            decisive = {**settings, **_of(subject)}
-            records.append(self.store.once(_file(name, subject), decisive, partial(compute, subject)))
+            records.append(self.measure(name, subject))
         return records
+
+    def _true_values(self, subject: Subject) -> Mapping[str, Any]:
+        game = game_of(self.prepared, subject.image, subject.prototypes, self.options)
+        found = true_values(game, self.settings.truth_budget, TRUTH_SEED + self.settings.options.seed)
+        return {"halves": found.halves.numpy(), "evaluations": found.evaluations}
 
     def _explain(self, name: str, subject: Subject) -> Mapping[str, Any]:
         options = self.options
         begin = time.perf_counter()
-        found = EXPLAINERS[name](self.model, subject.image, subject.prototypes, options)
+        found = EXPLAINERS[name](self.prepared, subject.image, subject.prototypes, options)
         seconds = time.perf_counter() - begin
         gap = torch.full((len(found.maps),), torch.nan, dtype=torch.float64)
         if found.attribution is not None:  # before the rest was redistributed

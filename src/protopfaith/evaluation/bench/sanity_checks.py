@@ -16,7 +16,7 @@ from protopfaith.evaluation.explainers import EXPLAINERS, selected_distances
 from protopfaith.evaluation.metrics.axioms import AxiomCheck, check_axioms, on_grid
 from protopfaith.evaluation.metrics.sanity import randomization, shuffled, stability
 from protopfaith.evaluation.metrics.variants import narrowed, rewritten
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.shapley.memory import fitting
 from protopfaith.store import Record, Store
 
@@ -36,16 +36,16 @@ class SanityChecks:
     Always in full precision: axioms compare networks that differ by rounding alone.
     """
 
-    def __init__(self, model: ProtoPNet, settings: BenchSettings, store: Store):
+    def __init__(self, model: PatchNetwork, settings: BenchSettings, store: Store):
         self.model, self.settings, self.store = model, settings, store
         self._fitting: int | None = None
 
     @cached_property
-    def twin(self) -> ProtoPNet:
+    def twin(self) -> PatchNetwork:
         return rewritten(self.model)
 
     @cached_property
-    def shuffled(self) -> ProtoPNet:
+    def shuffled(self) -> PatchNetwork:
         return shuffled(self.model, self.settings.options.seed)
 
     def _batch(self, image: Tensor) -> int:
@@ -60,15 +60,26 @@ class SanityChecks:
         records = []
         for subject in subjects:
             step(f"{name}: axioms and sanity checks")
-            settings = {"what": "checks", **self.settings.of_explainer(name), "image": subject.path}
-            settings["prototype"] = subject.prototypes[0]
-            file = f"{name}/checks-{subject.prototypes[0]}"
-            records.append(self.store.once(file, settings, partial(self._check, name, subject)))
+            records.append(self.measure(name, subject))
         return Checked(
             [_axioms(record) for record in records],
             torch.tensor([float(r["randomization"]) for r in records]),
             torch.tensor([float(r["stability"]) for r in records]),
         )
+
+    def measure(self, name: str, subject: Subject) -> Record:
+        """Of one explainer on one image; computed once."""
+        return self.store.once(*self._kept(name, subject), partial(self._check, name, subject))
+
+    def is_measured(self, name: str, subject: Subject) -> bool:
+        """Whether `measure` would find it."""
+        return self.store.has(*self._kept(name, subject))
+
+    def _kept(self, name: str, subject: Subject) -> tuple[str, dict[str, Any]]:
+        """The name of the record and what decides it."""
+        settings = {"what": "checks", **self.settings.of_explainer(name), "image": subject.path}
+        settings["prototype"] = subject.prototypes[0]
+        return f"{name}/checks-{subject.prototypes[0]}", settings
 
     def _check(self, name: str, subject: Subject) -> Mapping[str, Any]:
         explainer = EXPLAINERS[name]

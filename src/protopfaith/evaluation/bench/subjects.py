@@ -11,7 +11,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.sources import SourceImages
-from protopfaith.network import ProtoPNet, distinct_prototypes
+from protopfaith.network import NO_CLASS, PatchNetwork, distinct_prototypes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Subject:
 
 
 def choose_prototypes(
-    model: ProtoPNet, prototypes: int | Sequence[int] | None = None, seed: int = 0
+    model: PatchNetwork, prototypes: int | Sequence[int] | None = None, seed: int = 0
 ) -> list[int]:
     """A random sample of so many prototypes, given ones, or all (None); of equal ones only the first.
 
@@ -55,7 +55,7 @@ def choose_prototypes(
 
 
 def find_subjects(
-    model: ProtoPNet, data: ImageData, prototypes: Sequence[int], preprocessing: Preprocessing
+    model: PatchNetwork, data: ImageData, prototypes: Sequence[int], preprocessing: Preprocessing
 ) -> list[Subject]:
     """The source images of the prototypes, each once, in the order in which they first come."""
     sources = SourceImages.of(data)
@@ -81,12 +81,15 @@ def with_prototypes(subjects: Sequence[Subject], prototypes: Sequence[int]) -> l
 
 
 def _subject(
-    model: ProtoPNet, images: ImageSet, index: int, prototypes: list[int], preprocessing: Preprocessing
+    model: PatchNetwork, images: ImageSet, index: int, prototypes: list[int], preprocessing: Preprocessing
 ) -> Subject:
     pixels = images.image(index)
     image = preprocessing.normalize(pixels).to(model.prototypes.device)
     classes = model.prototype_classes.cpu()
-    others = torch.where(classes != classes[prototypes[0]])[0].tolist()
+    owner = int(classes[prototypes[0]])
+    others = torch.where(classes != owner)[0].tolist()
+    if owner == NO_CLASS:  # any other will do
+        others = [one for one in range(len(classes)) if one not in prototypes]
     return Subject(
         tuple(prototypes), images.paths[index], image, pixels, images.foreground(index), tuple(others)
     )

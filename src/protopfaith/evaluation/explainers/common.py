@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from protopfaith.arguments import tensor
 from protopfaith.evaluation.metrics.removal import region_sums
-from protopfaith.network import ProtoPNet, minimum_over_positions, squared_distances
+from protopfaith.network import (
+    FusedProtoPNet,
+    PatchNetwork,
+    minimum_over_positions,
+    squared_distances,
+)
 from protopfaith.registry import Registry
 from protopfaith.shapley import Attribution, Players
 
@@ -28,12 +33,35 @@ class DistanceModel(Protocol):
         ...
 
     @property
-    def network(self) -> ProtoPNet:
+    def network(self) -> PatchNetwork:
         """The network inside."""
         ...
 
 
-Explainable = ProtoPNet | DistanceModel
+class Prepared:
+    """A network as games play it: the same distances, by fused kernels where nothing else is asked for.
+
+    Args:
+        network: in evaluation mode; its weights must not change afterwards
+
+    >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8).eval()
+    >>> Prepared(model).distances(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 4])
+    """
+
+    def __init__(self, network: PatchNetwork):
+        self.network, self.fused = network, FusedProtoPNet(network)
+
+    def distances(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P)"""
+        return self.fused.distances(x)
+
+    def distance_maps(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) to (B, P, h, w)"""
+        return self.network.distance_maps(x)
+
+
+Explainable = PatchNetwork | DistanceModel
 
 
 @dataclass(frozen=True)
@@ -132,17 +160,30 @@ def default_explainers() -> list[str]:
     return [name for name in EXPLAINERS if name not in CHECKS]
 
 
-def network_of(model: Explainable) -> ProtoPNet:
+def network_of(model: Explainable) -> PatchNetwork:
     """The network itself, or the one that a variant is made from."""
-    return model if isinstance(model, ProtoPNet) else model.network
+    return model if isinstance(model, PatchNetwork) else model.network
+
+
+def has_occurrence_maps(model: Explainable) -> bool:
+    """Whether a network, or the one that a variant is made from, says itself where its prototypes look."""
+    return hasattr(network_of(model), "occurrence_maps")
+
+
+def occurrence_maps(model: Any, x: Tensor) -> Tensor:
+    """Where prototypes look: (B, C, H, W) to (B, P, h, w)."""
+    return model.occurrence_maps(x)
 
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
-    if isinstance(model, ProtoPNet):
+    if isinstance(model, Prepared):
+        chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
+        return lambda x: model.fused.distances(x, chosen_vectors)
+    if isinstance(model, PatchNetwork) and not has_occurrence_maps(model):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
-    chosen = torch.tensor(list(prototypes), device=model.network.prototypes.device)
+    chosen = torch.tensor(list(prototypes), device=network_of(model).prototypes.device)
     return lambda x: model.distances(x).index_select(1, chosen)
 
 

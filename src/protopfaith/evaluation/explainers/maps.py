@@ -1,4 +1,4 @@
-"""Explainers without a game: ProtoPNet's own, and chance."""
+"""Explainers without a game: PatchNetwork's own, and chance."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from protopfaith.evaluation.explainers.common import (
     Explained,
     Options,
     density,
+    has_occurrence_maps,
     network_of,
+    occurrence_maps,
 )
-from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
+from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps, upscale
 
 
 @EXPLAINERS.register("protopnet")
 @torch.no_grad()
 def protopnet(model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options) -> Explained:
-    """ProtoPNet's own map: the flipped distance map, up-scaled to the image."""
+    """ProtoPNet's own map: the flipped distance map, up-scaled to the image; of an XProtoNet its occurrence
+    map."""
+    if has_occurrence_maps(model):
+        seen = occurrence_maps(model, image[None])[0, list(prototypes)]
+        return Explained(upscale(seen, image.shape[-2:], "bilinear").double().cpu(), shares=False)
     distances = model.distance_maps(image[None])[0, list(prototypes)]
     maps = protopnet_maps(network_of(model), distances, image.shape[-2:])
     return Explained(maps.double().cpu(), shares=False)

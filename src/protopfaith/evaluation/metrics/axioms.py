@@ -16,7 +16,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explainable, Explained, ExplainerFunction, Options, game_of
 from protopfaith.evaluation.metrics.variants import Combined, Exchanged, Masked, rewritten
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.registry import Registry
 from protopfaith.shapley import Players, make_baseline
 
@@ -60,12 +60,12 @@ class AxiomTest:
     """An explainer, a network, and an image with two prototypes to test them on."""
 
     explainer: ExplainerFunction
-    model: ProtoPNet
+    model: PatchNetwork
     image: Tensor
     prototypes: tuple[int, int]
     options: Options
     given: Explained | None = None
-    twin: ProtoPNet | None = None
+    twin: PatchNetwork | None = None
 
     def explain(
         self, model: Explainable, prototypes: Sequence[int], image: Tensor | None = None
@@ -125,14 +125,14 @@ def on_grid(options: Options, image: Tensor) -> Options:
 
 def check_axioms(
     explainer: ExplainerFunction,
-    model: ProtoPNet,
+    model: PatchNetwork,
     image: Tensor,
     prototypes: tuple[int, int],
     options: Options,
     *,
     axioms: Sequence[str] | None = None,
     own: Explained | None = None,
-    twin: ProtoPNet | None = None,
+    twin: PatchNetwork | None = None,
     tolerance: float = TOLERANCE,
 ) -> list[AxiomCheck]:
     """All axioms (or some) for one explainer on one image (C x H x W) and two prototypes.
@@ -152,7 +152,7 @@ def check_axioms(
         twin: the network as `rewritten` gives it, where it is there already
         tolerance: violations up to this share of the largest value pass
 
-    >>> from protopfaith.network import ProtoPNet
+    >>> from protopfaith.network import PatchNetwork
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> from protopfaith.evaluation import EXPLAINERS, Options
     >>> from protopfaith.shapley import Players

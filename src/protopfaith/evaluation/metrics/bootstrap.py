@@ -151,7 +151,7 @@ def bootstrap(
     scorer = _Scorer(logits, labels)
     plain = scorer(torch.ones(1, len(labels), dtype=torch.float64))
     count = int(index.max()) + 1
-    drawn = [scorer(weights) for weights in _weights(index, count, resamples, seed)] if count > 1 else []
+    drawn = [scorer(weights) for weights in group_weights(index, count, resamples, seed)] if count > 1 else []
     empty = torch.full((resamples,), math.nan, dtype=torch.float64)
     draws = {name: torch.cat([one[name] for one in drawn]) if drawn else empty for name in SCORES}
     per_class = [len(index[labels == label].unique()) for label in labels.unique()]
@@ -170,7 +170,7 @@ def group_numbers(groups: Sequence[str]) -> Tensor:
     return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.long)
 
 
-def _weights(index: Tensor, count: int, resamples: int, seed: int) -> Iterator[Tensor]:
+def group_weights(index: Tensor, count: int, resamples: int, seed: int) -> Iterator[Tensor]:
     """How often each image is in each resample, (r, N) at a time."""
     generator = torch.Generator().manual_seed(seed_number(seed))
     rows = max(1, CHUNK // len(index))

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import selected_distances
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 
 
 class _Similarity(nn.Module):
     """Minus the distances of some prototypes, as the classifier that Quantus expects."""
 
-    def __init__(self, model: ProtoPNet, prototypes: Sequence[int]):
+    def __init__(self, model: PatchNetwork, prototypes: Sequence[int]):
         super().__init__()
         self.model = model
         self.prototypes = list(prototypes)
@@ -39,7 +39,7 @@ def check_quantus() -> None:
 
 
 def quantus_scores(
-    model: ProtoPNet, images: Tensor, prototypes: Sequence[int], maps: Tensor, *, seed: int = 0
+    model: PatchNetwork, images: Tensor, prototypes: Sequence[int], maps: Tensor, *, seed: int = 0
 ) -> Mapping[str, Any]:
     """Quantus' faithfulness correlation, sparseness and complexity of maps (n, H, W) on images (n, C, H, W).
 
@@ -73,7 +73,7 @@ def quantus_scores(
 
 
 def _score(
-    metric: Any, model: ProtoPNet, images: Tensor, prototypes: Sequence[int], maps: Tensor
+    metric: Any, model: PatchNetwork, images: Tensor, prototypes: Sequence[int], maps: Tensor
 ) -> list[float]:
     scores = metric(
         model=_Similarity(model, prototypes).eval(),

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from protopfaith.correlation import spearman
 from protopfaith.evaluation.explainers import Explained, ExplainerFunction, Options
-from protopfaith.network import DistinctPrototypes, ProtoPNet, distinct_prototypes
+from protopfaith.network import DistinctPrototypes, PatchNetwork, distinct_prototypes
 
 NOISE = 0.05
 DEAD = 0.01
 
 
-def shuffled(model: ProtoPNet, seed: int = 0) -> ProtoPNet:
+def shuffled(model: PatchNetwork, seed: int = 0) -> PatchNetwork:
     """A copy whose encoder and Z have their weights in random places, tensor by tensor; prototypes stay."""
     other = copy.deepcopy(model).eval()
     generator = torch.Generator().manual_seed(seed)
@@ -31,13 +31,13 @@ def shuffled(model: ProtoPNet, seed: int = 0) -> ProtoPNet:
 
 def randomization(
     explainer: ExplainerFunction,
-    model: ProtoPNet,
+    model: PatchNetwork,
     image: Tensor,
     prototypes: Sequence[int],
     options: Options,
     *,
     own: Explained | None = None,
-    other: ProtoPNet | None = None,
+    other: PatchNetwork | None = None,
     seed: int = 0,
 ) -> Tensor:
     """Rank correlation between the explanation and that of the network with shuffled weights, (outputs,).
@@ -70,7 +70,7 @@ def randomization(
 
 def stability(
     explainer: ExplainerFunction,
-    model: ProtoPNet,
+    model: PatchNetwork,
     image: Tensor,
     prototypes: Sequence[int],
     options: Options,
@@ -136,7 +136,7 @@ class PrototypeHealth:
 
 @torch.no_grad()
 def prototype_health(
-    model: ProtoPNet, batches: Iterable[Tensor], tolerance: float | None = None
+    model: PatchNetwork, batches: Iterable[Tensor], tolerance: float | None = None
 ) -> PrototypeHealth:
     """Duplicates, and variation over normalized images (batches B x C x H x W on the network's device).
 

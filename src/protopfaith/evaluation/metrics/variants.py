@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 from protopfaith.evaluation.explainers import Explainable, network_of
-from protopfaith.network import SIMILARITIES, ProtoPNet
+from protopfaith.evaluation.explainers.common import has_occurrence_maps, occurrence_maps
+from protopfaith.network import SIMILARITIES, PatchNetwork, ProtoPNet
 
 logger = logging.getLogger("protopfaith")
 
@@ -29,6 +30,9 @@ class Masked:
 
     def distance_maps(self, x: Tensor) -> Tensor:
         return self.model.distance_maps(x * self.mask + self.fill)
+
+    def occurrence_maps(self, x: Tensor) -> Tensor:
+        return occurrence_maps(self.model, x * self.mask + self.fill)
 
 
 class Exchanged:
@@ -51,6 +55,9 @@ class Exchanged:
     def distance_maps(self, x: Tensor) -> Tensor:
         return (self.model.distance_maps(x) + self.model.distance_maps(self.exchange(x))) / 2
 
+    def occurrence_maps(self, x: Tensor) -> Tensor:
+        return (occurrence_maps(self.model, x) + occurrence_maps(self.model, self.exchange(x))) / 2
+
 
 class Combined:
     """Linear combinations of distances, or of their similarities: `weights` is (outputs, P).
@@ -69,27 +76,31 @@ class Combined:
     def distance_maps(self, x: Tensor) -> Tensor:
         return conv2d(self.similarity(self.model.distance_maps(x)), self.weights[:, :, None, None])
 
+    def occurrence_maps(self, x: Tensor) -> Tensor:
+        return conv2d(occurrence_maps(self.model, x), self.weights[:, :, None, None])
 
-def narrowed(model: ProtoPNet, prototypes: Sequence[int]) -> ProtoPNet:
+
+def narrowed(model: PatchNetwork, prototypes: Sequence[int]) -> PatchNetwork:
     """The network with some of its prototypes alone, in that order: the others cost time, and there may be
-    thousands. Encoder and Z are not copied."""
-    shared = {id(part): part for part in (model.encoder, model.features)}
-    other = copy.deepcopy(model, shared)
+    thousands. The encoder is not copied. Of a network whose outputs are no sums, for its distances."""
+    other = copy.deepcopy(model, {id(model.encoder): model.encoder})
+    if isinstance(other, ProtoPNet):
+        other.keep(list(prototypes))
+        return other
     chosen = torch.tensor(list(prototypes), device=model.prototypes.device)
     other.prototypes = nn.Parameter(model.prototypes.detach()[chosen])
     other.prototype_classes = model.prototype_classes[chosen]
-    other.classifier.in_features = len(chosen)
-    other.classifier.weight = nn.Parameter(model.classifier.weight.detach()[:, chosen])
     other.sources = [model.sources[index] for index in prototypes]
     return other
 
 
-def rewritten(model: ProtoPNet) -> ProtoPNet:
+def rewritten(model: PatchNetwork) -> PatchNetwork:
     """The same function, written otherwise: batch norms folded into convolutions where they can be, ReLU as a
     clamp, and every convolution as the sum of two with half its weights."""
     other = copy.deepcopy(model).eval()
     other.encoder = _rewritten(_folded(other.encoder))
-    other.features = nn.Sequential(_rewritten(_folded(other.features)))
+    if not has_occurrence_maps(other):  # those stand beside Z, which stays as it is
+        other.features = nn.Sequential(_rewritten(_folded(other.features)))
     return other
 
 

@@ -15,6 +15,7 @@ import torch
 from protopfaith.arguments import whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.catalog.elsewhere import explain_sources
 from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
 from protopfaith.explanation.decision import mark_duplicates
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
@@ -203,6 +204,7 @@ def explain_prototypes(
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
     device: torch.device | str | None = None,
     progress: Report | None = None,
+    ray: str | None = None,
     **keywords: Any,
 ) -> Catalog:
     """Every prototype with its source image and attribution, its nearest training patches, duplicates,
@@ -220,6 +222,7 @@ def explain_prototypes(
         images: the training images of such a network.
         device: where to compute.
         progress: gets ("prototypes", how many are done, how many there are).
+        ray: `"local"`, or the address of a Ray cluster, whose workers explain sources into the run's cache.
         keywords: fields of `Settings`, in the place of those of `settings`.
 
     >>> from tempfile import mkdtemp
@@ -234,6 +237,8 @@ def explain_prototypes(
     every = list(range(len(explainer.model.prototypes)))
     check_game(settings, explainer.blank())  # before the work, not after
     explainer.sources.check(every)
+    if ray is not None:
+        explain_sources(explainer, settings=settings, ray=ray, progress=progress)
     found = survey(
         explainer.model,
         training,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.explanation.decomposition import similarities
-from protopfaith.network import PrototypeNetwork, adds_up, route_of, weights_of
+from protopfaith.network import PrototypeNetwork, adds_up, outcome_of, route_of, weights_of
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def survey(
     """Streams over the images; holds no more than the `nearest` patches of every prototype.
 
     An image *uses* the prototype that contributes most to the class predicted for it; on the way through a
-    tree those that it resembles. A prototype's own source image does not count: there its distance is zero
-    by construction. Equal prototypes share their uses.
+    tree those that it resembles, and of several findings the nearest one of each. A prototype's own source
+    image does not count: there its distance is zero by construction. Equal prototypes share their uses.
 
     Args:
         model: the network.
@@ -94,6 +94,8 @@ def _uses(model: PrototypeNetwork, distances: Tensor, fingerprints: Sequence[str
     own_source = torch.tensor([[source == one for source in sources] for one in fingerprints])
     if not adds_up(model):
         return (_turned(model, distances) & ~own_source).sum(0)
+    if outcome_of(model) == "several":
+        return _nearest_of_each(model, distances.masked_fill(own_source, torch.inf)).sum(0)
     owners, weights = model.prototype_classes.cpu(), weights_of(model).cpu()
     similarity = similarities(model, distances)
     predicted = (similarity @ weights.T).argmax(1)
@@ -103,6 +105,17 @@ def _uses(model: PrototypeNetwork, distances: Tensor, fingerprints: Sequence[str
     most = contributions.amax(1, keepdim=True)
     used = torch.isclose(contributions, most, rtol=1e-6, atol=1e-6) & torch.isfinite(most)
     return used.sum(0)
+
+
+def _nearest_of_each(model: PrototypeNetwork, distances: Tensor) -> Tensor:
+    """(B, P), bool: of every finding the prototype that an image is nearest to, for it or against it."""
+    found = torch.zeros(distances.shape, dtype=torch.bool)
+    for label in range(len(model.class_names)):
+        own = torch.where(model.prototype_classes.cpu() == label)[0]
+        if len(own):
+            mine = distances[:, own]
+            found[:, own] = (mine == mine.amin(1, keepdim=True)) & mine.isfinite()
+    return found
 
 
 def _turned(model: PrototypeNetwork, distances: Tensor) -> Tensor:
@@ -122,7 +135,7 @@ def _patches(
 ) -> tuple[tuple[Patch, ...], ...]:
     def patch(number: int, distance: float) -> Patch:
         image, position = divmod(number, size[0] * size[1])
-        label = int(images.labels[image])
+        label = images.records[image].label
         return Patch(image, images.paths[image], label, position // size[1], position % size[1], distance)
 
     return tuple(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import torch
 
 from protopfaith.anonymous import without_path
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.crashes import unexpected
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import choose_output
@@ -27,8 +29,10 @@ from protopfaith.explanation.many.where import keep_where
 from protopfaith.explanation.settings import Settings, players_name, stable_text
 from protopfaith.files import reason
 from protopfaith.progress import Bar
+from protopfaith.shards import check_shard
 
-MOST_SHARDS = 100_000
+MOST_AT_ONCE = 64
+USUAL_AT_ONCE = {"cuda": 2}
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def explain_bulk(
     shard: tuple[int, int] = (1, 1),
     ray: str | None = None,
     ship: bool = False,
+    at_once: int | None = None,
     anonymous: bool = False,
     device: torch.device | str | None = None,
     progress: bool = False,
@@ -81,11 +86,14 @@ def explain_bulk(
         folder: of the data set.
         target: the class to explain, by name or number; the predicted one of each image by default.
         versus: another class to compare it with.
-        settings: how to compute; `keywords` are fields of it. Source images and a second
-            baseline are never explained.
+        settings: how to compute; `keywords` are fields of it. Without a precision and a budget, an image
+            stops at a precision of 0.2, or else at the usual budget; `reached` in its row says which.
+            Source images and a second baseline are never explained.
         shard: (i, n) does the i-th of n shares, counted from 1; the others may be done elsewhere.
         ray: `"local"`, or the address of a Ray cluster, whose workers do the work.
         ship: send run and images to the workers, where these do not see the same files.
+        at_once: images that are explained at the same time in one process, as one alone does not keep a GPU
+            busy; two by default, on a CPU one. What comes out is the same.
         anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.json`.
         device: where to compute.
         progress: whether to show a bar.
@@ -98,21 +106,25 @@ def explain_bulk(
     """
     pyarrow_module()
     first, of = check_shard(shard)
+    if at_once is not None:
+        whole_number(at_once, "The number of images at a time", least=1, most=MOST_AT_ONCE)
     if isinstance(inputs, str | Path):
         raise ProtoPFaithError(f"Inputs are a list of paths, not one; write [{shown(str(inputs))}].")
     folder = Path(instance(folder, (str, Path), "Where to write", "a folder"))
     explainer = as_explainer(model, device=device)
     settings = replace(Settings.of(settings, **keywords), sources=False, second_baseline=None)
+    settings = settings.made_frugal(explainer.device)
     request = Request(settings.on(explainer.device, explainer.size), target, versus)
     request.check(explainer)
     items = list_items(inputs, anonymous=anonymous)
     bulk = begin(folder, make_manifest(explainer, request, items))
     keep_where(bulk.folder, explainer, items, anonymous=anonymous)
+    usual = USUAL_AT_ONCE.get(explainer.device.type, 1)
     todo = [number for number in range(bulk.manifest.parts) if number % of == first - 1]
     work = Work(bulk, items, todo)
     with Bar(progress) as bar:
         bar.begin("explaining", total=work.images, done=work.images - work.left)
-        for row in _answers(explainer, request, work, ray, ship):
+        for row in _answers(explainer, request, work, ray=ray, ship=ship, at_once=at_once or usual):
             work.take(row)
             bar.advance()
         work.finish()
@@ -120,11 +132,12 @@ def explain_bulk(
 
 
 def _answers(
-    explainer: Explainer, request: Request, work: Work, ray: str | None, ship: bool
+    explainer: Explainer, request: Request, work: Work, *, ray: str | None, ship: bool, at_once: int
 ) -> Iterator[dict[str, Any]]:
     if ray is None:
         answer = Answering(explainer, request, work.bulk.manifest, work.bulk.folder)
-        yield from (answer(position, work.items[position]) for position in work.positions())
+        tasks = [(position, work.items[position]) for position in work.positions()]
+        yield from answer.several(tasks, at_once)
     else:
         from protopfaith.explanation.many.on_ray import answers_on_ray
 
@@ -183,10 +196,39 @@ class Answering:
 
     def __init__(self, explainer: Explainer, request: Request, manifest: Manifest, log: Path):
         self.explainer, self.request, self.log = explainer, request, log
+        self.threads = manifest.threads
         self.labels = manifest.window is None
         self.common = {"settings": json.dumps(manifest.settings, sort_keys=True), "weights": manifest.weights}
         if explainer.device.type == "cpu":
             torch.set_num_threads(manifest.threads)  # rounding depends on it
+
+    def several(self, tasks: Sequence[tuple[int, Item]], at_once: int) -> Iterator[dict[str, Any]]:
+        """The rows of many images in their order; each is what it would be alone.
+
+        The first image goes alone: what is measured and prepared once must not be disturbed. Then each
+        thread has an image of its own (on a GPU a stream, too), so that the device works on one while another
+        is read or fitted.
+        """
+        ahead = 1 if at_once > 1 else len(tasks)
+        yield from (self(*task) for task in tasks[:ahead])
+        with ThreadPoolExecutor(at_once, initializer=self._settle) as pool:
+            waiting: deque[Future[dict[str, Any]]] = deque()
+            try:
+                for task in tasks[ahead:]:
+                    waiting.append(pool.submit(self, *task))
+                    if len(waiting) > at_once:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:  # interrupted: what has not begun never does
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _settle(self) -> None:
+        """What PyTorch keeps for each thread apart."""
+        if self.explainer.device.type == "cpu":
+            torch.set_num_threads(self.threads)
+        elif self.explainer.device.type == "cuda":
+            torch.cuda.set_stream(torch.cuda.Stream(self.explainer.device))
 
     def __call__(self, position: int, item: Item) -> dict[str, Any]:
         """The row of one image, whatever happens."""
@@ -246,21 +288,6 @@ def make_manifest(explainer: Explainer, request: Request, items: Sequence[Item])
         window=window,
         threads=torch.get_num_threads(),
     )
-
-
-def check_shard(shard: Sequence[int]) -> tuple[int, int]:
-    """(i, n) with 1 <= i <= n.
-
-    >>> check_shard((2, 8))
-    (2, 8)
-    """
-    try:
-        number, of = (int(one) for one in shard)
-    except (TypeError, ValueError):
-        number, of = 0, 0
-    if not 1 <= number <= of <= MOST_SHARDS:
-        raise ProtoPFaithError(f"A shard is i/n with i from 1 to n, such as 3/8, not {shown(shard)}.")
-    return number, of
 
 
 def _is_plain(value: object) -> bool:

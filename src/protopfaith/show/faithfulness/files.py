@@ -10,7 +10,7 @@ import torch
 from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.results import Faithfulness
 from protopfaith.files import atomic
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork
 from protopfaith.show.faithfulness.figures import curves_figure, examples_figure, scores_figure
 from protopfaith.show.faithfulness.page import write_faithfulness
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> None:
+def write(found: Faithfulness, bench: Bench, model: PatchNetwork, title: str) -> None:
     """CSV, figures and the page."""
     common = found.common
     figures = {
@@ -42,7 +42,7 @@ def write(found: Faithfulness, bench: Bench, model: ProtoPNet, title: str) -> No
     write_faithfulness(found.page, found, dict(figures.values()), title)
 
 
-def _examples(found: Faithfulness, bench: Bench, model: ProtoPNet) -> Figure:
+def _examples(found: Faithfulness, bench: Bench, model: PatchNetwork) -> Figure:
     pixels = {p: subject.pixels for subject in bench.subjects for p in subject.prototypes}
     names = {p: model.class_names[int(model.prototype_classes[p])] for p in found.prototypes}
     maps = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.show.heat import decided, error_of
+from protopfaith.show.wording.findings import findings_lead
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import place_for
@@ -26,6 +27,8 @@ class Chip:
 
 def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
+    if explanation.findings:
+        return findings_lead(explanation)
     return f"{_decided(explanation)} {_rival(explanation)}"
 
 
@@ -54,11 +57,33 @@ def _decided(explanation: Explanation) -> str:
 
 
 def _because(explanation: Explanation) -> str:
+    if explanation.route is not None and explanation.route.turns:
+        return _because_of_turns(explanation)
     best = deciding(explanation)
     place = place_for(best.test)
     if place is None:
         return f"it is close to prototype {best.prototype}, though where in the image is not decided"
     return f"{place} looks like prototype {best.prototype}"
+
+
+def _because_of_turns(explanation: Explanation) -> str:
+    """The surest yes with its place, and what the image is not like."""
+    assert explanation.route is not None
+    turns = sorted(explanation.route.turns, key=lambda turn: -turn.probability)
+    said = []
+    for turn in [turn for turn in turns if turn.right][:1]:
+        one = next(one for one in explanation.evidence if one.prototype == turn.prototype)
+        place = place_for(one.test) or "a part of it"
+        said.append(f"{place} looks like prototype {turn.prototype} ({percent(turn.probability)})")
+    unlike = [str(turn.prototype) for turn in turns if not turn.right][:3]
+    if unlike:
+        many = "prototypes " if len(unlike) > 1 else "prototype "
+        said.append(f"nothing in it looks like {many}{_or(unlike)}")
+    return " and ".join(said)
+
+
+def _or(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _rival(explanation: Explanation) -> str:
@@ -71,6 +96,8 @@ def _rival(explanation: Explanation) -> str:
     mine, other = explanation.closeness, explanation.rival_closeness
     if mine is None or other is None:
         ahead = _ahead(explanation, label)
+        if explanation.runner_up is None:
+            return f"{subject[:-1]} is {_times(ahead)} probable."
         return f"{subject[:-1]} has a score that is {abs(ahead):.3g} {'lower' if ahead > 0 else 'higher'}."
     target = explanation.class_names[explanation.target]
     return f"{subject} {_support(mine, other, name, target)}."
@@ -82,6 +109,12 @@ def _ahead(explanation: Explanation, rival: int) -> float:
         return explanation.runner_up.total
     p = explanation.probabilities.double()
     return float(p[explanation.target].log() - p[rival].log())
+
+
+def _times(ahead: float) -> str:
+    factor = math.exp(min(abs(ahead), 30.0))
+    many = f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else "a million"
+    return f"{many} times {'less' if ahead > 0 else 'more'}"
 
 
 def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
@@ -100,7 +133,8 @@ def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
 
 def how_sure(explanation: Explanation) -> list[Chip]:
     """Short facts on the decision and on the map."""
-    p = percent(float(explanation.probabilities[explanation.prediction]))
+    label = explanation.target if explanation.findings else explanation.prediction
+    p = percent(float(explanation.probabilities[label]))
     calibrated = "calibrated" if explanation.calibrated else "not calibrated"
     chips = [
         Chip(f"decision: {p}, {calibrated}"),

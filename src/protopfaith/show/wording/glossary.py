@@ -49,3 +49,17 @@ WORDS = {
         "of the probabilities. It ranks the prototypes of one class.",
     ),
 }
+
+TREE_WORDS = {
+    "node": (
+        "Node",
+        "A place in the tree with one prototype. The more similar the image is to it, the more probable is "
+        "the way to the right (yes); otherwise it goes to the left (no).",
+    ),
+    "leaf": (
+        "Leaf",
+        "An end of the tree, with a probability for each class. The network adds up all leaves, weighted by "
+        "how probable the ways to them are; shown is the way that is more probable at every node.",
+    ),
+}
+"""Those that only trees need."""

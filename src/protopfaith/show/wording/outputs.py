@@ -31,6 +31,8 @@ def maps_by_output(explanation: Explanation) -> dict[str, RegionValues]:
 def output_name(explanation: Explanation, output: str) -> str:
     """What the switch says."""
     target = target_of(explanation)
+    if explanation.findings:
+        return f"for {target}"
     return {
         "margin": f"for {target}",
         "versus": f"rather than {rival_of(explanation)}",
@@ -48,9 +50,10 @@ def in_favor(explanation: Explanation, output: str) -> str:
 def quantity(explanation: Explanation, output: str) -> str:
     """What the map adds up to, as the subject of a sentence."""
     target = target_of(explanation)
+    score = "score" if explanation.decomposition is not None else "log probability"
     return {
         "margin": f"the score of {target}, above the mean of all classes,",
-        "versus": f"the score of {target}, above that of {rival_of(explanation)},",
+        "versus": f"the {score} of {target}, above that of {rival_of(explanation)},",
         "log_probability": f"the log probability of {target}",
         "logit": f"the score of {target}",
     }[output]
@@ -71,5 +74,8 @@ def _relative_to(explanation: Explanation) -> str:
     label, p = explanation.empty_prediction, explanation.empty_probabilities
     if label is None or p is None:
         return ""
+    if explanation.findings:
+        there = percent(float(p[explanation.target]))
+        return f"On the empty image (baseline {explanation.baseline}) its probability is {there}."
     name = explanation.class_names[label]
     return f"The empty image (baseline {explanation.baseline}) counts as {name} ({percent(float(p[label]))})."

@@ -32,6 +32,22 @@ LIMITS = (
     "it leaves out that every prototype also counts for or against the other classes. "
     "The bars of evidence, and the complete sum, leave out nothing.",
 )
+LIMITS_WITHOUT_SUMS = LIMITS[:-1]  # where a decision is no sum, there is no score to rank by
+
+
+LIMITS_OF_FINDINGS = (
+    *LIMITS[:3],
+    "An occurrence map, the network's own explanation, says where a prototype looks, not what it finds "
+    "there: it does not add up to anything, and a region may matter through the regions that V sees with it.",
+    "Thresholds were chosen on validation images, and hold for images like those.",
+)
+
+
+def limits(explanation: Explanation) -> tuple[str, ...]:
+    """What no such explanation can say."""
+    if explanation.findings:
+        return LIMITS_OF_FINDINGS
+    return LIMITS if explanation.decomposition is not None else LIMITS_WITHOUT_SUMS
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,17 @@ class Banner:
 def banners(explanation: Explanation) -> list[Banner]:
     """Those that this explanation needs; usually none."""
     found = []
-    if explanation.is_unfamiliar:
+    if explanation.is_unfamiliar and explanation.findings:
+        name = explanation.class_names[explanation.target]
+        found.append(
+            Banner(
+                f"This image shows neither {name} nor its absence as the network knows them.",
+                f"The nearest prototype is at a distance of {explanation.nearest_distance:.3g}; 99% of the "
+                f"validation images are nearer than {explanation.usual_distance:.3g}. What is said of this "
+                "finding should not be relied on.",
+            )
+        )
+    elif explanation.is_unfamiliar:
         name = explanation.class_names[explanation.prediction]
         found.append(
             Banner(
@@ -180,7 +206,7 @@ def _completeness(explanation: Explanation) -> Remark:
         f"The values add up, as they should: those of the class map to {total}, and showing the whole image "
         f"instead of the baseline changes the score by {mine.total:+.4g}."
     )
-    if mine.total < 0 and explanation.output == "logit":
+    if mine.total < 0 and explanation.output == "logit" and not explanation.findings:
         text += (
             " That is below zero: this class's own score is higher on the baseline alone. What decides is "
             "how far it is above the others, which the margin explains."
@@ -233,6 +259,12 @@ def _sum(explanation: Explanation) -> Remark | None:
         return Remark(
             f"The complete sum is the difference of the two log probabilities, {sum_.total:+.6g}, "
             "with nothing left out."
+        )
+    if explanation.findings:
+        p = explanation.probabilities[sum_.target].double()
+        return Remark(
+            "The complete sum is the log odds of the finding, with nothing left out: "
+            f"{sum_.total:.6g}; the network's own output gives {float(p.logit()):.6g}."
         )
     stated = float(explanation.probabilities[sum_.target].log())
     return Remark(

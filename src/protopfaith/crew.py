@@ -1,0 +1,309 @@
+"""Tasks on Ray: workers that load what they need once, and a list of tasks that decides all.
+
+Which worker does what changes nothing. A worker that dies costs what it was doing; a task that kills its
+worker three times is set aside with that reason, and the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason
+
+LOCAL = "local"
+TRIES = 3  # workers that one task may kill
+EVERY = 5.0  # seconds
+PATIENCE = 60.0  # seconds without a worker, after which that is said
+AHEAD = 2  # tasks that wait at each worker, so that it never waits itself
+EXTENSIONS: list[str] = []
+"""Modules of the user's that were imported for what they register: workers import them, too."""
+logger = logging.getLogger("protopfaith")
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """In the place of an answer: the task was given up.
+
+    Args:
+        why: in one sentence
+
+    >>> SetAside("It killed its worker 3 times.").why
+    'It killed its worker 3 times.'
+    """
+
+    why: str
+
+
+def ray_module() -> Any:
+    """Ray, which is an extra."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ProtoPFaithError("--ray needs Ray; install it with: pip install 'protopfaith[ray]'.") from error
+    return ray
+
+
+def check_address(address: str) -> str:
+    """Raises if there is no address, or no Ray.
+
+    Args:
+        address: `"local"`, or that of a cluster
+    """
+    if not address.strip():
+        raise ProtoPFaithError("--ray has no address; write --ray local, or that of a cluster.")
+    ray_module()
+    return address
+
+
+def needs_of(device: str, threads: int) -> dict[str, int]:
+    """What a worker takes of a machine: a GPU, or as many CPUs as it has threads.
+
+    Args:
+        device: the kind of device
+        threads: of a CPU
+
+    >>> needs_of("cpu", 2)
+    {'num_cpus': 2}
+    """
+    return {"num_gpus": 1, "num_cpus": 1} if device == "cuda" else {"num_cpus": threads}
+
+
+def on_ray(
+    address: str,
+    worker: Callable[..., Any],
+    arguments: Sequence[Any],
+    tasks: Iterable[Hashable],
+    *then: Iterable[Hashable],
+    needs: Mapping[str, int],
+    given: Callable[[Any], tuple[Any, ...]] = lambda task: (task,),
+    ahead: int = AHEAD,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Pairs of a task and its answer as they are done, in any order.
+
+    Args:
+        address: `"local"`, or that of a cluster
+        worker: a class with a method `answer`, made once on each CPU or GPU
+        arguments: of the class
+        tasks: what to do
+        then: tasks that begin, and are asked for, when all before are done
+        needs: what a worker takes of a machine, see `needs_of`
+        given: what `answer` is given for a task
+        ahead: tasks that wait at each worker
+        meanwhile: is called every few seconds while nothing is done
+    """
+    ray = ray_module()
+    begun = not ray.is_initialized()
+    if begun:
+        _connect(ray, address)
+    try:
+        crew = Crew(ray, worker, arguments, needs=needs, given=given, ahead=ahead, meanwhile=meanwhile)
+        yield from crew.answers(tasks, *then)
+    finally:
+        if begun:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    options = {"log_to_driver": False, "logging_level": "error", "configure_logging": False}
+    try:
+        if address == LOCAL:
+            ray.init(address="local", include_dashboard=False, **options)
+        else:
+            ray.init(address=address, **options)
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray "
+            "local."
+        ) from error
+
+
+class Hand:
+    """What runs as an actor: a worker, made once.
+
+    Args:
+        extensions: modules to import first
+        folder: where these may lie
+        worker: its class
+        arguments: of the class
+    """
+
+    def __init__(self, extensions: Sequence[str], folder: str, worker: Callable[..., Any], *arguments: Any):
+        if extensions and folder not in sys.path:
+            sys.path.append(folder)
+        for name in extensions:
+            import_module(name)
+        self.worker = worker(*arguments)
+
+    def ready(self) -> None:
+        """Its first word."""
+
+    def answer(self, *given: Any) -> Any:
+        """Does a task."""
+        return self.worker.answer(*given)
+
+
+class Crew:
+    """The actors and what each of them is doing.
+
+    Args:
+        ray: the module, connected
+        worker: see `on_ray`
+        arguments: of the worker
+        needs: of a worker
+        given: what `answer` is given for a task
+        ahead: tasks that wait at each worker
+        meanwhile: is called while nothing is done
+    """
+
+    def __init__(
+        self,
+        ray: Any,
+        worker: Callable[..., Any],
+        arguments: Sequence[Any],
+        *,
+        needs: Mapping[str, int],
+        given: Callable[[Any], tuple[Any, ...]],
+        ahead: int,
+        meanwhile: Callable[[], None] | None = None,
+    ):
+        self.ray, self.given, self.ahead, self.meanwhile = ray, given, ahead, meanwhile
+        self.size = _how_many(ray, needs)
+        actor = ray.remote(**needs, max_restarts=0)(Hand)
+        common = (list(EXTENSIONS), str(Path.cwd()), worker, *(ray.put(one) for one in arguments))
+        self.make = lambda: actor.remote(*common)
+        self.waiting: deque[Hashable] = deque()
+        self.suspects: deque[Hashable] = deque()  # tasks that were at hand when a worker died
+        self.tries: dict[Hashable, int] = {}
+        self.doing: dict[Any, tuple[Any, Hashable]] = {}  # reference of an answer to actor and task
+        self.coming: dict[Any, Any] = {}  # reference of the first word of an actor to the actor
+        self.idle: list[Any] = []  # actors, as often as they could take a task more
+        self.hired = self.failed_starts = 0
+        self.silent = 0.0
+
+    def answers(self, *phases: Iterable[Hashable]) -> Iterator[tuple[Hashable, Any]]:
+        """Keeps everybody busy until nothing is left, phase after phase."""
+        for tasks in phases:
+            self.waiting.extend(tasks)
+            while self.hired < min(self.size, len(self.waiting)):
+                self._hire()
+            self._give()
+            while self.doing or self.waiting or self.suspects:
+                yield from self._next_event()
+
+    def _next_event(self) -> Iterator[tuple[Hashable, Any]]:
+        ready, _ = self.ray.wait([*self.doing, *self.coming], num_returns=1, timeout=EVERY)
+        if not ready:
+            self.silent += EVERY
+            if self.meanwhile is not None:
+                self.meanwhile()
+            if not self.doing and self.silent >= PATIENCE:
+                self.silent = 0.0
+                logger.warning("Waiting for workers to start, or for room in the Ray cluster.")
+        elif ready[0] in self.coming:
+            self._welcome(ready[0])
+        else:
+            yield from self._answer(ready[0])
+
+    def _hire(self) -> None:
+        """A new actor, which is given nothing before it is there: there may be no room for it."""
+        actor = self.make()
+        self.hired += 1
+        self.coming[actor.ready.remote()] = actor
+
+    def _welcome(self, reference: Any) -> None:
+        actor = self.coming.pop(reference)
+        try:
+            self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            self.hired -= 1
+            self.failed_starts += 1
+            if self.failed_starts >= TRIES:
+                why = str(error).strip().splitlines()[-1][-160:]  # of the worker's traceback
+                raise ProtoPFaithError(
+                    f"Workers of Ray cannot load the run ({why}); let them see the same files, or send them "
+                    "along with --ship."
+                ) from error
+            self._hire()
+            return
+        self.failed_starts = 0
+        self.idle += [actor] * self.ahead
+        self._give()
+
+    def _answer(self, reference: Any) -> Iterator[tuple[Hashable, Any]]:
+        actor, task = self.doing.pop(reference)
+        try:
+            yield task, self.ray.get(reference)
+        except self.ray.exceptions.RayActorError as error:
+            yield from self._lost(actor, task, error)
+            return
+        except self.ray.exceptions.RayError as error:  # what it was sent cannot be read, for example
+            why = reason(getattr(error, "cause", None) or error)
+            yield task, SetAside(f"A worker of Ray failed ({why}).")
+        self.idle.append(actor)
+        self._give()
+
+    def _give(self) -> None:
+        """To each actor as many tasks as it has room for; a suspect only to one that does nothing else."""
+        free, self.idle = self.idle, []
+        for actor in free:
+            task = self._next(self._at_hand(actor))
+            if task is None:
+                self.idle.append(actor)
+            else:
+                self.doing[actor.answer.remote(*self.given(task))] = (actor, task)
+
+    def _next(self, at_hand: list[Hashable]) -> Hashable | None:
+        """The task for an actor that has those at hand; None if it has to wait."""
+        if any(task in self.tries for task in at_hand):
+            return None
+        if self.suspects and not at_hand:
+            return self.suspects.popleft()
+        return self.waiting.popleft() if self.waiting else None
+
+    def _at_hand(self, actor: Any) -> list[Hashable]:
+        return [task for owner, task in self.doing.values() if owner is actor]
+
+    def _lost(self, actor: Any, task: Hashable, error: Exception) -> Iterator[tuple[Hashable, Any]]:
+        """A worker has died: what it was doing is done again by another one, but not for ever.
+
+        Which of several tasks killed it is not known (the answer to the one before may have died with it),
+        so each is tried again alone; then it is.
+        """
+        at_hand = [task]
+        for one in [one for one, (owner, _) in self.doing.items() if owner is actor]:
+            _, other = self.doing.pop(one)
+            try:
+                yield other, self.ray.get(one)  # it was done before
+            except self.ray.exceptions.RayError:
+                at_hand.append(other)
+        for one in at_hand:
+            self.tries[one] = self.tries.get(one, 0) + (len(at_hand) == 1)
+            if self.tries[one] < TRIES:
+                self.suspects.append(one)
+            else:
+                died = type(error).__name__
+                yield one, SetAside(f"It killed its worker {TRIES} times ({died}), so it was set aside.")
+        self.idle = [one for one in self.idle if one is not actor]
+        self.hired -= 1
+        self._hire()
+        self._give()
+
+
+def _how_many(ray: Any, needs: Mapping[str, int]) -> int:
+    there = ray.cluster_resources()
+    names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    found = int(min(there.get(names[kind], 0) // count for kind, count in needs.items()))
+    if found < 1:
+        raise ProtoPFaithError(
+            f"The Ray cluster has no room for a worker ({dict(needs)}); add machines to it."
+        )
+    return found

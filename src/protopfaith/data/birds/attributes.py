@@ -1,0 +1,160 @@
+"""Birds with several findings: any of six special parts, each there or not, whatever the others are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from protopfaith.arguments import finite_number, whole_number
+from protopfaith.data.birds.drawing import choose_plumage, draw_variants
+from protopfaith.data.birds.loading import MOST_BIRDS, MOST_PIXELS, SPLITS, bird_ids, drawing_key
+from protopfaith.data.birds.species import PARTS, SHARED
+from protopfaith.data.cache import build_once, cache_folder
+from protopfaith.data.imageset import ImageData, ImageSet, Record, split_pool
+from protopfaith.data.preprocessing import Preprocessing
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.splits import deal_findings, with_fold
+from protopfaith.errors import ProtoPFaithError
+
+FINDINGS: dict[str, tuple[str, str]] = {
+    "giant beak": ("beak", "giant"),
+    "fan crest": ("crest", "fan"),
+    "pearl wing": ("wing", "pearls"),
+    "racket tail": ("tail", "rackets"),
+    "barred breast": ("breast", "bars"),
+    "eye mask": ("eye", "mask"),
+}
+"""The part that shows each finding, and how it then looks."""
+COMMON = 0.35
+"""How often a finding is there."""
+PICTURES = 2
+"""Of each bird: as of a patient, they belong together."""
+FEWEST = 32
+
+
+def finding_part(name: str) -> str:
+    """The part that shows a finding of `birds_multilabel`.
+
+    Args:
+        name: of the finding
+
+    >>> finding_part("giant beak")
+    'beak'
+    """
+    if name not in FINDINGS:
+        raise ProtoPFaithError(f"The birds have no finding {name!r}; there are {', '.join(FINDINGS)}.")
+    return FINDINGS[name][0]
+
+
+def draw_attributes(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> tuple[np.ndarray, ...]:
+    """Pixels, part maps and findings (N x 6, 0 or 1). A bird is on two pictures, in two poses."""
+    ids = bird_ids(counts)
+    pixels = np.empty((len(ids), 3, size, size), np.uint8)
+    part_maps = np.empty((len(ids), size, size), np.uint8)
+    findings = np.empty((len(ids), len(FINDINGS)), np.int64)
+    for row, (split, index) in enumerate(ids):
+        bird = np.random.default_rng([seed, SPLITS.index(split), index // PICTURES, 1])
+        variants = {part: names[bird.integers(len(names))] for part, names in SHARED.items()}
+        findings[row] = bird.uniform(size=len(FINDINGS)) < COMMON
+        for there, (part, variant) in zip(findings[row], FINDINGS.values(), strict=True):
+            if there:
+                variants[part] = variant
+        picture = np.random.default_rng([seed, SPLITS.index(split), index, 2])
+        drawn = draw_variants(variants, choose_plumage(bird), picture, size)
+        pixels[row] = np.asarray(drawn.image).transpose(2, 0, 1)
+        part_maps[row] = drawn.part_map
+    return pixels, part_maps, findings
+
+
+def cached_attributes(counts: Mapping[str, int], *, seed: int, size: int) -> tuple[np.ndarray, ...]:
+    """The same, drawn once for each version of the drawing and then mapped from the cache folder."""
+    folder = cache_folder() / "images" / f"birds_multilabel-{size}x{size}-{drawing_key(counts, seed)}"
+    names = ("pixels", "part_maps", "findings")
+    drawn: list[tuple[np.ndarray, ...]] = []
+
+    def build(partial_folder: Path) -> None:
+        drawn.append(draw_attributes(counts, seed=seed, size=size))
+        for name, array in zip(names, drawn[0], strict=True):
+            np.save(partial_folder / f"{name}.npy", array)
+
+    def read(built_folder: Path) -> tuple[np.ndarray, ...]:
+        found = tuple(np.load(built_folder / f"{name}.npy", mmap_mode="r") for name in names)
+        count = len(bird_ids(counts))
+        shapes = ((count, 3, size, size), (count, size, size), (count, len(FINDINGS)))
+        if tuple(array.shape for array in found) != shapes:
+            raise ValueError("another shape")
+        return found
+
+    try:
+        return build_once(folder, build, read)
+    except ProtoPFaithError:
+        # Nowhere to keep them (read-only home, full disk): birds can always be drawn again.
+        return drawn[0] if drawn else draw_attributes(counts, seed=seed, size=size)
+
+
+@DATASETS.register("birds_multilabel")
+def load_birds_multilabel(
+    *,
+    root: Path | None,
+    size: Size,
+    seed: int,
+    fold: Fold,
+    skip_unreadable: bool,
+    train: int = 1000,
+    validation: int = 300,
+    test: int = 300,
+    missing: float = 0.1,
+) -> ImageData:
+    """Embedded, no download: birds with any of six special parts, two pictures of each, some labels missing.
+
+    `missing` is the share of labels of training images that are not known.
+    """
+    height, width = as_size(size, 96)
+    if root is not None:
+        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
+    if height != width:
+        raise ProtoPFaithError(
+            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
+        )
+    counts = {"train": train, "validation": validation, "test": test}
+    for name, count in counts.items():
+        whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
+    if min(train, test) < FEWEST or sum(counts.values()) * height * width > MOST_PIXELS:
+        raise ProtoPFaithError(
+            f"The birds need at least {FEWEST} training and test images, and no more than {MOST_PIXELS:,} "
+            f"pixels in all; {train:,} and {test:,} images of {height}x{width} were asked for."
+        )
+    if not 0 <= finite_number(missing, "The share of missing labels") <= 0.9:
+        raise ProtoPFaithError(f"The share of missing labels lies between 0 and 0.9, but it is {missing:g}.")
+    birds = _image_set(counts, cached_attributes(counts, seed=seed, size=height), missing, seed)
+    groups = [record.group for record in birds.records]
+    splits = [path.split("/")[0] for path in birds.paths]
+    findings = [record.findings for record in birds.records]
+    split_of = with_fold(splits, birds.paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
+    return split_pool(birds, split_of, Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))
+
+
+def _image_set(
+    counts: Mapping[str, int], arrays: tuple[np.ndarray, ...], missing: float, seed: int
+) -> ImageSet:
+    pixels, part_maps, findings = arrays
+    ids = bird_ids(counts)
+    unknown = np.random.default_rng([seed, 3]).uniform(size=findings.shape) < missing
+    unknown &= np.array([split == "train" for split, _ in ids])[:, None]
+    labels = np.where(unknown, -1, findings)
+    records = [
+        Record(
+            f"{split}/{index:04d}",
+            -1,
+            hashlib.sha256(pixels[row].tobytes()).hexdigest(),
+            group=f"{split} bird {index // PICTURES}",
+            findings=tuple(labels[row].tolist()),
+        )
+        for row, (split, index) in enumerate(ids)
+    ]
+    return ImageSet(
+        pixels, records, tuple(FINDINGS), part_maps=part_maps, part_names=PARTS, outcome="several"
+    )

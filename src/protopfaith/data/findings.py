@@ -1,0 +1,307 @@
+"""Images that may show several findings at once: a table says which, images lie in a folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from protopfaith.arguments import shown
+from protopfaith.data.disk import Known, load_listing
+from protopfaith.data.folder import default_preprocessing
+from protopfaith.data.groups import parted, patients
+from protopfaith.data.imageset import ImageData
+from protopfaith.data.listing import Entry, Listing, check_all_there, check_once, existing_folder
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.scaling import Scaling
+from protopfaith.data.splits import connected, deal_findings, with_fold
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, read_plain_text
+from protopfaith.registry import did_you_mean
+
+EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"
+FILES = ("file", "path", "image", "filename", "image index")
+GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
+LISTS = ("findings", "labels", "finding labels")
+SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation",
+          "test": "test"}  # fmt: skip
+VALUES = {"1": 1, "1.0": 1, "true": 1, "yes": 1, "0": 0, "0.0": 0, "false": 0, "no": 0,
+          "": -1, "-1": -1, "-1.0": -1, "nan": -1, "na": -1, "n/a": -1}  # fmt: skip
+NOTHING = ("no finding", "none", "normal")
+"""In a list of labels: nothing is there."""
+MEANT = 0.9
+"""Share of a column's values that are 1, 0 or missing, from which it is taken for a finding."""
+MOST_FINDINGS = 1_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file, its headings as they are."""
+
+    path: Path
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def column(self, name: str) -> int:
+        """Where a column is, by its name in any case."""
+        names = [heading.lower() for heading in self.header]
+        if name.lower() not in names:
+            raise ProtoPFaithError(
+                f"{self.path} has no column {shown(name)}; {did_you_mean(name, self.header)}"
+            )
+        return names.index(name.lower())
+
+    def known(self, names: Sequence[str]) -> int | None:
+        """Where the first of these columns is, if any of them is there."""
+        headings = [heading.lower() for heading in self.header]
+        return next((headings.index(name) for name in names if name in headings), None)
+
+
+@DATASETS.register("findings")
+def load_findings(
+    *,
+    root: Path | None,
+    size: Size,
+    seed: int,
+    fold: Fold,
+    skip_unreadable: bool,
+    table: str = "labels.csv",
+    findings: Sequence[str] | None = None,
+    labels: str | None = None,
+    separator: str = "|",
+    patient: str | None = None,
+    channels: int = 3,
+    bits: int | str | None = None,
+    window: Sequence[float] | None = None,
+) -> ImageData:
+    """Your own images with several findings each: a CSV file with one column per finding, or a list of them.
+
+    `table` lies in the root, or anywhere. `findings` names the columns, by default all that hold 1, 0 or
+    nothing; `labels` names a column of lists instead, with `separator` between the labels. `patient` is the
+    column of patients, whose images stay in one split.
+    """
+    place = existing_folder(root, "findings")
+    scaling = Scaling(bits, None if window is None else (window[0], window[1]))
+    listing = list_findings(
+        place, table, findings=findings, labels=labels, separator=separator, patient=patient
+    )
+    return load_listing(
+        replace(listing, name=f"findings{scaling.name}", read=scaling.read),
+        partial(split_findings, fold=fold, seed=seed),
+        replace(
+            default_preprocessing(as_size(size, 224), channels), bits=scaling.bits, window=scaling.window
+        ),
+        skip_unreadable=skip_unreadable,
+        split_name=f"seed{seed}-fold{fold}",
+    )
+
+
+def list_findings(
+    root: Path,
+    table: str = "labels.csv",
+    *,
+    findings: Sequence[str] | None = None,
+    labels: str | None = None,
+    separator: str = "|",
+    patient: str | None = None,
+) -> Listing:
+    """Every image of the table with what is known of its findings."""
+    if findings is not None and labels is not None:
+        raise ProtoPFaithError(
+            "Findings are columns of their own (findings=) or in one column of lists (labels=); give one."
+        )
+    found = read_table(root / table if is_file(root / table) else Path(table).expanduser())
+    file = found.known(FILES)
+    if file is None:
+        raise ProtoPFaithError(f"{found.path} has no column 'file'; give {EXPECTED}.")
+    group = found.known(GROUPS) if patient is None else found.column(patient)
+    split = found.known(("split",))
+    taken = [place for place in (file, group, split) if place is not None]
+    lists = found.known(LISTS) if labels is None and findings is None else None
+    if labels is not None:
+        lists = found.column(labels)
+    notes: list[str] = []
+    if lists is not None:
+        names, values = _from_lists(found, lists, separator)
+        taken.append(lists)
+    else:
+        columns, notes = _finding_columns(found, findings, taken)
+        names, values = _from_columns(found, columns)
+        taken += columns
+    others = [place for place in range(len(found.header)) if place not in taken]
+    entries = [
+        Entry(
+            row[file].replace("\\", "/"),
+            "",
+            None if split is None else _split_of(row[split], found.path),
+            group="" if group is None else row[group],
+            about={found.header[place].lower(): row[place] for place in others if row[place]},
+            findings=known,
+        )
+        for row, known in zip(found.rows, values, strict=True)
+    ]
+    return _listing(root, found.path, names, entries, notes)
+
+
+def _listing(
+    root: Path, path: Path, names: tuple[str, ...], entries: list[Entry], notes: list[str]
+) -> Listing:
+    check_once((entry.path for entry in entries), str(path))
+    check_all_there(root, [entry.path for entry in entries], str(path), "or correct the table")
+    labeled = [entry for entry in entries if max(entry.findings) >= 0]
+    if not labeled:
+        raise ProtoPFaithError(
+            f"No image in {path} has a known label; write 1 or 0 where a finding is known."
+        )
+    if len(labeled) < len(entries):
+        notes.append(f"{len(entries) - len(labeled)} images in {path.name} have no known label: left out.")
+    listing = Listing("findings", root, tuple(labeled), names, outcome="several")
+    if not any(entry.group for entry in labeled):
+        belongs = patients(listing)
+        labeled = [replace(entry, group=belongs.get(entry.path, "")) for entry in labeled]
+    given = [entry for entry in labeled if entry.split]
+    notes += parted([entry.group or entry.path for entry in given], [entry.split or "" for entry in given])
+    return replace(listing, entries=tuple(labeled), notes=tuple(notes))
+
+
+def split_findings(known: Sequence[Known], *, fold: Fold, seed: int) -> list[str]:
+    """Keeps the splits that are there. Without a test set one image in five is held out, without a validation
+    set it is a fold of the rest, both with every finding spread evenly; patients are never parted."""
+    paths = [item.entry.path for item in known]
+    findings = [item.entry.findings for item in known]
+    split_of = [item.entry.split or "train" for item in known]
+    groups = connected(
+        [item.sha256 for item in known], [item.entry.group or f"{item.entry.path} alone" for item in known]
+    )
+    if "test" not in split_of:
+        pool = [i for i, split in enumerate(split_of) if split == "train"]
+        shares = deal_findings(
+            [paths[i] for i in pool], [findings[i] for i in pool], [groups[i] for i in pool], 5, seed
+        )
+        for i, share in zip(pool, shares, strict=True):
+            split_of[i] = "test" if share == 0 else "train"
+    return with_fold(split_of, paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
+
+
+def read_table(path: Path) -> Table:
+    """A CSV file; raises if it is none, or if rows are of different lengths."""
+    if not is_file(path):
+        raise ProtoPFaithError(
+            f"There is no table {path}; put labels.csv into the folder of the images, or name it with "
+            "data.options.table=PATH."
+        )
+    text = io.StringIO(read_plain_text(path, EXPECTED), newline="")
+    try:
+        lines = [tuple(cell.strip() for cell in row) for row in csv.reader(text, strict=True)]
+    except csv.Error as error:
+        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {EXPECTED}.") from error
+    lines = [row for row in lines if any(row)]
+    if len(lines) < 2:
+        raise ProtoPFaithError(f"{path} lists no images; give {EXPECTED}.")
+    header = [heading.lower() for heading in lines[0]]
+    twice = [name for place, name in enumerate(header) if name and name in header[:place]]
+    if twice:
+        raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
+    for number, row in enumerate(lines[1:], start=2):
+        if len(row) != len(header):
+            raise ProtoPFaithError(
+                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
+            )
+    return Table(path, lines[0], tuple(lines[1:]))
+
+
+def _finding_columns(
+    table: Table, findings: Sequence[str] | None, taken: Sequence[int]
+) -> tuple[list[int], list[str]]:
+    """The columns of findings, and sentences about those that look like some but are none."""
+    if findings is not None:
+        if isinstance(findings, str) or not all(isinstance(name, str) for name in findings):
+            raise ProtoPFaithError(f"Findings are a list of column names, not {shown(findings)}.")
+        if not findings or len(set(findings)) < len(findings):
+            raise ProtoPFaithError(f"Name at least one finding, each once, not {shown(list(findings))}.")
+        return [table.column(name) for name in findings], []
+    columns, notes = [], []
+    for place, name in enumerate(table.header):
+        if place in taken or not name:
+            continue
+        given = [row[place] for row in table.rows if row[place]]
+        meant = sum(value.lower() in VALUES for value in given)
+        if given and meant >= MEANT * len(given):
+            columns.append(place)
+        elif meant >= len(given) / 2 and given:
+            other = next(value for value in given if value.lower() not in VALUES)
+            notes.append(
+                f"The column {name!r} of {table.path.name} holds {shown(other)} and is not taken for a "
+                "finding; data.options.findings=[...] names the findings."
+            )
+    if not columns:
+        raise ProtoPFaithError(
+            f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}."
+        )
+    return columns, notes
+
+
+def _from_columns(table: Table, columns: Sequence[int]) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    values = []
+    for number, row in enumerate(table.rows, start=2):
+        wrong = next((place for place in columns if row[place].lower() not in VALUES), None)
+        if wrong is not None:
+            raise ProtoPFaithError(
+                f"Row {number} of {table.path} has {shown(row[wrong])} for {table.header[wrong]!r}; write 1, "
+                "0, or nothing where it is not known."
+            )
+        values.append(tuple(VALUES[row[place].lower()] for place in columns))
+    return tuple(table.header[place] for place in columns), values
+
+
+def _from_lists(table: Table, column: int, separator: str) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    """Findings are all labels that occur; a label that an image does not list is not there. An empty list
+    says nothing, and the image is left out."""
+    if not isinstance(separator, str) or not separator:
+        raise ProtoPFaithError(f"The separator of labels is a text such as '|', not {shown(separator)}.")
+    lists = [[label.strip() for label in row[column].split(separator)] for row in table.rows]
+    names = sorted({label for row in lists for label in row if label and label.lower() not in NOTHING})
+    if not 1 <= len(names) <= MOST_FINDINGS:
+        raise ProtoPFaithError(
+            f"The column {table.header[column]!r} of {table.path} lists {len(names)} different labels; "
+            f"expected 1 to {MOST_FINDINGS}, with {separator!r} between them."
+        )
+    values = [tuple(int(name in row) for name in names) if any(row) else (-1,) * len(names) for row in lists]
+    return tuple(names), values
+
+
+def _split_of(text: str, path: Path) -> str:
+    if text.lower() not in SPLITS:
+        raise ProtoPFaithError(
+            f"{path} has {shown(text)} in its column 'split'; write train, validation or test."
+        )
+    return SPLITS[text.lower()]
+
+
+def as_finding(data: ImageData, positive: str) -> ImageData:
+    """Images of two classes as images with one finding: the class `positive` is there or not.
+
+    Args:
+        data: images of two classes
+        positive: the name of one of them
+
+    >>> from protopfaith.data import load_data
+    >>> birds = load_data("birds", size=16, train=16, validation=8, test=8)
+    >>> as_finding(birds, "Great Tukka").train
+    ImageSet(16 images with 1 finding, 3x16x16)
+    """
+    if positive not in data.classes:
+        raise ProtoPFaithError(f"There is no class {shown(positive)}; {did_you_mean(positive, data.classes)}")
+    place = data.classes.index(positive)
+    sets = {name: images.with_findings([(int(r.label == place),) for r in images.records], (positive,))
+            for name, images in data.sets().items()}  # fmt: skip
+    return replace(
+        data,
+        train=sets["train"],
+        validation=sets["validation"],
+        test=sets["test"],
+        classes=(positive,),
+    )

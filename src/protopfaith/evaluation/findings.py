@@ -1,0 +1,65 @@
+"""A trained network on images with several findings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.findings import FindingsEvaluation, judge_findings
+from protopfaith.files import atomic
+from protopfaith.network import PatchNetwork, probabilities
+from protopfaith.training.metrics import set_logits
+from protopfaith.training.reference import Reference
+
+
+def evaluate_findings(
+    model: PatchNetwork,
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    reference: Reference | None = None,
+    *,
+    batch_size: int = 64,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> FindingsEvaluation:
+    """How well a network decides on the findings of a set, with intervals by patient.
+
+    Args:
+        model: a network that decides on several findings
+        images: with what is known of them
+        preprocessing: how they are prepared for the network
+        reference: has temperature and thresholds; without it, thresholds of one half
+        batch_size: images per forward pass
+        resamples: how many sets are drawn for the intervals
+        seed: of the draws
+
+    >>> from protopfaith.data import load_data
+    >>> from protopfaith.network import XProtoNet
+    >>> data = load_data("birds_multilabel", size=32, train=32, validation=32, test=32)
+    >>> model = XProtoNet("small", list(data.classes), 2, 8).eval()
+    >>> len(evaluate_findings(model, data.test, data.preprocessing, resamples=10).findings)
+    6
+    """
+    if not len(images):
+        raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
+    logits = set_logits(model, images, preprocessing, batch_size)
+    temperature = (reference.temperature if reference is not None else None) or 1.0
+    rules = None if reference is None else reference.rules
+    return judge_findings(
+        probabilities(logits.double() / temperature, "several"),
+        images.labels,
+        model.class_names,
+        thresholds=None if rules is None else [rule.threshold for rule in rules],
+        groups=[record.group for record in images.records],
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def write_findings(folder: Path, name: str, result: FindingsEvaluation) -> None:
+    """`name`.json and `name`.csv."""
+    with atomic(folder / f"{name}.json") as partial:
+        partial.write_text(json.dumps(result.to_dict(), indent=2))
+    result.write_csv(folder / f"{name}.csv")

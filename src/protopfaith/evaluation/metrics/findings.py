@@ -1,0 +1,295 @@
+"""How well a network decides on several findings: AUROC, average precision, and sensitivity and specificity
+at a threshold, each with a 95% interval from drawing whole patients."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.anonymous import safe_cell
+from protopfaith.arguments import whole_number
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.metrics.bootstrap import (
+    LEVEL,
+    RESAMPLES,
+    Interval,
+    group_numbers,
+    group_weights,
+    percentiles,
+    weighted_auroc,
+)
+from protopfaith.files import atomic
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SCORES = ("auroc", "average_precision", "sensitivity", "specificity")
+
+
+@dataclass(frozen=True)
+class FindingScores:
+    """How well one finding is decided; not-a-number where images lack the finding, or all have it.
+
+    Args:
+        name: of the finding
+        present: images that have it
+        absent: images that have it not
+        threshold: probability from which it counts as present
+        auroc: share of pairs of images, with and without it, in the right order
+        average_precision: mean precision over all thresholds, weighted by the recall that each adds
+        sensitivity: at the threshold, share of the images that have it and are found
+        specificity: at the threshold, share of the images that have it not and are left alone
+
+    >>> sure = Interval(1.0, 0.9, 1.0)
+    >>> FindingScores("edema", 20, 60, 0.5, sure, sure, sure, sure).auroc.low
+    0.9
+    """
+
+    name: str
+    present: int
+    absent: int
+    threshold: float
+    auroc: Interval
+    average_precision: Interval
+    sensitivity: Interval
+    specificity: Interval
+
+
+@dataclass(frozen=True)
+class FindingsEvaluation:
+    """What came out for images with several findings.
+
+    Args:
+        findings: the scores of each
+        images: how many were judged
+        groups: how many patients, or images that stand alone, they come from
+        mean_auroc: over the findings that have one
+        mean_average_precision: likewise
+
+    >>> probabilities = torch.tensor([[0.9], [0.2], [0.7], [0.4]])
+    >>> labels = torch.tensor([[1.0], [0.0], [1.0], [0.0]])
+    >>> judge_findings(probabilities, labels, ["edema"], resamples=50).findings[0].auroc.value
+    1.0
+    """
+
+    findings: tuple[FindingScores, ...]
+    images: int
+    groups: int
+    mean_auroc: Interval
+    mean_average_precision: Interval
+
+    def __repr__(self) -> str:
+        return f"FindingsEvaluation({self.images} images, mean AUROC {self.mean_auroc})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts, for JSON; not-a-number becomes None, as JSON has none."""
+        return {
+            "images": self.images,
+            "groups": self.groups,
+            "mean_auroc": _plain(self.mean_auroc),
+            "mean_average_precision": _plain(self.mean_average_precision),
+            "findings": [
+                {
+                    "name": one.name,
+                    "present": one.present,
+                    "absent": one.absent,
+                    "threshold": one.threshold,
+                    **{score: _plain(getattr(one, score)) for score in SCORES},
+                }
+                for one in self.findings
+            ],
+        }
+
+    def table(self) -> Table:
+        """One line for each finding and one for all, for `rich.print`."""
+        from rich.box import SIMPLE_HEAD
+        from rich.markup import escape
+        from rich.table import Table
+
+        stood = "" if self.groups == self.images else f" of {self.groups} patients"
+        title = f"{self.images} images{stood}, mean AUROC {self.mean_auroc.value:.3f}"
+        table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("finding", overflow="fold")
+        for name in ("present in", "AUROC", "average precision", "threshold", "sensitivity", "specificity"):
+            table.add_column(name, justify="right")
+        for one in self.findings:
+            table.add_row(
+                escape(one.name),
+                f"{one.present} of {one.present + one.absent}",
+                _cell(one.auroc),
+                _cell(one.average_precision),
+                f"{one.threshold:.3f}",
+                _cell(one.sensitivity),
+                _cell(one.specificity),
+            )
+        table.add_section()
+        table.add_row("mean", "", _cell(self.mean_auroc), _cell(self.mean_average_precision), style="bold")
+        return table
+
+    def write_csv(self, path: Path) -> None:
+        """One row for each finding, with the ends of all intervals."""
+        headings = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
+        with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["finding", "present", "absent", "threshold", *headings])
+            for one in self.findings:
+                ends = [value for score in SCORES for value in _plain(getattr(one, score)).values()]
+                texts = ["" if value is None else value for value in ends]
+                writer.writerow([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
+
+
+def judge_findings(
+    probabilities: Tensor,
+    labels: Tensor,
+    names: Sequence[str],
+    *,
+    thresholds: Sequence[float] | None = None,
+    groups: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> FindingsEvaluation:
+    """Judges probabilities (N, C) against labels (N, C): 1, 0, or not-a-number where a label is not known.
+
+    Args:
+        probabilities: of the findings
+        labels: what is known
+        names: of the findings
+        thresholds: from which probability each counts as present; one half by default
+        groups: which images belong together; None or an empty text: an image stands alone
+        resamples: how many sets are drawn for the intervals
+        seed: of the draws
+
+    >>> p, y = torch.tensor([[0.9], [0.2], [0.1]]), torch.tensor([[1.0], [0.0], [float("nan")]])
+    >>> found = judge_findings(p, y, ["edema"], resamples=20)
+    >>> found.findings[0].present, found.findings[0].absent
+    (1, 1)
+    """
+    whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
+    probabilities, labels = probabilities.detach().cpu().double(), labels.detach().cpu().double()
+    thresholds = [0.5] * len(names) if thresholds is None else list(thresholds)
+    _check(probabilities, labels, names, thresholds)
+    index = group_numbers(groups if groups is not None else [""] * len(labels))
+    if len(index) != len(labels):
+        raise ProtoPFaithError(f"There are {len(labels)} images but {len(index)} groups; give one for each.")
+    count = int(index.max()) + 1
+    drawn: list[dict[str, Tensor]] = []
+    if count > 1:
+        drawn = [
+            _scores(probabilities, labels, thresholds, w)
+            for w in group_weights(index, count, resamples, seed)
+        ]
+    plain = _scores(probabilities, labels, thresholds, torch.ones(1, len(labels), dtype=torch.float64))
+    empty = torch.full((resamples, len(names)), math.nan, dtype=torch.float64)
+    draws = {score: torch.cat([one[score] for one in drawn]) if drawn else empty for score in SCORES}
+    findings = tuple(
+        FindingScores(
+            name,
+            int((labels[:, c] == 1).sum()),
+            int((labels[:, c] == 0).sum()),
+            thresholds[c],
+            **{
+                score: _interval(
+                    float(plain[score][0, c]), draws[score][:, c], _certain(labels[:, c], index, score)
+                )
+                for score in SCORES
+            },
+        )
+        for c, name in enumerate(names)
+    )
+    means = {
+        score: Interval(float(plain[score].nanmean()), *percentiles(draws[score].nanmean(1)))
+        for score in ("auroc", "average_precision")
+    }
+    return FindingsEvaluation(findings, len(labels), count, means["auroc"], means["average_precision"])
+
+
+def _check(probabilities: Tensor, labels: Tensor, names: Sequence[str], thresholds: Sequence[float]) -> None:
+    expected = (len(labels), len(names))
+    if probabilities.shape != expected or labels.shape != expected or not len(labels):
+        raise ProtoPFaithError(
+            f"Judging {len(names)} findings needs as many probabilities and labels of each image, at least "
+            f"one, but got {tuple(probabilities.shape)} and {tuple(labels.shape)}."
+        )
+    if len(thresholds) != len(names):
+        raise ProtoPFaithError(f"{len(names)} findings need as many thresholds, not {len(thresholds)}.")
+    broken = int((~probabilities.isfinite().all(1)).sum())
+    if broken:
+        raise ProtoPFaithError(
+            f"The probabilities of {broken} of {len(labels)} images are not finite and cannot be judged; "
+            "check that the network's weights and its images are finite."
+        )
+
+
+def _scores(
+    probabilities: Tensor, labels: Tensor, thresholds: Sequence[float], weights: Tensor
+) -> dict[str, Tensor]:
+    """Every score of every finding for weighted images: each (R, C)."""
+    columns: dict[str, list[Tensor]] = {score: [] for score in SCORES}
+    for c, threshold in enumerate(thresholds):
+        known = ~labels[:, c].isnan()
+        p, there, w = probabilities[known, c], labels[known, c] == 1, weights[:, known]
+        called = (p >= threshold).double()
+        none = torch.full((len(weights),), math.nan, dtype=torch.float64)
+        both = bool(there.any()) and not bool(there.all())
+        columns["auroc"].append(weighted_auroc(p, there, w) if both else none)
+        columns["average_precision"].append(
+            weighted_average_precision(p, there, w) if bool(there.any()) else none
+        )
+        columns["sensitivity"].append((w * called)[:, there].sum(1) / w[:, there].sum(1))
+        columns["specificity"].append((w * (1 - called))[:, ~there].sum(1) / w[:, ~there].sum(1))
+    return {score: torch.stack(values, dim=1) for score, values in columns.items()}
+
+
+def weighted_average_precision(scores: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
+    """Precision averaged over the positive images, at the threshold that just includes each; (R,).
+
+    Args:
+        scores: (N,)
+        positive: (N,), bool
+        weights: (R, N), how often an image counts
+
+    >>> scores, positive = torch.tensor([0.9, 0.8, 0.7]), torch.tensor([True, False, True])
+    >>> round(float(weighted_average_precision(scores, positive, torch.ones(1, 3))), 4)
+    0.8333
+    """
+    _, rank = (-scores).unique(return_inverse=True)  # the largest score first; equal ones together
+    empty = torch.zeros(len(weights), int(rank.max()) + 1, dtype=weights.dtype)
+    right = empty.index_add(1, rank[positive], weights[:, positive])
+    everything = empty.index_add(1, rank, weights)
+    precision = right.cumsum(1) / everything.cumsum(1).clamp_min(torch.finfo(weights.dtype).tiny)
+    return (right * precision).sum(1) / right.sum(1)
+
+
+def _certain(labels: Tensor, index: Tensor, score: str) -> int:
+    """Patients that an exact bound is computed from, where a score is 0 or 1 and resamples never vary."""
+    wanted = {"sensitivity": labels == 1, "specificity": labels == 0}.get(score)
+    return 0 if wanted is None else len(index[wanted].unique())
+
+
+def _interval(value: float, draws: Tensor, certain: int) -> Interval:
+    """Percentiles of what was drawn; where none is wrong (or right), the exact ones of so many patients."""
+    if value not in (0.0, 1.0):
+        return Interval(value, *percentiles(draws))
+    if certain < 2:
+        return Interval(value, math.nan, math.nan)
+    bound = ((1 - LEVEL) / 2) ** (1 / certain)
+    return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}
+
+
+def _cell(interval: Interval) -> str:
+    """Two lines, so that tables stay narrow."""
+    if math.isnan(interval.value):
+        return "-"
+    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f}-{interval.high:.3f}"
+    return f"{interval.value:.3f}\n{ends}"

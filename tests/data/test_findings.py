@@ -1,0 +1,173 @@
+"""Images with several findings: tables as people have them, and as they go wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from protopfaith.data import ImageData, load_data
+from protopfaith.data.findings import as_finding, list_findings
+from protopfaith.errors import ProtoPFaithError
+
+Save = Callable[..., Path]
+COUNT = 60
+
+
+def rows(edema: Callable[[int], str], mass: Callable[[int], str]) -> str:
+    lines = [f"{i}.png,p{i // 2},{edema(i)},{mass(i)},{30 + i}" for i in range(COUNT)]
+    return "\n".join(["file,patient,Edema,Mass,age", *lines])
+
+
+@pytest.fixture
+def root(tmp_path: Path, save: Save) -> Path:
+    folder = tmp_path / "lungs"
+    for i in range(COUNT):
+        save(folder / f"{i}.png", i)
+    (folder / "labels.csv").write_text(rows(lambda i: str(int(i % 4 < 2)), lambda i: str(int(i % 12 < 2))))
+    return folder
+
+
+def load(root: Path, **options) -> ImageData:
+    return load_data("findings", root=root, size=16, **options)
+
+
+def test_columns_of_ones_and_zeros_are_findings(root: Path) -> None:
+    data = load(root)
+    assert data.classes == ("Edema", "Mass")
+    assert data.outcome == "several"
+    for images in data.sets().values():
+        for record, label in zip(images.records, images.labels, strict=True):
+            number = int(Path(record.path).stem)
+            assert label.tolist() == [number % 4 < 2, number % 12 < 2]
+            assert record.about == {"age": str(30 + number)}
+            assert record.group == f"p{number // 2}"
+
+
+def test_patients_stay_in_one_split_and_findings_are_spread(root: Path) -> None:
+    data = load(root)
+    groups = [{record.group for record in images.records} for images in data.sets().values()]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == COUNT // 2
+    for images in data.sets().values():
+        share = images.labels.mean(0)
+        assert 0.3 < float(share[0]) < 0.7
+        assert float(share[1]) > 0
+
+
+@pytest.mark.parametrize("word", ["", "-1", "nan", "-1.0", "NA"])
+def test_missing_labels_are_not_a_number(root: Path, word: str) -> None:
+    (root / "labels.csv").write_text(
+        rows(lambda i: word if i % 5 == 0 else str(int(i % 4 < 2)), lambda i: str(int(i % 12 < 2)))
+    )
+    data = load(root)
+    for images in data.sets().values():
+        for record, label in zip(images.records, images.labels, strict=True):
+            assert bool(label[0].isnan()) == (int(Path(record.path).stem) % 5 == 0)
+            assert not label[1].isnan()
+
+
+def test_a_column_of_lists(root: Path) -> None:
+    names = ["Edema|Mass", "No Finding", "Mass", "Edema"]
+    lines = [f"{i}.png,{names[i % 4]}" for i in range(COUNT)]
+    (root / "list.csv").write_text("\n".join(["Image Index,Finding Labels", *lines]))
+    data = load(root, table="list.csv")
+    assert data.classes == ("Edema", "Mass")
+    for record in data.train.records:
+        assert record.findings == [(1, 1), (0, 0), (0, 1), (1, 0)][int(Path(record.path).stem) % 4]
+    other = "\n".join(["file,what", *(line.replace("|", ";") for line in lines)])
+    (root / "list.csv").write_text(other)
+    assert load(root, table="list.csv", labels="what", separator=";").classes == ("Edema", "Mass")
+
+
+def test_images_without_any_label_are_left_out(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (root / "labels.csv").write_text(
+        rows(lambda i: "" if i < 4 else str(i % 2), lambda i: "" if i < 4 else str(int(i % 3 == 0)))
+    )
+    with caplog.at_level(logging.WARNING):
+        data = load(root)
+    assert sum(map(len, data.sets().values())) == COUNT - 4
+    assert "4 images in labels.csv have no known label" in caplog.text
+
+
+def test_a_column_split_is_kept(root: Path) -> None:
+    lines = (root / "labels.csv").read_text().splitlines()
+    splits = ["train"] * 40 + ["val"] * 10 + ["test"] * 10
+    text = "\n".join([f"{lines[0]},split", *(f"{a},{b}" for a, b in zip(lines[1:], splits, strict=True))])
+    (root / "labels.csv").write_text(text)
+    assert [len(images) for images in load(root).sets().values()] == [40, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "lists no images"),
+        ("file,Edema\n", "lists no images"),
+        ("name,Edema\n0.png,1\n", "has no column 'file'"),
+        ("file,Edema,edema\n0.png,1,0\n", "two columns named 'edema'"),
+        ("file,Edema\n0.png,1,1\n", "Row 2 of"),
+        ("file,Edema\n0.png,1\n0.png,0\n", "more than once"),
+        ("file,Edema\nnowhere.png,1\n", "are not in"),
+        ("file,Edema\n../0.png,1\n", "does not lie below"),
+        ("file,age\n0.png,61\n", "no column of findings"),
+        ("file,Edema\n0.png,\n1.png,\n", "no column of findings"),
+        ("file,Edema,split\n0.png,1,never\n", "write train, validation or test"),
+        ("file,Edema\n" + "\n".join(f"{i}.png,1" for i in range(COUNT)), "is never absent in a training"),
+        ("file,Edema\n" + "\n".join(f"{i}.png,0" for i in range(COUNT)), "is never there in a training"),
+        ("file,Edema\n" + "\n".join(f"{i}.png,{'maybe' if i == 9 else i % 2}" for i in range(COUNT)),
+         "Row 11 of .* has 'maybe' for 'Edema'"),
+        ("file,findings\n0.png,No Finding\n1.png,No Finding\n", "0 different labels"),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_one_sentence(root: Path, text: str, words: str) -> None:
+    (root / "labels.csv").write_text(text)
+    with pytest.raises(ProtoPFaithError, match=words) as caught:
+        load(root)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"table": "nowhere.csv"}, "There is no table"),
+        ({"findings": ["Edma"]}, "did you mean 'Edema'"),
+        ({"findings": []}, "at least one finding"),
+        ({"findings": "Edema"}, "a list of column names"),
+        ({"findings": ["Edema", "Edema"]}, "each once"),
+        ({"findings": ["age"]}, "has '30' for 'age'"),
+        ({"labels": "nothing"}, "has no column 'nothing'"),
+        ({"labels": "age", "findings": ["Edema"]}, "give one"),
+        ({"labels": "age", "separator": ""}, "separator"),
+        ({"patient": "person"}, "has no column 'person'"),
+    ],
+)
+def test_bad_options_are_one_sentence(root: Path, options: dict, words: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=words):
+        load(root, **options)
+
+
+def test_a_column_that_may_be_meant_is_told(root: Path) -> None:
+    lines = [f"{i}.png,{i % 2},{i % 3}" for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join(["file,Edema,visits", *lines]))
+    listing = list_findings(root)
+    assert listing.classes == ("Edema",)
+    assert any("'visits'" in note for note in listing.notes)
+
+
+def test_the_fingerprint_changes_with_a_label(root: Path) -> None:
+    before = load(root).fingerprint
+    text = (root / "labels.csv").read_text().replace("6.png,p3,0", "6.png,p3,1")
+    (root / "labels.csv").write_text(text)
+    assert load(root).fingerprint != before
+
+
+def test_two_classes_become_one_finding() -> None:
+    data = load_data("birds", size=16, train=16, validation=8, test=8)
+    found = as_finding(data, "Marsh Orrin")
+    assert found.classes == ("Marsh Orrin",)
+    assert torch.equal(found.train.labels[:, 0] == 1, data.train.labels == 0)
+    assert torch.equal(found.train.uint8(), data.train.uint8())
+    with pytest.raises(ProtoPFaithError, match="There is no class"):
+        as_finding(data, "Dodo")

@@ -1,0 +1,104 @@
+"""CUDA graphs of the training step: the same gradients, the same losses, and no waiting for the device."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from protopfaith.network import build_encoder
+from protopfaith.training import graphs, load_recipe, loop, train
+from protopfaith.training.graphs import capture_step
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+SMALL = [
+    "data.size=[64, 64]",
+    "data.options={train: 320, validation: 32, test: 16}",
+    "model.encoder=resnet18",
+    "model.prototypes_per_class=2",
+    "model.prototype_channels=16",
+    "optimization.batch_size=16",
+    "schedule.cycles=1",
+    "schedule.pretraining.epochs=3",
+    "schedule.warmup.epochs=1",
+    "schedule.joint.epochs=3",
+    "schedule.classifier.epochs=1",
+    "costs.diversity=1.0",
+    "costs.individual=1.0",
+    "costs.companion=1.0",
+    "optimization.clip=10",
+    "compute.accelerator=cuda",
+    "compute.precision=bf16-mixed",
+    "compute.channels_last=true",
+]
+
+
+def _gradients(encoder: nn.Module, encoded: Tensor) -> list[Tensor]:
+    encoder.zero_grad()
+    encoded.float().square().mean().backward()
+    return [parameter.grad.clone() for parameter in encoder.parameters() if parameter.grad is not None]
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_replayed_gradients_are_the_computed_ones(autocast: bool) -> None:
+    torch.manual_seed(0)
+    encoder = build_encoder("resnet18", 3).cuda().train().to(memory_format=torch.channels_last)
+    with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        step = capture_step(encoder, torch.randn(8, 3, 64, 64, device="cuda"))
+        for number in range(3):  # other images, other weights
+            twin, images = copy.deepcopy(encoder), torch.randn(8, 3, 64, 64, device="cuda")
+            computed, replayed = twin(images), step(images)
+            assert torch.allclose(replayed, computed, rtol=1e-3, atol=1e-3)
+            for one, other in zip(_gradients(encoder, replayed), _gradients(twin, computed), strict=True):
+                assert float((one - other).norm()) <= 0.02 * float(other.norm()) + 1e-7
+            for one, other in zip(encoder.buffers(), twin.buffers(), strict=True):
+                assert torch.allclose(one.float(), other.float(), rtol=1e-3, atol=1e-4)
+            with torch.no_grad():
+                for parameter in encoder.parameters():
+                    parameter.mul_(1 + 0.01 * number)
+
+
+def test_training_with_graphs_has_the_losses_of_training_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = []
+
+    def counted(encoder: nn.Module, images: Tensor) -> graphs.Step:
+        captured.append(images.shape)
+        return capture_step(encoder, images)
+
+    monkeypatch.setattr(graphs, "capture_step", counted)
+    losses = {}
+    for wanted in ("auto", "never"):
+        recipe = load_recipe("birds", [*SMALL, f"compute.graphs={wanted}"])
+        table = train(recipe, tmp_path / wanted, progress=False).metrics()
+        losses[wanted] = table[table.stage.isin(["pretraining", "joint"])].loss.to_numpy()
+    assert len(captured) == 2
+    assert losses["auto"][0] == pytest.approx(losses["never"][0], rel=0.02)
+    assert losses["auto"] == pytest.approx(losses["never"], rel=0.15)  # rounding grows from step to step
+
+
+def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = loop.Trainer._train_epoch
+    watched = []
+
+    def watch(trainer: loop.Trainer, *args: object) -> dict[str, Tensor]:
+        if trainer.saver.position.epoch:  # the first epoch of a stage captures
+            watched.append(trainer.saver.position.stage)
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            return whole(trainer, *args)  # type: ignore[arg-type]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    batches = loop.TrainingImages.order  # brought to the GPU once in an epoch, which is no step
+    monkeypatch.setattr(
+        loop.TrainingImages, "order", lambda self, *when: [part.cuda() for part in batches(self, *when)]
+    )
+    monkeypatch.setattr(loop.Trainer, "_train_epoch", watch)
+    train(load_recipe("birds", SMALL), tmp_path / "run", progress=False)
+    assert watched == [0, 0, 2, 2]

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.training import elsewhere, load_recipe, train_folds, train_grid
+from protopfaith.training.recipe import Recipe, recipe_from_dict
+from tests.training.test_search import SMALL
+
+FOLDS = (0, 1)
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    return recipe_from_dict(SMALL)
+
+
+@pytest.fixture(scope="module")
+def serial(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("serial") / "folds"
+    train_folds(recipe, folder, FOLDS, progress=False)
+    return folder
+
+
+def same(first: Path, second: Path) -> None:
+    """Equal bit by bit."""
+    tables = [pd.read_csv(folder / "folds.csv") for folder in (first, second)]
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+    for fold in FOLDS:
+        one, two = (load_file(folder / f"fold_{fold}" / "model.safetensors") for folder in (first, second))
+        assert all(one[name].equal(two[name]) for name in one)
+
+
+def test_shards_of_folds_become_one_table(recipe: Recipe, serial: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folds"
+    assert train_folds(recipe, folder, FOLDS, shard=(2, 2), progress=False).empty
+    assert not (folder / "folds.csv").exists()
+    assert len(train_folds(recipe, folder, FOLDS, shard=(1, 2), progress=False)) == 4
+    same(serial, folder)
+    with pytest.raises(ProtoPFaithError, match="is there already"):
+        train_folds(recipe, folder, FOLDS, shard=(1, 2), progress=False)
+    assert len(train_folds(recipe, folder, FOLDS, shard=(1, 2), resume=True, progress=False)) == 4
+
+
+def test_shards_of_a_grid_become_one_table(tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(SMALL))
+    grid = {"recipe": str(tmp_path / "recipe.yaml"), "search": {"model.prototypes_per_class": [1, 2]}}
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid))
+    tables = [
+        train_grid(tmp_path / "grid.yaml", tmp_path / "runs", shard=(number, 2), progress=False)
+        for number in (1, 2)
+    ]
+    assert tables[0].empty
+    assert sorted(tables[1]["run"]) == ["000", "001"]
+
+
+def test_several_devices_for_a_run_and_ray_do_not_go_together(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    several = load_recipe("birds", ["compute.accelerator=cpu", "compute.devices=2"])
+    with pytest.raises(ProtoPFaithError, match="one device"):
+        elsewhere._on_ray("local", {tmp_path / "fold_0": several}, "cpu", progress=False)
+
+
+class Mortal(elsewhere.TrainingWorker):
+    """Dies once in the middle of each run."""
+
+    def answer(self, folder: Path, recipe: Recipe) -> str | None:
+        died = folder.with_name(f"{folder.name}-died")
+        if not died.exists():
+            threading.Thread(target=self.die, args=(folder, died), daemon=True).start()
+        return super().answer(folder, recipe)
+
+    @staticmethod
+    def die(folder: Path, died: Path) -> None:
+        while not (folder / "last.safetensors").exists():
+            time.sleep(0.001)
+        died.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_workers_of_ray_train_what_a_serial_run_trains_whoever_dies(
+    cluster: Any, recipe: Recipe, serial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "TrainingWorker", Mortal)
+    folder = tmp_path / "folds"
+    train_folds(recipe, folder, FOLDS, ray=cluster.address, progress=False)
+    same(serial, folder)
+    assert all((folder / f"fold_{fold}-died").exists() for fold in FOLDS)

@@ -1,0 +1,66 @@
+"""Thresholds of findings, compared with trying all of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
+
+
+def accuracy(p, y, threshold):
+    with_it, without = p[y == 1], p[y == 0]
+    return float((with_it >= threshold).double().mean() + (without < threshold).double().mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_is_better(seed: int) -> None:
+    torch.manual_seed(seed)
+    y = (torch.rand(80) < 0.3).double()
+    y[::7] = math.nan
+    p = torch.sigmoid(torch.randn(80) + 1.5 * y.nan_to_num()).double()
+    (rule,) = choose_rules(p[:, None], y[:, None])
+    best = max(accuracy(p, y, threshold) for threshold in torch.linspace(0, 1, 2001).tolist())
+    assert accuracy(p, y, rule.threshold) >= best - 1e-9 or rule.threshold in (
+        rule.absent_below,
+        rule.present_above,
+    )
+    assert rule.absent_below <= rule.threshold <= rule.present_above
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_called_absent_or_present_is_mostly_so(seed: int) -> None:
+    torch.manual_seed(seed)
+    y = (torch.rand(200) < 0.4).double()
+    p = torch.sigmoid(torch.randn(200) + y).double()
+    (rule,) = choose_rules(p[:, None], y[:, None])
+    verdicts = [rule.verdict(float(one)) for one in p]
+    missed = sum(v == "absent" for v, there in zip(verdicts, y, strict=True) if there)
+    wrongly = sum(v == "present" for v, there in zip(verdicts, y, strict=True) if not there)
+    assert missed <= 0.05 * int(y.sum()) + 1
+    assert wrongly <= 0.05 * int((1 - y).sum()) + 1
+    assert "uncertain" in verdicts
+
+
+def test_where_all_are_apart_nothing_is_uncertain() -> None:
+    p, y = torch.tensor([[0.1], [0.2], [0.7], [0.9]]), torch.tensor([[0.0], [0.0], [1.0], [1.0]])
+    (rule,) = choose_rules(p, y)
+    assert rule.absent_below == rule.threshold == rule.present_above
+    assert [rule.verdict(float(one)) for one in p[:, 0]] == ["absent", "absent", "present", "present"]
+
+
+@pytest.mark.parametrize("labels", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [math.nan] * 3, [1.0, 0.0, 0.0]])
+def test_too_few_images_choose_nothing(labels: list[float]) -> None:
+    (rule,) = choose_rules(torch.rand(3, 1), torch.tensor(labels)[:, None])
+    assert not rule.chosen
+    assert rule.threshold == 0.5
+
+
+def test_they_are_kept_as_plain_values() -> None:
+    rules = (FindingRule(0.4, 0.3, 0.6, 5, 9),)
+    assert rules_from_json(rules_to_json(rules)) == rules
+    assert rules_from_json(rules_to_json(None)) is None
+    with pytest.raises(TypeError):
+        rules_from_json([{"threshold": 1}])
