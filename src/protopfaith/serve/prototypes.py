@@ -11,6 +11,7 @@ from protopfaith.serve.linked import LinkedPictures
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pictures import Picture
 from protopfaith.show.report import Legend, make_legend
+from protopfaith.show.wording.numbers import percent
 
 MOST = 12
 
@@ -57,12 +58,20 @@ def _card(
 def _sentence(explanation: Explanation, one: PrototypeEvidence) -> str:
     share = _share(explanation, one)
     if not one.class_name:
-        return f"At a distance of {one.distance:.3g}."
+        return f"{_turn(explanation, one)} at a distance of {one.distance:.3g}.".strip().capitalize()
     if share is None:
         return f"Of {one.class_name}; at a distance of {one.distance:.3g}."
     side = "closer to it" if share > 0 else "farther from it"
     compared = f"The image is {side} than training images are on average: evidence {share:+.3g}."
     return f"Of {one.class_name}. {compared}"
+
+
+def _turn(explanation: Explanation, one: PrototypeEvidence) -> str:
+    """The answer of a node of a tree; nothing where there is no tree."""
+    for turn in explanation.route.turns if explanation.route is not None else ():
+        if turn.prototype == one.prototype:
+            return f"{'yes' if turn.right else 'no'} with {percent(turn.probability)},"
+    return ""
 
 
 def _share(explanation: Explanation, one: PrototypeEvidence) -> float | None:
