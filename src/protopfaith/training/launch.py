@@ -24,7 +24,7 @@ from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
-from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.recipe import ComputeRecipe, ModelRecipe, Recipe
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 from protopfaith.training.tree import build_tree, trainer_of
@@ -182,7 +182,7 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
             recipe.model.prototypes_per_class,
             recipe.model.prototype_channels,
             in_channels=data.preprocessing.channels,
-            activation=recipe.model.activation,
+            activation=_activation(recipe),
             similarity=recipe.model.similarity,
             weights=recipe.model.weights,
         )
@@ -207,6 +207,12 @@ def build_reachable(recipe: Recipe, data: ImageData) -> tuple[Recipe, PatchNetwo
     )
     recipe = replace(recipe, model=replace(recipe.model, encoder=other))
     return recipe, build_model(recipe, data)
+
+
+def _activation(recipe: Recipe) -> str:
+    """The recipe's; an XProtoNet has one alone, which a recipe that says nothing means."""
+    usual = recipe.model.family == "xprotonet" and recipe.model.activation == ModelRecipe().activation
+    return "unit" if usual else recipe.model.activation
 
 
 def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:
