@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.correlation import spearman
 from protopfaith.evaluation.explainers import Explained, ExplainerFunction, Options
-from protopfaith.network import DistinctPrototypes, PatchNetwork, distinct_prototypes
+from protopfaith.network import NO_CLASS, DistinctPrototypes, PatchNetwork, distinct_prototypes
 
 NOISE = 0.05
 DEAD = 0.01
@@ -155,5 +155,6 @@ def prototype_health(
     distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
     distinct = distinct_prototypes(model, tolerance)
     variation = distances.std(0, correction=0) / distances.mean(0).clamp_min(1e-30)
-    sizes = torch.bincount(model.prototype_classes.cpu(), minlength=len(model.class_names)).tolist()
+    owners = model.prototype_classes.cpu()
+    sizes = torch.bincount(owners[owners != NO_CLASS], minlength=len(model.class_names)).tolist()
     return PrototypeHealth(distinct, tuple(sizes), variation)
