@@ -3,7 +3,7 @@
     python benchmarks/finding_parts.py runs/birds_multilabel --images 20
 
 Of every test image all findings that are there and called present count. A map's share is how much of its
-positive part lies on the part that shows the finding, widened by some pixels; a hit is a peak that lies there.
+positive part lies on the part that shows the finding, widened by some pixels; a hit is a peak there.
 """
 
 from __future__ import annotations
