@@ -16,7 +16,7 @@ from PIL import Image
 from protopfaith.data import Preprocessing
 from protopfaith.network import ProtoPNet, save
 from protopfaith.shapley import Game, Players
-from protopfaith.training import Run
+from protopfaith.training import Run, load_recipe, train
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 Printed = Callable[..., str]
@@ -311,3 +311,13 @@ def test_serving_ends_all_streams_and_answers_everything(run: Run, printed: Prin
     assert "no answer: 0" in text
     assert "open streams in the end: 0" in text
     assert "decision: median" in text
+
+
+def test_findings_are_judged_by_the_part_that_shows_them(tmp_path: Path, printed: Printed) -> None:
+    small = ["data.size=[32,32]", "data.options={train: 48, validation: 32, test: 32}"]
+    short = ["schedule.cycles=1", "schedule.pretraining.epochs=0", "schedule.warmup.epochs=1"]
+    short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1"]
+    train(load_recipe("birds_multilabel", small + short), tmp_path / "run", progress=False)
+    text = printed("finding_parts", tmp_path / "run", "--images", "2", "--players", "16", "--budget", "32")
+    assert "occurrence map" in text
+    assert "chance" in text

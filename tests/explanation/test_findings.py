@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ import torch
 
 from protopfaith.data import load_data
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, explain, load_explanation
+from protopfaith.explanation import Explainer, Settings, explain, explain_prototypes, load_explanation
 from protopfaith.explanation.protopnet_map import own_maps
 from protopfaith.network import ProtoPNet, XProtoNet
+from protopfaith.show.catalog import render_catalog
+from protopfaith.training.batches import ResidentImages
+from protopfaith.training.projection import project
 from protopfaith.training.reference import measure_reference
 
 QUICK = {"players": 16, "estimator": "exact", "sources": False}
@@ -110,3 +114,19 @@ def test_the_own_map_is_where_the_prototype_looks() -> None:
         row, column = divmod(int(small.argmax()), small.shape[1])
         top, left = (int(place * 48 / small.shape[0]) for place in (row, column))
         assert float(enlarged[top : top + 8, left : left + 8].max()) == pytest.approx(float(enlarged.max()))
+
+
+def test_prototypes_have_portraits_that_say_what_they_stand_for(explainer: Explainer, data) -> None:
+    network = copy.deepcopy(explainer.model)
+    project(network, ResidentImages(data.train, torch.device("cpu")), data.train, data.preprocessing)
+    projected = Explainer(network, preprocessing=data.preprocessing, images=data)
+    catalog = explain_prototypes(projected, settings=Settings(players=16, budget=64))
+    assert len(catalog.prototypes) == len(network.prototypes)
+    assert all(len(one.nearest) for one in catalog.prototypes)
+    # An image uses one prototype of each finding, but those that come from it.
+    assert sum(one.uses for one in catalog.prototypes) <= len(data.train) * len(data.classes)
+    for portrait in catalog.classes:
+        own = [one for one in catalog.prototypes if one.class_name == portrait.name and one.weight > 0]
+        shares = [one.object_share for one in own]
+        assert portrait.object_share == pytest.approx(sum(shares) / len(shares))
+    assert "(no eye mask)" in render_catalog(catalog)

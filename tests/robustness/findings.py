@@ -105,6 +105,7 @@ ASKED = [
     asked("no such finding", lambda p: ["explain", "findings", p.image, *QUICK, "--class", "mas", "--out", "out"],
           says=("mass",)),
     asked("images from elsewhere", lambda p: ["evaluate", "findings", "--data", p.images], says=("--data",)),
+    asked("in the explorer", lambda p: ["serve", "findings", "--no-browser", "--port", "0"], says=("one class",)),
     asked("parts", lambda p: ["parts", "findings"], says=("several findings",)),
     asked("a split without images", lambda p: ["evaluate", "findings", "--split", "tests"], says=("test",)),
 ]  # fmt: skip

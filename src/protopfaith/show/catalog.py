@@ -11,6 +11,7 @@ from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import render_page
 from protopfaith.show.pictures import Picture, Pictures
 from protopfaith.show.report import SIMILAR, Captioned, make_legend
+from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 
@@ -121,6 +122,8 @@ def _share(share: float) -> str:
 def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pictures) -> Card:
     side = one.source_side
     name = f"Prototype {one.prototype}"
+    if catalog.images.outcome == "several":
+        name += f" ({stands_for(one.class_name, one.weight)})"
     flags = []
     if one.duplicate_of is not None:
         flags.append(f"{one.duplicate_kind} to prototype {one.duplicate_of}")

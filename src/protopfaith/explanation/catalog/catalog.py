@@ -24,7 +24,7 @@ from protopfaith.explanation.picture import require_preprocessing
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
-from protopfaith.network import NO_CLASS, PrototypeNetwork, PrototypeSource, class_of
+from protopfaith.network import NO_CLASS, PrototypeNetwork, PrototypeSource, class_of, outcome_of
 from protopfaith.progress import Report
 
 MOST_PATCHES = 1_000
@@ -249,7 +249,8 @@ def explain_prototypes(
     sides = _source_sides(explainer, every, settings, progress)
     duplicates = mark_duplicates(explainer.model, every, settings.duplicate_tolerance)
     portraits = tuple(_portrait(explainer, p, sides[p], found, duplicates[p]) for p in every)
-    classes = tuple(_class(name, portraits) for name in _owners(explainer.model))
+    several = outcome_of(explainer.model) == "several"
+    classes = tuple(_class(name, portraits, several) for name in _owners(explainer.model))
     return Catalog(portraits, classes, found.latent_size, training, settings, explainer.weights_hash)
 
 
@@ -318,10 +319,12 @@ def _owners(network: PrototypeNetwork) -> list[str]:
     return [*names, ""] if NO_CLASS in labels else names
 
 
-def _class(name: str, portraits: Sequence[PrototypePortrait]) -> ClassPortrait:
+def _class(name: str, portraits: Sequence[PrototypePortrait], several: bool) -> ClassPortrait:
+    """A class; of a finding, prototypes that stand for its absence have no object to lie on."""
     members = [one for one in portraits if one.class_name == name]
-    shares = [one.object_share for one in members if math.isfinite(one.object_share)]
-    areas = [one.object_area for one in members if math.isfinite(one.object_area)]
+    there = [one for one in members if not (several and one.weight < 0)]
+    shares = [one.object_share for one in there if math.isfinite(one.object_share)]
+    areas = [one.object_area for one in there if math.isfinite(one.object_area)]
     share = sum(shares) / len(shares) if shares else math.nan
     return ClassPortrait(
         name,
