@@ -8,6 +8,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -61,7 +62,12 @@ def protopfaith(place: Path, *arguments: str) -> Done:
     out, err = io.StringIO(), io.StringIO()
     before = Path.cwd()
     code: int | str | None = 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with (
+        mock.patch.dict(os.environ),
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         patch.setattr(sys, "argv", ["protopfaith", *arguments])
         patch.setattr(sys, "path", list(sys.path))
         patch.setenv("COLUMNS", "200")

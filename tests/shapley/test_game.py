@@ -80,12 +80,12 @@ def test_running_out_of_memory_halves_the_batch_and_goes_on(error):
         return flat_sum(images)
 
     game = Game(hungry, IMAGE, PLAYERS, batch_size=16)
-    coalitions = torch.rand(20, 9) < 0.5
+    coalitions = torch.rand(32, 9) < 0.5
     expected = Game(flat_sum, IMAGE, PLAYERS)(coalitions)
     assert torch.allclose(game(coalitions), expected, atol=1e-4)
     assert game.batch_size <= 3
     assert max(seen) == 16
-    assert game.evaluations == 2 + 5 + 20  # failed tries are not evaluations
+    assert game.evaluations == 2 + 5 + 32  # failed tries are not evaluations
 
 
 def test_memory_that_does_not_hold_one_image_is_said():

@@ -241,10 +241,15 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
         tensor(given, what, "outputs x players", 1, 2)
     if outputs is not None:
         values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
+    return float(largest_ratio(values, standard_errors))
+
+
+def largest_ratio(values: Tensor, standard_errors: Tensor) -> Tensor:
+    """The `relative_error` as a tensor, wherever the values are."""
     error = standard_errors.square().mean(-1).sqrt()
     size = values.square().mean(-1).sqrt()
     ratio = torch.where(error == 0, torch.zeros_like(error), error / size)
-    return float(torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf).max())
+    return torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf).max()
 
 
 def chosen(scores: Tensor, bound: Callable[[Tensor, Tensor], Tensor], rate: float) -> Tensor:

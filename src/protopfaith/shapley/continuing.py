@@ -25,13 +25,12 @@ SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or a 16-bit
 
 def marks(game: Game) -> dict[str, Tensor]:
     """What a state keeps to recognize its game by; see `check_game`."""
-    found = {
+    return {
         MARK + "image": _cells(game.image),
         MARK + "baseline": _cells(game.baseline),
         MARK + "ends": torch.stack([game.grand, game.empty]).double(),
         MARK + "reduced": torch.tensor(game.is_reduced),
     }
-    return on_cpu(found)
 
 
 def own_copy(resume: Attribution, device: torch.device) -> Attribution:
@@ -84,7 +83,7 @@ def _difference(resume: Attribution, game: Game) -> str | None:
         return "the players"
     if len(resume.values) != game.n_outputs:
         return "the numbers of outputs"
-    now, state = marks(game), resume.state or {}
+    now, state = on_cpu(marks(game)), resume.state or {}
     before = {name: state.get(name, mark) for name, mark in now.items()}
     for name in ("image", "baseline"):
         if not _similar(before[MARK + name], now[MARK + name], float(game.image.abs().max())):

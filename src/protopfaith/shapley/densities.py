@@ -38,10 +38,16 @@ def _knots(dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def anchored_mean(game: Game) -> dict[str, Tensor]:
     """Normal equations of the mean over density, which know its two ends from the start."""
-    hats = hat_functions(constant((0.0, 1.0), torch.float64, game.device))
-    values = torch.stack([game.empty, game.grand]).double()
-    roughness = torch.eye(KNOTS, dtype=torch.float64, device=game.device).diff(dim=0).diff(dim=0)
-    return {"left": hats.T @ hats + 0.1 * roughness.T @ roughness, "right": hats.T @ values}
+    hats, left = _ends(game.device)
+    return {"left": left, "right": hats.T @ torch.stack([game.empty, game.grand]).double()}
+
+
+@lru_cache(maxsize=8)
+def _ends(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Hat functions of both ends (2, KNOTS), and the left side of the normal equations before any sample."""
+    hats = hat_functions(constant((0.0, 1.0), torch.float64, device))
+    roughness = torch.eye(KNOTS, dtype=torch.float64, device=device).diff(dim=0).diff(dim=0)
+    return hats, hats.T @ hats + 0.1 * roughness.T @ roughness
 
 
 def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:

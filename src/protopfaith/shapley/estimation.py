@@ -12,7 +12,7 @@ from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley.attribution import Attribution, relative_error
+from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
@@ -199,6 +199,7 @@ def finish(
     precision: float | None = None,
     outputs: Sequence[int] | None = None,
     state: dict[str, Tensor] | None = None,
+    wrong_signs: Tensor | None = None,
     **rest: object,
 ) -> Attribution:
     """The attribution of an estimator's result: fills in all that the game knows.
@@ -214,6 +215,7 @@ def finish(
         precision: the one asked for, if any.
         outputs: those whose precision counts, all by default.
         state: what the estimator needs to go on; gets what its game is recognized by.
+        wrong_signs: the chances of wrong signs `(outputs, n)`, where a posterior tells them.
         rest: other fields of `Attribution`.
 
     >>> import torch
@@ -223,15 +225,20 @@ def finish(
     [0.0]
     """
     values, standard_errors = values.double(), standard_errors.double()
-    error = game_error(game, values, standard_errors, outputs)
-    numbers = {"values": values, "errors": standard_errors, "total": game.total}
-    numbers["gap"] = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
-    numbers = on_cpu(numbers)
+    gap = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
+    numbers = {"values": values, "errors": standard_errors, "gap": gap, "total": game.total}
+    numbers["error"] = _error(game, values, standard_errors, outputs)
+    if wrong_signs is not None:
+        numbers["wrong signs"] = wrong_signs.double()
+    kept = {} if state is None else {**state, **marks(game)}
+    here = on_cpu({**numbers, **{f"kept {name}": tensor for name, tensor in kept.items()}})  # waits once
+    error = float(here["error"])
     return Attribution(
-        values=numbers["values"],
-        standard_errors=numbers["errors"],
-        completeness_gap=numbers["gap"],
-        total=numbers["total"],
+        values=here["values"],
+        standard_errors=here["errors"],
+        completeness_gap=here["gap"],
+        total=here["total"],
+        wrong_signs=here.get("wrong signs"),
         evaluations=evaluations,
         players=game.players.to("cpu"),
         baseline=game.baseline_name,
@@ -239,7 +246,7 @@ def finish(
         seed=seed,
         precision=error,
         reached=precision is None or error <= precision,
-        state=None if state is None else {**state, **marks(game)},
+        state=None if state is None else {name: here[f"kept {name}"] for name in kept},
         **rest,  # type: ignore[arg-type]
     )
 
@@ -256,10 +263,20 @@ def game_error(
         standard_errors: `(outputs, n)`.
         outputs: numbers of the outputs that count, all by default.
     """
+    return float(_error(game, values, standard_errors, outputs))
+
+
+def _error(
+    game: Game, values: Tensor, standard_errors: Tensor, outputs: Sequence[int] | None = None
+) -> Tensor:
+    """The same, which a GPU may still be computing."""
     rounding = ROUNDING_REDUCED if game.is_reduced else ROUNDING
     sizes = sizes_of(torch.stack([game.grand, game.empty])).to(standard_errors)
     known = standard_errors.norm(dim=-1, keepdim=True) <= rounding * sizes[:, None]
-    return relative_error(values, torch.where(known, 0.0, standard_errors), outputs)
+    errors = torch.where(known, 0.0, standard_errors)
+    if outputs is not None:
+        values, errors = values[list(outputs)], errors[list(outputs)]
+    return largest_ratio(values, errors)
 
 
 def check_plan(budget: int | None, precision: float | None) -> None:

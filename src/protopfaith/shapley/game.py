@@ -232,7 +232,8 @@ def sizes_of(ends: Tensor) -> Tensor:
 
     `ends` are the values of all players and of none, `(2, outputs)`.
     """
-    return ends.abs().amax(0).clamp_min(SMALL * max(1.0, float(ends.abs().max())))
+    sizes = ends.abs().amax(0)
+    return torch.maximum(sizes, SMALL * sizes.max().clamp_min(1.0))
 
 
 def _check_repeatable(first: Tensor, again: Tensor, elsewhere: Tensor, reduced: bool) -> None:

@@ -18,7 +18,6 @@ from protopfaith.shapley.attribution import Attribution
 from protopfaith.shapley.estimation import Progress, finish, game_error
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
-from protopfaith.shapley.transfer import on_cpu
 
 ENDS = 2  # evaluations of all players and of none, which the game holds and every estimator uses
 FIRST_ROUND = 512  # evaluations before errors are judged, where a precision is asked for
@@ -138,10 +137,9 @@ class _Course:
         goal, expected = self._first_goal(), self.budget
         while True:
             self._sample(goal, expected)
-            result = self._checked()
-            excess = self._excess(result)
-            if excess <= 1 or self._is_spent():
-                return self._finished(result, options)
+            found, excess = self._outcome(options)
+            if found is not None:
+                return found
             goal, expected = next_goal(self.spent, excess, self.sampler.smallest, self.budget)
 
     def _first_goal(self) -> int:
@@ -159,11 +157,17 @@ class _Course:
             if self.progress is not None:
                 self.progress(self.spent, expected)
 
-    def _checked(self) -> Estimate:
-        """The estimate, and only then the check of the values, which waits for a GPU: until it has evaluated
-        all coalitions, it is told what to do with them."""
+    def _outcome(self, options: dict[str, Any]) -> tuple[Attribution | None, float]:
+        """The result if it is good enough, and how many times too large its error is.
+
+        The values are checked last, as that waits for a GPU: until it has evaluated all coalitions, it is
+        told what to do with them.
+        """
         try:
-            return self.sampler.estimate(self.game)
+            result = self.sampler.estimate(self.game)
+            excess = self._excess(result)
+            done = excess <= 1 or self._is_spent()
+            return self._finished(result, options) if done else None, excess
         finally:
             self.game.check()
 
@@ -178,7 +182,6 @@ class _Course:
 
     def _finished(self, result: Estimate, options: dict[str, Any]) -> Attribution:
         counters = {"spent": torch.tensor(self.spent), "rounds": torch.tensor(self.rounds)}
-        signs = {} if result.wrong_sign is None else {"wrong_signs": result.wrong_sign.double()}
         return finish(
             self.game,
             self.method,
@@ -190,9 +193,9 @@ class _Course:
             precision=self.precision,
             outputs=self.outputs,
             degrees_of_freedom=result.degrees_of_freedom,
-            **on_cpu(signs),
+            wrong_signs=result.wrong_sign,
             options=options,
-            state={**counters, **on_cpu(self.sampler.state())},
+            state={**counters, **self.sampler.state()},
         )
 
 

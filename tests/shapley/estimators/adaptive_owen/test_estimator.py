@@ -2,6 +2,7 @@ import torch
 
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.densities import membership_weights
+from protopfaith.shapley.estimators.adaptive_owen import surrogate
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, random_keys
 from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, weighted_sums
 
@@ -29,7 +30,7 @@ def test_many_samples_report_how_far_they_are():
     assert reported[-1] == (budget, budget)
 
 
-def test_each_stream_of_samples_is_drawn_by_what_the_other_one_shows():
+def test_each_stream_of_samples_is_drawn_by_what_the_others_show():
     """Where a sample's own value made its size more likely, it would count less, and values be too small."""
     n = 30
     weights = torch.linspace(0.5, 2, n, dtype=torch.float64)
@@ -43,3 +44,39 @@ def test_each_stream_of_samples_is_drawn_by_what_the_other_one_shows():
     truth = estimate(game, "owen", budget=1 << 16).values
     slopes = torch.stack([(one * truth).sum() / truth.square().sum() for one in found])
     assert abs(float(slopes.mean()) - 1) < 3 * float(slopes.std()) / 40**0.5 + 0.01
+
+
+def test_slices_beyond_the_kept_samples_need_no_other_fit(monkeypatch):
+    """And give what one go gives, whoever remembers the fit."""
+    image = torch.randn(1, 6, 6, generator=torch.Generator().manual_seed(0))
+
+    def game():
+        return Game(lambda x: x.flatten(1).cumsum(1)[:, ::9].tanh(), image, Players.windows((6, 6), 1))
+
+    fits, fit = [], surrogate.cross_fit
+
+    def counted(masks, *args, **options):
+        fits.append(len(masks))
+        return fit(masks, *args, **options)
+
+    monkeypatch.setattr(surrogate, "cross_fit", counted)
+    whole = estimate(game(), budget=KEPT + 900)
+    fits.clear()
+    here, elsewhere = game(), None
+    found = None
+    for budget in (KEPT + 100, KEPT + 300, KEPT + 900):
+        found = estimate(here, budget=budget, resume=found)
+        elsewhere = estimate(game(), budget=budget, resume=elsewhere)  # a game that knows nothing
+    assert fits == [KEPT] * 4
+    for other in (found, elsewhere):
+        assert torch.allclose(other.values, whole.values, rtol=1e-3, atol=1e-4)
+        assert torch.allclose(other.standard_errors, whole.standard_errors, rtol=1e-2, atol=1e-4)
+
+
+def test_other_samples_of_the_same_game_are_fitted_anew():
+    image = torch.randn(1, 6, 6, generator=torch.Generator().manual_seed(0))
+    game = Game(lambda x: x.flatten(1).cumsum(1)[:, ::9].tanh(), image, Players.windows((6, 6), 1))
+    first = estimate(game, budget=600, seed=1)
+    estimate(game, budget=600, seed=2)
+    again = estimate(game, budget=600, resume=first)
+    assert torch.equal(again.values, first.values)

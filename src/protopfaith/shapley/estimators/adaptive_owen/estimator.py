@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -41,6 +42,7 @@ from protopfaith.shapley.sampling import (
 
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
+STREAMS = 8  # of samples: sizes of each are drawn as the others tell
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
 SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
@@ -68,6 +70,10 @@ def adaptive_owen(
     return _Adaptive(game, state, allocation=allocation, surrogate=surrogate, shrinkage=shrinkage)
 
 
+_LEARNED: WeakKeyDictionary[Game, tuple[Sequence[surrogates.Setting], tuple[Tensor, ...], _Learned]]
+_LEARNED = WeakKeyDictionary()  # the last fit of every game that is there
+
+
 class _Adaptive:
     smallest, least = 1, 64
 
@@ -77,7 +83,8 @@ class _Adaptive:
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.ends = anchored_mean(game)
-        self.added = int(self.kept["count"])  # samples beyond those that are kept
+        self.added = 0 if state is None else int(self.kept["count"])  # samples beyond those that are kept
+        self.resumed = state is not None
         self._learned: _Learned | None = None
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
@@ -130,29 +137,30 @@ class _Adaptive:
         return {k: torch.zeros_like(v, device="cpu") if k in SUMS else v for k, v in self.kept.items()}
 
     def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
-        """Masks from sample number `start` on: even numbers by the first of the chances (2, n-1), odd ones by
-        the second."""
+        """Masks from sample number `start` on, each by the chances (streams, n-1) of its stream."""
         shift = torch.rand((), generator=generators[SHIFT], device=generators.device)
         n = chances.shape[1] + 1
         keys = by_block(start, count, lambda number: random_keys(DRAWN, n, generators[number]))
         return masks_of_sizes(of_streams(spread_sizes(chances, start, count, shift), start), keys)
 
     def _allocation(self, game: Game) -> Tensor:
-        """Chances of the sizes for both streams (2, n-1), each by the variance that the other one shows.
+        """Chances of the sizes for all streams (streams, n-1), each by the variance that the others show.
 
         A sample counts by the chances of its whole stream, so these must not know its value: where a large
         one made its own size more likely, it would count less.
         """
-        n, masks = game.n_players, self.kept["masks"]
+        n, masks, streams = game.n_players, self.kept["masks"], self.kept["chances"].shape[1]
         if not self.allocation or len(masks) == 0:
-            return torch.full((2, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
+            return torch.full((streams, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
         residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
         sizes = masks.sum(1)
         p = sizes.double() / n
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
-        variance = variance.unflatten(0, (-1, 2))  # by stream: phases end after even numbers of samples
-        shown = (variance / variance.sum(0).clamp_min(1e-300)).mean(2).T
-        return allocate(shown.flip(0), sizes.unflatten(0, (-1, 2)).T.flip(0), n)
+        own = variance.unflatten(0, (-1, streams)).sum(0)  # phases end after whole rounds of the streams
+        others = (own.sum(0) - own).clamp_min(1e-300)  # (streams, outputs)
+        number = torch.arange(streams, device=game.device)[:, None]
+        shown = others.reciprocal() @ variance.T / game.n_outputs * (stream_of(sizes, streams) != number)
+        return allocate(shown, sizes.expand(streams, -1), n)
 
     def _scale(self, sizes: Tensor) -> Tensor:
         """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
@@ -163,14 +171,27 @@ class _Adaptive:
     def _first(self, game: Game) -> _Learned:
         """The kept samples' unbiased estimate, worked out again only when there are more of them."""
         if self._learned is None or self._learned.count != len(self.kept["masks"]):
-            self._learned = self._learn(game)
+            self._learned = self._remembered(game) or self._learn(game)
         return self._learned
+
+    def _remembered(self, game: Game) -> _Learned | None:
+        """What the same samples of the same game taught before: a result that is continued beyond the kept
+        samples, slice after slice, needs no other fit."""
+        if not self.resumed or game not in _LEARNED:
+            return None
+        settings, samples, learned = _LEARNED[game]
+        same = settings == self.settings and learned.count == len(self.kept["masks"])
+        return learned if same and all(map(torch.equal, samples, self._samples())) else None
+
+    def _samples(self) -> tuple[Tensor, ...]:
+        return self.kept["masks"], self.kept["values"], self.kept["chances"]
 
     def _settled(self, game: Game) -> bool:
         """Whether the surrogate is already the best one; afterwards it is."""
-        better = self._first(game).improved()
-        if better is not None:
-            self._learned = better
+        learned = self._first(game)
+        better = learned.improved()
+        self._learned = replace(better or learned, improved=lambda: None)  # lets go of what the fit needed
+        _LEARNED[game] = self.settings, self._samples(), self._learned
         return better is None
 
     def _learn(self, game: Game) -> _Learned:
@@ -250,11 +271,14 @@ def phase(count: int) -> tuple[int, int]:
     return number - 1, PHASES[number]
 
 
-def of_streams(both: Tensor, start: int = 0) -> Tensor:
-    """Of two rows (2, m) each sample's own, (m,): samples with even numbers are one stream, odd ones another;
-    the first has the number `start`."""
-    stream = (start + torch.arange(both.shape[1], device=both.device)) % 2
-    return both.gather(0, stream[None])[0]
+def of_streams(rows: Tensor, start: int = 0) -> Tensor:
+    """Of the streams' rows (streams, m) each sample's own, (m,); the first has the number `start`."""
+    return rows.gather(0, stream_of(rows[0], len(rows), start)[None])[0]
+
+
+def stream_of(samples: Tensor, streams: int, start: int = 0) -> Tensor:
+    """The stream of each of the samples (m,), the first of which has the number `start`: they take turns."""
+    return (start + torch.arange(len(samples), device=samples.device)) % streams
 
 
 def folds(count: int) -> int:
@@ -269,7 +293,7 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
     return {
         "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
-        "chances": torch.zeros(len(PHASES) - 1, 2, n - 1, **kind),  # of the sizes, by phase and stream
+        "chances": torch.zeros(len(PHASES) - 1, STREAMS, n - 1, **kind),  # of the sizes, by phase and stream
         "count": torch.zeros((), **kind),
         "sum": torch.zeros(outputs, n, **kind),
         "squares": torch.zeros(outputs, n, **kind),
