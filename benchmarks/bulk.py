@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import os
 import resource
 import shutil
 import sys
@@ -89,6 +90,7 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
             serial, each = found, seconds / count
         else:
             console.print(f"{name}: {_difference(serial, found)}")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as patient as the serial run
     for workers in options.workers:
         import ray
 

@@ -22,6 +22,7 @@ if os.environ.get("CI"):
 def cluster() -> Iterator[Any]:
     """Ray on two nodes with a CPU each, whose workers see this source."""
     ray = pytest.importorskip("ray")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else busy machines hardly let them start
     here = Path(__file__).parents[1]
     places = [str(here / "src"), str(here), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(places)

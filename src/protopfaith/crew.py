@@ -22,7 +22,7 @@ LOCAL = "local"
 TRIES = 3  # workers that one task may kill
 EVERY = 5.0  # seconds
 PATIENCE = 60.0  # seconds without a worker, after which that is said
-AHEAD = 2  # tasks that wait at each worker, so that it never waits itself
+AHEAD = 2  # tasks at hand of each worker, so that it never waits
 EXTENSIONS: list[str] = []
 """Modules of the user's that were imported for what they register: workers import them, too."""
 logger = logging.getLogger("protopfaith")
@@ -85,6 +85,7 @@ def on_ray(
     needs: Mapping[str, int],
     given: Callable[[Any], tuple[Any, ...]] = lambda task: (task,),
     ahead: int = AHEAD,
+    at_once: int = 1,
     meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs of a task and its answer as they are done, in any order.
@@ -97,7 +98,8 @@ def on_ray(
         then: tasks that begin, and are asked for, when all before are done
         needs: what a worker takes of a machine, see `needs_of`
         given: what `answer` is given for a task
-        ahead: tasks that wait at each worker
+        ahead: tasks that a worker has at hand, with the one that it does
+        at_once: tasks that a worker does at the same time, each in a thread
         meanwhile: is called every few seconds while nothing is done
     """
     ray = ray_module()
@@ -105,7 +107,8 @@ def on_ray(
     if begun:
         _connect(ray, address)
     try:
-        crew = Crew(ray, worker, arguments, needs=needs, given=given, ahead=ahead, meanwhile=meanwhile)
+        options: dict[str, Any] = {"needs": needs, "given": given, "ahead": ahead, "at_once": at_once}
+        crew = Crew(ray, worker, arguments, meanwhile=meanwhile, **options)
         yield from crew.answers(tasks, *then)
     finally:
         if begun:
@@ -160,7 +163,8 @@ class Crew:
         arguments: of the worker
         needs: of a worker
         given: what `answer` is given for a task
-        ahead: tasks that wait at each worker
+        ahead: tasks that a worker has at hand, with the one that it does
+        at_once: tasks that a worker does at the same time, each in a thread
         meanwhile: is called while nothing is done
     """
 
@@ -173,11 +177,13 @@ class Crew:
         needs: Mapping[str, int],
         given: Callable[[Any], tuple[Any, ...]],
         ahead: int,
+        at_once: int = 1,
         meanwhile: Callable[[], None] | None = None,
     ):
-        self.ray, self.given, self.ahead, self.meanwhile = ray, given, ahead, meanwhile
+        self.ray, self.given, self.meanwhile = ray, given, meanwhile
+        self.room = ahead + at_once - 1
         self.size = _how_many(ray, needs)
-        actor = ray.remote(**needs, max_restarts=0)(Hand)
+        actor = ray.remote(**needs, max_restarts=0, max_concurrency=at_once)(Hand)
         common = (list(EXTENSIONS), str(Path.cwd()), worker, *(ray.put(one) for one in arguments))
         self.make = lambda: actor.remote(*common)
         self.waiting: deque[Hashable] = deque()
@@ -235,7 +241,7 @@ class Crew:
             self._hire()
             return
         self.failed_starts = 0
-        self.idle += [actor] * self.ahead
+        self.idle += [actor] * self.room
         self._give()
 
     def _answer(self, reference: Any) -> Iterator[tuple[Hashable, Any]]:

@@ -41,7 +41,6 @@ CASES: list[Case] = [
     train("--shard", "1/2", says=("--folds or --grid",)),
     train("--ray", "local", says=("--folds or --grid",)),
     *(bulk(f"--at-once {value!r}", "--at-once", value) for value in ("0", "-1", "65", HUGE, "x", "")),
-    bulk("--at-once and --ray", "--at-once", "2", "--ray", "local"),
     Case(
         "explain --at-once without --bulk",
         lambda p: ["explain", p.run, p.image, *QUICK, "--at-once", "2"],

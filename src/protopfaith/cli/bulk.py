@@ -34,9 +34,7 @@ Ship = Annotated[
 ]
 AtOnce = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=64, help="With --bulk: images at a time in this process. Default: 2, on a CPU 1."
-    ),
+    typer.Option(min=1, max=64, help="With --bulk: images at a time in one process. Default: 2, on a CPU 1."),
 ]
 BulkFolder = Annotated[Path, typer.Argument(metavar="OUT", help="What explain --bulk wrote.")]
 
@@ -64,8 +62,6 @@ def check_bulk(
         if value is not None:
             raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")
     check_spread(shard, ray)
-    if at_once is not None and ray is not None:
-        raise ProtoPFaithError("Workers of Ray explain one image each; leave --at-once or --ray out.")
     if ship and ray is None:
         raise ProtoPFaithError("--ship sends files to workers of Ray; give --ray, too.")
 

@@ -46,7 +46,7 @@ def test_rows_are_those_of_a_serial_run_whoever_dies(  # noqa: PLR0917
 ) -> None:
     worker, deaths = mortal(tmp_path, times=1)
     monkeypatch.setattr(on_ray, "RayWorker", worker)
-    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, **QUICK)
+    found = explain_bulk(run, [pictures], tmp_path / "out", ray=cluster.address, at_once=2, **QUICK)
     assert deaths.read_text() == "x"
     same(bulk, found)
 

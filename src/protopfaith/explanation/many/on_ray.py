@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ SHIPPED = ("recipe.yaml", "model.safetensors", "environment.json", "reference.js
 
 
 def answers_on_ray(
-    explainer: Explainer, request: Request, work: Work, *, address: str, ship: bool
+    explainer: Explainer, request: Request, work: Work, *, address: str, ship: bool, at_once: int = 1
 ) -> Iterator[dict[str, Any]]:
     """Rows as they are done, in any order; what each row holds does not depend on who computed it.
 
@@ -35,6 +36,7 @@ def answers_on_ray(
         work: what is left to do
         address: `"local"`, or that of a cluster
         ship: send run and images along
+        at_once: images that a worker explains at the same time
     """
     run, items, manifest = explainer.run, work.items, work.bulk.manifest
     if run is None:
@@ -47,6 +49,7 @@ def answers_on_ray(
         work.positions(),
         needs=needs_of(explainer.device.type, manifest.threads),
         given=lambda place: (place, items[place], _content(items[place]) if ship else None),
+        at_once=at_once,
     )
     for position, row in found:
         yield failed_row(items[position].name, position, row.why) if isinstance(row, SetAside) else row
@@ -81,9 +84,25 @@ class RayWorker:
             torch.set_num_threads(manifest.threads)
         explainer = Explainer(Run(place if isinstance(run, dict) else run), device=device)
         self.answering = Answering(explainer, request, manifest, place)
+        self.first, self.begun = threading.Lock(), False
+        self.thread = threading.local()
 
     def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
-        """The row of one image, which is sent along or read from the file system."""
+        """The row of one image, which is sent along or read from the file system.
+
+        May be asked by several threads; the first image goes alone, as it does without Ray.
+        """
+        if not hasattr(self.thread, "settled"):
+            self.answering.settle()
+            self.thread.settled = True
+        if self.begun:
+            return self._answer(position, item, content)
+        with self.first:
+            row = self._answer(position, item, content)
+            self.begun = True
+            return row
+
+    def _answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
         if content is None:
             return self.answering(position, item)
         with tempfile.TemporaryDirectory() as folder:

@@ -92,8 +92,8 @@ def explain_bulk(
         shard: (i, n) does the i-th of n shares, counted from 1; the others may be done elsewhere.
         ray: `"local"`, or the address of a Ray cluster, whose workers do the work.
         ship: send run and images to the workers, where these do not see the same files.
-        at_once: images that are explained at the same time in one process, as one alone does not keep a GPU
-            busy; two by default, on a CPU one. What comes out is the same.
+        at_once: images that are explained at the same time in one process, or in each worker of Ray, as one
+            alone does not keep a GPU busy; two by default, on a CPU one. What comes out is the same.
         anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.json`.
         device: where to compute.
         progress: whether to show a bar.
@@ -141,7 +141,7 @@ def _answers(
     else:
         from protopfaith.explanation.many.on_ray import answers_on_ray
 
-        yield from answers_on_ray(explainer, request, work, address=ray, ship=ship)
+        yield from answers_on_ray(explainer, request, work, address=ray, ship=ship, at_once=at_once)
 
 
 class Work:
@@ -211,7 +211,7 @@ class Answering:
         """
         ahead = 1 if at_once > 1 else len(tasks)
         yield from (self(*task) for task in tasks[:ahead])
-        with ThreadPoolExecutor(at_once, initializer=self._settle) as pool:
+        with ThreadPoolExecutor(at_once, initializer=self.settle) as pool:
             waiting: deque[Future[dict[str, Any]]] = deque()
             try:
                 for task in tasks[ahead:]:
@@ -223,11 +223,12 @@ class Answering:
             finally:  # interrupted: what has not begun never does
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """What PyTorch keeps for each thread apart."""
         if self.explainer.device.type == "cpu":
             torch.set_num_threads(self.threads)
         elif self.explainer.device.type == "cuda":
+            torch.cuda.synchronize(self.explainer.device)  # weights must be there before others read them
             torch.cuda.set_stream(torch.cuda.Stream(self.explainer.device))
 
     def __call__(self, position: int, item: Item) -> dict[str, Any]:
