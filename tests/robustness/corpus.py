@@ -21,10 +21,24 @@ from tests.robustness import (
     recipes,
     runs,
     spread,
+    strangers,
 )
 from tests.robustness.harness import Case, Place, judge
 
-ROOMS = (options, recipes, images, runs, datasets, outputs, conversion, python_api, oddities, bulk, spread)
+ROOMS = (
+    options,
+    recipes,
+    images,
+    runs,
+    datasets,
+    outputs,
+    conversion,
+    python_api,
+    oddities,
+    bulk,
+    spread,
+    strangers,
+)
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
 
@@ -40,6 +54,7 @@ def main() -> None:
         template = Path(folder) / "template"
         template.mkdir()
         os.environ["PROTOPFAITH_CACHE"] = str(template / "cache")
+        os.environ["PROTOPFAITH_STATE"] = str(template / "state")
         make_template(template)
         for number, case in enumerate(wanted):
             place = Place(Path(folder) / f"case{number}", template)
