@@ -75,7 +75,8 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     explainer = Explainer(Run(options.run, options.root), device=options.device)
     loading = perf_counter() - start
     first = [Path(list_items(images)[0].path)]
-    _timed(explainer, first, folder / "warm", settings)  # what is imported and measured once
+    took, _ = _timed(explainer, first, folder / "warm", settings)  # what is imported and measured once
+    console.print(f"the run was loaded in {loading:.1f} s, the first image took {took:.1f} s")
     for at_once in options.at_once:
         seconds, found = _timed(explainer, images, folder / f"serial-{at_once}", settings, at_once=at_once)
         count = found.manifest.images
@@ -83,6 +84,7 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
         name = "serial" if at_once == 1 else f"{at_once} at a time"
         over = _ms(seconds / count - own / at_once)
         table.add_row(name, f"{count:,}", f"{seconds:.1f}", f"{count / seconds:.2f}", over, *_quality(found))
+        console.print(f"{name}: {count:,} images in {seconds:.1f} s")
         if at_once == options.at_once[0]:
             serial, each = found, seconds / count
         else:
@@ -90,7 +92,9 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     for workers in options.workers:
         import ray
 
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(
+            "local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error"
+        )
         _timed(explainer, first, folder / f"warm-{workers}", settings, ray="local")
         seconds, spread_out = _timed(explainer, images, folder / f"ray-{workers}", settings, ray="local")
         ray.shutdown()

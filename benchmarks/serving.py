@@ -1,6 +1,7 @@
 """Many visitors at once: does the explorer answer, share fairly, end its streams and give memory back?
 
     python benchmarks/serving.py RUN --visitors 16 --seconds 300
+    python benchmarks/serving.py RUN --visitors 0 --device cuda --root DATA    # one person alone
 
 starts the server of `protopfaith serve` in a process of its own and lets visitors do, until time is up, what
 people do: ask about test images, watch the map for a while, stop and continue, hide regions, change the
@@ -37,7 +38,8 @@ from pathlib import Path
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.server import opened
 bounds = Bounds(cases=64, unseen=20.0, stream=15.0)
-with opened(sys.argv[1:2], port=0, device=sys.argv[2], bounds=bounds) as server:
+root = sys.argv[4] or None
+with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds) as server:
     import threading, time
     def watch():
         while True:
@@ -48,6 +50,7 @@ with opened(sys.argv[1:2], port=0, device=sys.argv[2], bounds=bounds) as server:
     threading.Thread(target=watch, daemon=True).start()
     server.run()
 """
+DEFAULT = 12_288  # evaluations that an explanation has on a GPU
 PROGRESS = re.compile(r"([\d,]+) evaluations.*of (\d+) regions", re.DOTALL)
 
 
@@ -106,7 +109,7 @@ class Visitor:
 
     async def watch(self, case: str, start: float | None, seconds: float) -> int:
         """Reads the stream for a while, then cuts it; how many regions the map has."""
-        end, count, made = time.monotonic() + seconds, 0, 0
+        end, count, made, begun = time.monotonic() + seconds, 0, 0, start
         async with self.client.stream("GET", f"/case/{case}/events") as stream:
             assert stream.status_code == 200
             async for line in stream.aiter_lines():
@@ -115,11 +118,12 @@ class Visitor:
                     if start is not None and "pointable" in blocks.get("pictures", ""):
                         self.seen.times["first map"].append(time.monotonic() - start)
                         start = None
-                    found = re.search(
-                        r"([\d,]+) evaluations.*of (\d+) regions", blocks.get("progress", ""), re.S
-                    )
+                    found = PROGRESS.search(blocks.get("progress", ""))
                     if found:
                         made, count = int(found[1].replace(",", "")), int(found[2])
+                        if begun is not None and made >= DEFAULT:
+                            self.seen.times[f"{DEFAULT:,}"].append(time.monotonic() - begun)
+                            begun = None
                     if 'data-stage="failed"' in blocks.get("progress", ""):
                         self.seen.trouble["a case failed"] += 1
                 if time.monotonic() > end:
@@ -164,16 +168,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--alone", type=float, default=30, help="seconds of the first visitor, alone")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--root", type=Path, help="where the run's images are now")
     parser.add_argument("--rounds", type=int, default=1, help="how often so many come for so long")
     parser.add_argument("--rest", type=float, default=25, help="seconds before memory is looked at")
     options = parser.parse_args(arguments)
     state = Path(tempfile.mkdtemp()) / "state"
     command = [sys.executable, "-u", "-c", SERVER, str(options.run), options.device, str(state)]
+    command.append(str(options.root or ""))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             address = next(m[0] for line in server.stdout if (m := re.search(r"http://\S+", line)))
             told("one visitor", asyncio.run(load(address, 1, options.alone)))
+            if not options.visitors:
+                return
             asyncio.run(load(address, options.visitors, options.alone))  # buffers of that many visitors
             time.sleep(options.rest)
             before = memory(server.pid)

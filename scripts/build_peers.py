@@ -95,6 +95,34 @@ def data_sets(images: Path, mean: float = 0.5) -> dict[str, Any]:
     return {"train_set": one("train"), "projection_set": one("train"), "test_set": one("test")}
 
 
+def tree_architecture(similarity: dict[str, Any] | None, **params: Any) -> dict[str, Any]:
+    """A ProtoTree as CaBRNet's own configuration has it: one convolution without bias, and a sigmoid."""
+    convolution = {"out_channels": CHANNELS, "kernel_size": 1, "bias": False}
+    described: dict[str, Any] = {
+        "top_arch": {"module": "cabrnet.archs.prototree.model", "name": "ProtoTree"},
+        "extractor": {
+            "backbone": {"arch": "resnet18", "weights": "None", "layer": "layer4"},
+            "add_on": {
+                "conv1": {"type": "Conv2d", "params": convolution},
+                "sigmoid1": {"type": "Sigmoid"},
+            },
+        },
+        "classifier": {
+            "module": "cabrnet.archs.prototree.decision",
+            "name": "ProtoTreeClassifier",
+            "params": {
+                "num_classes": len(CLASSES),
+                "num_features": CHANNELS,
+                "leaves_init_mode": "NORMAL",
+                **params,
+            },
+        },
+    }
+    if similarity is not None:
+        described["similarity"] = similarity
+    return described
+
+
 def build(described: dict[str, Any]) -> CaBRNet:
     """A network of CaBRNet's, with batch statistics and weights that are not those of a start."""
     network = CaBRNet.build_from_config(copy.deepcopy(described))
@@ -102,11 +130,12 @@ def build(described: dict[str, Any]) -> CaBRNet:
         network.train()
         network.extractor(torch.randn(8, 3, SIZE, SIZE))
         if network.extractor.add_on is not None:
-            network.extractor.add_on.conv1.weight.mul_(3)
-            network.extractor.add_on.conv2.weight.mul_(3)
-        network.classifier.last_layer.weight.add_(
-            0.05 * torch.randn_like(network.classifier.last_layer.weight)
-        )
+            for layer in network.extractor.add_on.children():
+                if isinstance(layer, torch.nn.Conv2d):
+                    layer.weight.mul_(3)
+        if hasattr(network.classifier, "last_layer"):
+            weight = network.classifier.last_layer.weight
+            weight.add_(0.05 * torch.randn_like(weight))
     return network.eval()
 
 
@@ -117,8 +146,16 @@ def write(
     save_checkpoint(str(folder), network, described, None, None, data, projection, 0, 0, "cpu")
     x = torch.rand(3, 3, SIZE, SIZE)
     with torch.no_grad():
-        logits, distances = network(x)
+        logits, more = network(x)
+        # A tree gives probabilities, or their logs, and what happened at its nodes.
+        distances = more if torch.is_tensor(more) else tree_distances(network, x)
     np.savez(folder / "answers.npz", x=x.numpy(), logits=logits.numpy(), distances=distances.numpy())
+
+
+def tree_distances(network: CaBRNet, x: torch.Tensor) -> torch.Tensor:
+    """The smallest squared distances (N, P) of a tree, by CaBRNet's own layers."""
+    layer, prototypes = network.classifier.similarity_layer, network.classifier.prototypes
+    return layer.distances(network.extractor(x), prototypes).flatten(2).amin(2)
 
 
 def plain(folder: Path, images: Path) -> None:
@@ -173,7 +210,53 @@ def _pruned(folder: Path, images: Path, *, disable: bool) -> None:
     write(folder, network.eval(), described, data_sets(images))
 
 
-NETWORKS = {one.__name__: one for one in (plain, legacy, stable, dense, projected, pruned, disabled)}
+def tree(folder: Path, images: Path) -> None:
+    described = tree_architecture({"name": "ProtoTreeSimilarity"}, depth=3)
+    write(folder, build(described), described, data_sets(images))
+
+
+def legacy_tree(folder: Path, images: Path) -> None:
+    """Without a similarity in its description, as older versions saved it."""
+    described = tree_architecture(None, depth=2)
+    write(folder, build(described), described, data_sets(images))
+
+
+def log_tree(folder: Path, images: Path) -> None:
+    """With log probabilities, and the older similarity."""
+    similarity = {"name": "LegacyProtoTreeSimilarity", "params": {"log_probabilities": True}}
+    described = tree_architecture(similarity, depth=2, log_probabilities=True)
+    write(folder, build(described), described, data_sets(images))
+
+
+def projected_tree(folder: Path, images: Path) -> None:
+    """Pruned and projected by CaBRNet's own code."""
+    described, data = tree_architecture({"name": "ProtoTreeSimilarity"}, depth=4), data_sets(images)
+    network = build(described)
+    leaves = list(network.classifier.tree.leaves)
+    with torch.no_grad():
+        for number, leaf in enumerate(leaves):
+            leaf._relative_distribution.mul_(0 if number in (0, 5, 6, 7, 12) else 5)
+    network.prune(pruning_threshold=0.4)
+    loader = DatasetManager.get_dataloaders(data)["projection_set"]
+    write(folder, network, described, data, network.project(loader, device="cpu"))
+
+
+NETWORKS = {
+    one.__name__: one
+    for one in (
+        plain,
+        legacy,
+        stable,
+        dense,
+        projected,
+        pruned,
+        disabled,
+        tree,
+        legacy_tree,
+        log_tree,
+        projected_tree,
+    )
+}
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from protopfaith.crew import TRIES, SetAside, check_address, on_ray
+from protopfaith.crew import TRIES, Hand, SetAside, check_address, on_ray
 from protopfaith.errors import ProtoPFaithError
 
 pytest.importorskip("ray")
@@ -93,6 +94,14 @@ def test_workers_that_cannot_start_are_told(cluster: Any) -> None:
 def test_a_cluster_without_room_is_told(cluster: Any, tmp_path: Path) -> None:
     with pytest.raises(ProtoPFaithError, match="no room"):
         list(on_ray(cluster.address, Squares, (tmp_path, {}), [1], needs={"num_cpus": 1000}))
+
+
+def test_a_worker_imports_what_the_user_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_extension_of_tests.py").write_text("NAME = 'mine'")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    hand = Hand(["my_extension_of_tests"], str(tmp_path), Squares, tmp_path, {})
+    assert sys.modules.pop("my_extension_of_tests").NAME == "mine"
+    assert (hand.ready(), hand.answer(3)) == (None, 9)
 
 
 def test_an_address_of_nothing_is_told() -> None:

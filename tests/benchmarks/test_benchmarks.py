@@ -283,6 +283,27 @@ def test_bulk_simulates_what_was_measured_elsewhere(printed: Printed) -> None:
     assert (hours["1"], hours["64"]) == ("6.4", "0.1")
 
 
+def test_precision_tells_what_is_saved(run: Run, tmp_path: Path, printed: Printed) -> None:
+    pytest.importorskip("pyarrow")
+    Image.new("RGB", (32, 32), "red").save(tmp_path / "red.png")
+    text = printed("precision", run.folder, tmp_path, "--players", "4", "--limits", "600", "--most", "700")
+    assert "red.png: " in text
+    assert "precision 0.1" in text
+
+
+def test_precision_stops_where_it_is_reached() -> None:
+    precision = importlib.import_module("precision")
+    budgets = np.array([100, 200, 400])
+    errors = np.array([[0.1, 0.07, 0.05], [0.4, 0.3, 0.2], [0.2, 0.1, 0.05]])
+    found = precision.with_precision(budgets, errors, 0.1, limit=300)
+    assert found.evaluations == pytest.approx((100 + 200 + 200) / 3)
+    assert found.mean == pytest.approx((0.1 + 0.3 + 0.1) / 3)
+    assert found.reached == pytest.approx(2 / 3)
+    assert precision.fixed(budgets, errors, 400).mean == pytest.approx(0.1)
+    assert precision.budget_for(budgets, errors.mean(0), float(errors[:, 1].mean())) == pytest.approx(200)
+    assert np.isnan(precision.budget_for(budgets, errors.mean(0), 1e-9))
+
+
 def test_serving_ends_all_streams_and_answers_everything(run: Run, printed: Printed) -> None:
     pytest.importorskip("uvicorn")
     short = ("--seconds", "2", "--alone", "2", "--rest", "2", "--visitors", "2")

@@ -14,10 +14,12 @@ import yaml
 
 from protopfaith.conversion import convert
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.network import ProtoTree
 from tests.conversion.originals import PPNet, original
 
 PEERS = Path(os.environ.get("PROTOPFAITH_PEERS", Path(__file__).parents[2] / ".peers" / "models"))
 NETWORKS = ("plain", "legacy", "stable", "dense", "projected", "pruned", "disabled")
+TREES = ("tree", "legacy_tree", "log_tree", "projected_tree")
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -35,6 +37,35 @@ def test_cabrnets_own_networks_say_the_same(name: str, tmp_path: Path) -> None:
         assert torch.allclose(model.distances(x), expected, rtol=1e-5, atol=1e-5 * float(expected.max()))
     assert found.run.preprocessing().mean == (0.5, 0.5, 0.5)
     assert found.run.preprocessing().size == (64, 64)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_cabrnets_own_trees_say_the_same(name: str, tmp_path: Path) -> None:
+    if not (PEERS / name / "answers.npz").is_file():
+        pytest.skip("CaBRNet's own networks are not there; make peers builds them")
+    found = convert(PEERS / name, tmp_path / "run", root=PEERS / "images")
+    model, answers = found.run.model(), np.load(PEERS / name / "answers.npz")
+    assert isinstance(model, ProtoTree)
+    x, outputs, distances = (torch.from_numpy(answers[key]) for key in ("x", "logits", "distances"))
+    state = torch.load(PEERS / name / "model_state.pth", weights_only=False)
+    nodes = prototypes_of(state["_extra_state"])
+    with torch.no_grad():
+        expected = outputs.exp() if name == "log_tree" else outputs
+        assert torch.allclose(model(x).exp(), expected, atol=1e-5)
+        own = distances[:, nodes]
+        assert torch.allclose(model.distances(x), own, rtol=1e-5, atol=1e-5 * float(own.max()))
+    assert any(line.startswith("Tree: ") for line in found.lines())
+    assert found.sources is not None
+    if name == "projected_tree":
+        assert len(nodes) < len(state["classifier.prototypes"])
+        assert found.sources.on_patch == found.sources.by_index == len(nodes)
+
+
+def prototypes_of(described: dict[str, Any]) -> list[int]:
+    """The prototypes of a tree's nodes, each before what is below it."""
+    if described["module"] == "LeafNode":
+        return []
+    return [*described["proto_idxs"], *(p for child in described["children"] for p in prototypes_of(child))]
 
 
 @pytest.mark.parametrize("images", [True, False], ids=["by number", "by patch"])
@@ -117,7 +148,7 @@ def changed(*path: str, value: Any) -> dict[str, Any]:
 
 
 WRONG = {
-    "only ProtoPNet can be converted": changed("classifier", "name", value="ProtoTreeClassifier"),
+    "only ProtoPNet and ProtoTree can": changed("classifier", "name", value="ProtoPoolClassifier"),
     "no such layer": changed("extractor", "convnet", "source_layer", value="layer9"),
     "no such layer on": changed("extractor", "backbone", "arch", value="alexnet50"),
     "do not fit the backbone": changed("extractor", "backbone", "arch", value="resnet34"),

@@ -62,6 +62,34 @@ def test_replayed_gradients_are_the_computed_ones(autocast: bool) -> None:
                     parameter.mul_(1 + 0.01 * number)
 
 
+class Hesitant(nn.Module):
+    """Asks for a number in the middle, which no graph can hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = build_encoder("resnet18", 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.inner(images) * (1.0 if float(images.mean()) < 1e6 else 2.0)
+
+
+def test_what_cannot_be_captured_is_computed() -> None:
+    encoder, said = Hesitant().cuda().train(), []
+    graphed = graphs.GraphedEncoder(encoder, said.append, graphs.WORTHWHILE)
+    stream = torch.cuda.current_stream()
+    with graphed.replaying():
+        for _ in range(2):
+            _gradients(encoder, encoder(torch.randn(4, 3, 64, 64, device="cuda")))
+    assert len(said) == 1
+    assert torch.cuda.current_stream() == stream
+    torch.cuda.manual_seed(3)
+    first = torch.rand(5, device="cuda")
+    torch.cuda.manual_seed(3)
+    assert torch.equal(torch.rand(5, device="cuda"), first)
+    captured = capture_step(encoder.inner, torch.randn(4, 3, 64, 64, device="cuda"))  # others still can be
+    assert torch.isfinite(captured(torch.randn(4, 3, 64, 64, device="cuda"))).all()
+
+
 def test_training_with_graphs_has_the_losses_of_training_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

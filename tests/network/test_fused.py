@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.moments import Gaussian
-from protopfaith.network import ACTIVATIONS, ProtoPNet
+from protopfaith.network import ACTIVATIONS, ProtoPNet, XProtoNet
 from protopfaith.network.fused import FusedProtoPNet, fuse
 
 # With skips, without, grouped, with batch norms before convolutions, and with other activations.
@@ -120,3 +120,16 @@ def test_every_activation_is_fused(activation: str) -> None:
     assert fused._prepared[torch.float32] is not None, "it was not fused at all"
     with torch.autocast("cpu", torch.bfloat16):
         assert float((fused.distances(x) - expected).abs().max()) <= 0.05 * scale
+
+
+@torch.no_grad()
+def test_a_network_that_pools_is_fused() -> None:
+    torch.manual_seed(0)
+    model = XProtoNet("small", ["edema", "mass"], 4, 16).eval()
+    fused, x = FusedProtoPNet(model), _images()
+    found, expected = fused.distances(x), model.distances(x)
+    assert fused._prepared[torch.float32] is not None, "it was not fused at all"
+    assert float((found - expected).abs().max()) <= 1e-4 * float(expected.max())
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = fused.distances(x)
+    assert float((rounded - expected).abs().max()) <= 0.05 * float(expected.max())

@@ -43,7 +43,25 @@ def make_template(folder: Path) -> Path:
     train(load_recipe(folder / "tiny.yaml", [root]), folder / "run", progress=False)
     other = train(load_recipe(folder / "tiny.yaml", [root, "seed=5"]), folder / "other", progress=False)
     (other.folder / "model.safetensors").rename(folder / "other.safetensors")
+    make_findings(folder)
     return folder
+
+
+def make_findings(folder: Path) -> None:
+    """A run on the same images with two findings, one of them in every green image."""
+    from protopfaith.training import load_recipe, train
+
+    names = [f"{name}/{number}.png" for name in ("blue", "green", "red") for number in range(12)]
+    lines = [f"{path},{int(path.startswith('green'))},{i % 2}" for i, path in enumerate(names)]
+    (folder / "findings.csv").write_text("\n".join(["file,green,mass", *lines]))
+    model = {**TINY["model"], "family": "xprotonet"}
+    data = {"name": "findings", "size": [24, 24], "options": {"table": str(folder / "findings.csv")}}
+    (folder / "findings.yaml").write_text(yaml.safe_dump({**TINY, "data": data, "model": model}))
+    train(
+        load_recipe(folder / "findings.yaml", [f"data.root={folder / 'images'}"]),
+        folder / "findings",
+        progress=False,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from tests.robustness import (
     bulk,
     conversion,
     datasets,
+    findings,
     images,
     oddities,
     options,
@@ -26,19 +27,9 @@ from tests.robustness import (
 from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
-    options,
-    recipes,
-    images,
-    runs,
-    datasets,
-    outputs,
-    conversion,
-    python_api,
-    oddities,
-    bulk,
-    spread,
-    strangers,
-)
+    options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
+    spread, strangers,
+)  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
 

@@ -11,11 +11,11 @@ HUGE = "1" + "0" * 30
 WRONG_NUMBERS = ("-1", HUGE, "nan", "1.5", "x", "")
 
 
-def explain(*options: str) -> Case:
+def explain(*options: str, says: tuple[str, ...] = ()) -> Case:
     def command(place: Place) -> list[object]:
         return ["explain", place.run, place.image, *QUICK, *options]
 
-    return Case(f"explain {' '.join(options)}", command)
+    return Case(f"explain {' '.join(options)}", command, says=says)
 
 
 def on_run(command: str, *options: str, good: bool = False, says: tuple[str, ...] = ()) -> Case:

@@ -1,4 +1,4 @@
-"""Shares and workers: --shard and --ray of every command that has them."""
+"""Shares and workers, --shard and --ray of every command that has them; DICOM files for an archive."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Any
 
 from tests.robustness.bulk import bulk
 from tests.robustness.harness import Case, Place
-from tests.robustness.options import FAITHFUL, HUGE, QUICK, on_run, train
+from tests.robustness.options import FAITHFUL, HUGE, QUICK, explain, on_run, train
 
 COMMANDS = {"prototypes": QUICK[:4], "faithfulness": FAITHFUL}
 WRONG_SHARDS = ("", "0/2", "3/2", "1", "a/b", "1/0", "-1/2", f"1/{HUGE}", "1/2/3")
-NOWHERE = "127.0.0.1:1"
 
 
 def a_fold(name: str, *options: str, **more: Any) -> Case:
@@ -22,6 +21,9 @@ def a_fold(name: str, *options: str, **more: Any) -> Case:
 
 
 CASES: list[Case] = [
+    explain("--dicom", says=("no DICOM file",)),
+    explain("--dicom", "--anonymous", says=("leave --dicom or --anonymous out",)),
+    bulk("--dicom as well", "--dicom"),
     *(
         on_run(command, *quick, "--shard", text, says=("such as 3/8",))
         for command, quick in COMMANDS.items()

@@ -118,6 +118,8 @@ def pretended(monkeypatch) -> type[Pretended]:
 
     Pretended.factor = 1.0
     monkeypatch.setattr(graphs, "_capture", capture)
+    monkeypatch.setattr(graphs, "_clean_up", lambda stream: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: None)
     return Pretended

@@ -17,8 +17,10 @@ from safetensors.torch import load_file
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
+from protopfaith.network.encoders.libraries import UnreachableWeightsError
+from protopfaith.network.encoders.lite import has_lite_weights
 from protopfaith.training import Run, train
-from protopfaith.training.launch import make_fabric
+from protopfaith.training.launch import build_reachable, make_fabric
 from protopfaith.training.recipe import recipe_from_dict
 
 STAGES = ["pretraining"] * 2 + ["warmup"] * 2 + (["joint"] * 2 + ["classifier"] * 3) * 2
@@ -400,3 +402,34 @@ def test_a_run_without_a_model_yet(recipe, data, tmp_path):
 def test_environment_is_plain_json(trained):
     text = (trained.folder / "environment.json").read_text()
     assert json.loads(text)["images"] == {"train": 36, "validation": 12, "test": 12}
+
+
+@pytest.fixture
+def no_hub(monkeypatch):
+    def refuse(name, *args):
+        raise UnreachableWeightsError(f"The weights 'imagenet' of {name} could not be downloaded.")
+
+    monkeypatch.setattr("protopfaith.network.encoders.residual.torchvision_encoder", refuse)
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_without_a_hub_there_is_a_smaller_encoder(recipe, data, caplog):
+    """It stands in the run's recipe, so that the run is resumed and explained with it."""
+    far = changed(recipe, "model.encoder=resnet50", "model.weights=imagenet")
+    with pytest.raises(UnreachableWeightsError):
+        build_reachable(far, data)
+    if not has_lite_weights():
+        pytest.skip("its weights are an extra")
+    found, model = build_reachable(changed(far, "model.otherwise=efficientnet_lite0"), data)
+    assert found.model.encoder == model.encoder_name == "efficientnet_lite0"
+    assert "smaller encoder efficientnet_lite0" in caplog.text
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_without_hub_and_extra_the_sentence_names_both_ways(recipe, data, monkeypatch):
+    monkeypatch.setattr("protopfaith.training.launch.has_lite_weights", lambda: False)
+    folder = changed(
+        recipe, "model.encoder=resnet50", "model.weights=imagenet", "model.otherwise=efficientnet_lite0"
+    )
+    with pytest.raises(ProtoPFaithError, match=r"could not be downloaded; or .*protopfaith\[lite\]"):
+        build_reachable(folder, data)

@@ -107,6 +107,12 @@ def write_bulk(
     parts, there = done.manifest.parts, len(done.finished_parts())
     left = "" if there == parts else f"; {parts - there} of {parts} parts are left to other shards"
     say(f"{done.manifest.images:,} images in {out}{left}")
+    hard = done.hard()
+    if hard:
+        say(
+            f"{hard:,} of them are hard: their maps did not reach the precision within the budget (reached "
+            "is false); allow them more with --budget, or larger regions with --players"
+        )
     failures = done.failures()
     for_people = [f"{name}: {why}" for name, why in failures[:SHOWN_FAILURES]]
     if len(failures) > SHOWN_FAILURES:

@@ -83,6 +83,12 @@ def explain(
         typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
     ] = None,
     frame: Frame = None,
+    dicom: Annotated[
+        bool,
+        typer.Option(
+            "--dicom", help="Of DICOM images: also the map as DICOM files that belong to the same study."
+        ),
+    ] = False,
     anonymous: Anonymous = False,
     root: MovedRoot = None,
     device: Device = "auto",
@@ -97,7 +103,8 @@ def explain(
     check_images(images)
     check_frame_option(frame)
     check_output_folder(out)
-    alone = {"--out": out, "--mask": mask, "--frame": frame, "--second-baseline": second_baseline}
+    alone = {"--out": out, "--mask": mask, "--frame": frame, "--dicom": dicom or None}
+    alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
     if mask is not None:
         check_images([mask])
@@ -146,6 +153,7 @@ def explain(
             progress=True,
             device=choose_device(device),
             anonymous=anonymous,
+            dicom=dicom,
         )
     for report in batch.reports:
         say(str(report))

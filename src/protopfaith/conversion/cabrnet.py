@@ -15,13 +15,14 @@ from torch import Tensor
 from protopfaith.arguments import shown
 from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.backbones import encoder_differences, in_channels
+from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_tree
 from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
 from protopfaith.conversion.formats import FORMATS, Format
 from protopfaith.conversion.unpickling import read_foreign
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, read_plain_text
-from protopfaith.network import ENCODERS
+from protopfaith.network import ENCODERS, NO_CLASS
 from protopfaith.yamlfile import parse_yaml
 
 ARCHITECTURE, STATE, DATA, PROJECTION = (
@@ -54,34 +55,69 @@ def read_cabrnet(path: Path, asked: Asked) -> ForeignNetwork:
         ProtoPFaithError: if it is another kind of network, in one sentence
     """
     architecture = _mapping(path / ARCHITECTURE, "the model_arch.yml of CaBRNet")
-    _check_kind(architecture, path)
-    state = _state(path / STATE)
-    extractor = _section(architecture, "extractor", path)
-    encoder, add_on = _extractor(extractor, path)
+    kind = _kind(architecture, path)
+    content = _content(path / STATE)
+    state = _tensors(content)
+    encoder, add_on = _extractor(_section(architecture, "extractor", path), path)
     encoder_state = _part(state, "extractor.convnet.")
     encoder = _checked_encoder(encoder, encoder_state, path)
     layers, convolutions = _add_on(add_on, _part(state, "extractor.add_on."), path)
-    prototypes, weights, owners, kept = _classifier(state, path)
-    epsilon = _epsilon(architecture, asked, path)
+    if kind == CLASSIFIER:
+        check_similarity(architecture, asked, path)
+        decides, kept = _tree(content, state, path)
+    else:
+        decides, kept = _net(state, _epsilon(architecture, asked, path), path)
     preprocessing, notes = _preprocessing(path / DATA, asked, in_channels(encoder_state))
     hints = _hints(path / PROJECTION)
-    if len(kept) < len(prototypes):
-        notes = (*notes, f"{len(prototypes) - len(kept)} disabled prototypes are left out.")
+    unused = len(state["classifier.prototypes"]) - len(kept)
+    if unused:
+        notes = (*notes, f"{unused} disabled prototypes are left out.")
     return ForeignNetwork(
         "CaBRNet",
         encoder,
         encoder_state,
         layers,
         convolutions,
-        prototypes[kept],
-        owners[kept],
-        weights[:, kept],
-        similarity="log",
-        epsilon=epsilon,
         preprocessing=preprocessing,
-        hints={place: hints[old] for place, old in enumerate(kept.tolist()) if old in hints},
+        hints={place: hints[old] for place, old in enumerate(kept) if old in hints},
         notes=notes,
+        **decides,
     )
+
+
+def _net(state: Mapping[str, Tensor], epsilon: float, path: Path) -> tuple[dict[str, Any], list[int]]:
+    """What a ProtoPNet decides by, and the numbers of its prototypes."""
+    prototypes, weights, owners, kept = _classifier(state, path)
+    decides = {
+        "prototypes": prototypes[kept],
+        "owners": owners[kept],
+        "weights": weights[:, kept],
+        "similarity": "log",
+        "epsilon": epsilon,
+    }
+    return decides, kept.tolist()
+
+
+def _tree(
+    content: Mapping[str, Any], state: Mapping[str, Tensor], path: Path
+) -> tuple[dict[str, Any], list[int]]:
+    """What a ProtoTree decides by, and the numbers of its nodes' prototypes."""
+    tree = read_tree(content.get("_extra_state"), state, path / STATE)
+    prototypes = _flat_prototypes(state.get("classifier.prototypes"), path)
+    if not all(0 <= number < len(prototypes) for number in tree.prototypes):
+        raise ProtoPFaithError(
+            f"The tree of {path} has nodes with prototypes that are not there; use another copy."
+        )
+    decides = {
+        "prototypes": prototypes[tree.prototypes],
+        "owners": torch.full((len(tree.prototypes),), NO_CLASS),
+        "weights": torch.zeros(tree.leaves.shape[1], 0),
+        "similarity": "exponential",
+        "epsilon": None,
+        "branches": tree.branches,
+        "leaves": tree.leaves,
+    }
+    return decides, tree.prototypes
 
 
 FORMATS.register("cabrnet")(
@@ -103,19 +139,24 @@ def _section(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]
     return section
 
 
-def _check_kind(architecture: Mapping[str, Any], path: Path) -> None:
+def _kind(architecture: Mapping[str, Any], path: Path) -> str:
     name = _section(architecture, "classifier", path).get("name")
-    if name != "ProtoPNetClassifier":
+    if name not in ("ProtoPNetClassifier", CLASSIFIER):
         raise ProtoPFaithError(
             f"{path} holds a network with the classifier {shown(name)}; of CaBRNet's networks only ProtoPNet "
-            "can be converted."
+            "and ProtoTree can be converted."
         )
+    return str(name)
 
 
-def _state(path: Path) -> dict[str, Tensor]:
+def _content(path: Path) -> dict[Any, Any]:
     content = read_foreign(path)
     if not isinstance(content, dict):
         raise ProtoPFaithError(f"{path} holds no state dict; give a directory that CaBRNet saved.")
+    return content
+
+
+def _tensors(content: Mapping[Any, Any]) -> dict[str, Tensor]:
     return {
         str(key): value.float() if value.is_floating_point() else value
         for key, value in content.items()
@@ -202,11 +243,7 @@ def _classifier(state: Mapping[str, Tensor], path: Path) -> tuple[Tensor, Tensor
             "another copy of it."
         )
     prototypes, weights, membership = (part[name] for name in wanted)
-    if prototypes.dim() != 4 or prototypes.shape[2:] != (1, 1):
-        raise ProtoPFaithError(
-            f"The prototypes in {path} have the shape {shown(tuple(prototypes.shape))}, and only P x D x 1 x "
-            "1 can be converted."
-        )
+    prototypes = _flat_prototypes(prototypes, path)
     count = len(prototypes)
     if weights.dim() != 2 or weights.shape[1] != count or membership.shape != weights.T.shape:
         raise ProtoPFaithError(
@@ -220,7 +257,19 @@ def _classifier(state: Mapping[str, Tensor], path: Path) -> tuple[Tensor, Tensor
     kept = torch.where(membership.count_nonzero(1) == 1)[0]
     owners = membership.argmax(1)
     check_owners(owners[kept], len(weights), path)
-    return prototypes.flatten(1), weights, owners, kept
+    return prototypes, weights, owners, kept
+
+
+def _flat_prototypes(prototypes: Tensor | None, path: Path) -> Tensor:
+    """(P, D); raises if they are not there, or larger than one position."""
+    if prototypes is None:
+        raise ProtoPFaithError(f"{path / STATE} lacks classifier.prototypes; use another copy of it.")
+    if prototypes.dim() != 4 or prototypes.shape[2:] != (1, 1):
+        raise ProtoPFaithError(
+            f"The prototypes in {path} have the shape {shown(tuple(prototypes.shape))}, and only P x D x 1 x "
+            "1 can be converted."
+        )
+    return prototypes.flatten(1)
 
 
 def _epsilon(architecture: Mapping[str, Any], asked: Asked, path: Path) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -70,12 +71,25 @@ def foreign_distances(network: ForeignNetwork, x: Tensor) -> Tensor:
 
 
 def foreign_logits(network: ForeignNetwork, distances: Tensor) -> Tensor:
-    """Logits (B, C) by the formulas of the paper."""
+    """Logits (B, C) by the formulas of the paper; of a tree the log of the mixture, node by node."""
+    if network.branches is not None:
+        return torch.stack([_mixture(network, row.sqrt().neg().exp().tolist(), 0).log() for row in distances])
     similar = -distances
     if network.similarity == "log":
         assert network.epsilon is not None
         similar = ((distances + 1) / (distances + network.epsilon)).log()
     return similar @ network.weights.double().T
+
+
+def _mixture(network: ForeignNetwork, right: Sequence[float], place: int) -> Tensor:
+    """The class probabilities (C,) below a node, or in a leaf."""
+    assert network.branches is not None
+    assert network.leaves is not None
+    if place < 0:
+        return network.leaves[-1 - place].double().softmax(0)
+    left, other = network.branches.children[place]
+    share = right[place]
+    return (1 - share) * _mixture(network, right, left) + share * _mixture(network, right, other)
 
 
 def _difference(found: Tensor, expected: Tensor, size: float = 1e-12) -> float:

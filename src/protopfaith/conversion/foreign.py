@@ -9,7 +9,8 @@ from torch import Tensor
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet
+from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree
+from protopfaith.network.branches import Branches
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class SourceHint:
 
 @dataclass(frozen=True, eq=False)
 class ForeignNetwork:
-    """A ProtoPNet of another program, with its prototypes in its own order.
+    """A ProtoPNet or a ProtoTree of another program, with its prototypes in its own order.
 
     Args:
         format: what it came in, for people
@@ -42,13 +43,15 @@ class ForeignNetwork:
         layers: of Z, as ProtoPNet takes them
         convolutions: weight and bias of each convolution of Z
         prototypes: (P, D)
-        owners: (P,), the class of each prototype
-        weights: (C, P), of the last layer
-        similarity: "log" or "linear"
+        owners: (P,), the class of each prototype, -1 in a tree
+        weights: (C, P), of the last layer; (C, 0) of a tree
+        similarity: "log" or "linear"; "exponential" of a tree
         epsilon: of the log similarity
         preprocessing: how images are prepared
         hints: where prototypes come from, by their numbers
         notes: sentences on what was assumed
+        branches: the shape of a tree, whose nodes have the prototypes in this order
+        leaves: (leaves, C), whose softmax is the distribution of a tree's leaf
 
     >>> from protopfaith.network import build_encoder
     >>> network = ForeignNetwork(
@@ -73,6 +76,8 @@ class ForeignNetwork:
     preprocessing: Preprocessing
     hints: dict[int, SourceHint] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    branches: Branches | None = None
+    leaves: Tensor | None = None
 
     @property
     def order(self) -> Tensor:
@@ -80,7 +85,8 @@ class ForeignNetwork:
         return self.owners.argsort(stable=True)
 
     def __repr__(self) -> str:
-        return f"ForeignNetwork({self.format}: {self.encoder}, {tuple(self.weights.shape)})"
+        counts = f"{len(self.weights)} classes, {len(self.prototypes)} prototypes"
+        return f"ForeignNetwork({self.format}: {self.encoder}, {counts})"
 
 
 def check_owners(owners: Tensor, classes: int, path: object) -> None:
@@ -93,24 +99,14 @@ def check_owners(owners: Tensor, classes: int, path: object) -> None:
         )
 
 
-def build(network: ForeignNetwork, classes: list[str]) -> ProtoPNet:
+def build(network: ForeignNetwork, classes: list[str]) -> PatchNetwork:
     """The network as one of ours, in evaluation mode.
 
     Args:
         network: what was understood
         classes: their names
     """
-    counts = torch.bincount(network.owners, minlength=len(classes)).tolist()
-    model = ProtoPNet(
-        network.encoder,
-        classes,
-        counts,
-        network.prototypes.shape[1],
-        in_channels=network.preprocessing.channels,
-        similarity=network.similarity,
-        epsilon=network.epsilon,
-        layers=network.layers,
-    )
+    model = _net(network, classes) if network.branches is None else _tree(network, classes)
     model.encoder.load_state_dict(network.encoder_state, strict=False)  # what may be missing are counters
     convolutions = [layer for layer in model.features if isinstance(layer, torch.nn.Conv2d)]
     with torch.no_grad():
@@ -119,5 +115,36 @@ def build(network: ForeignNetwork, classes: list[str]) -> ProtoPNet:
             assert layer.bias is not None
             layer.bias.copy_(bias)
         model.prototypes.copy_(network.prototypes[network.order])
-        model.classifier.weight.copy_(network.weights[:, network.order])
     return model.eval()
+
+
+def _net(network: ForeignNetwork, classes: list[str]) -> ProtoPNet:
+    model = ProtoPNet(
+        network.encoder,
+        classes,
+        torch.bincount(network.owners, minlength=len(classes)).tolist(),
+        network.prototypes.shape[1],
+        in_channels=network.preprocessing.channels,
+        similarity=network.similarity,
+        epsilon=network.epsilon,
+        layers=network.layers,
+    )
+    with torch.no_grad():
+        model.classifier.weight.copy_(network.weights[:, network.order])
+    return model
+
+
+def _tree(network: ForeignNetwork, classes: list[str]) -> ProtoTree:
+    assert network.branches is not None
+    assert network.leaves is not None
+    model = ProtoTree(
+        network.encoder,
+        classes,
+        prototype_channels=network.prototypes.shape[1],
+        in_channels=network.preprocessing.channels,
+        layers=network.layers,
+        tree=network.branches.children,
+    )
+    with torch.no_grad():
+        model.leaves.copy_(network.leaves)
+    return model

@@ -66,6 +66,7 @@ class Conversion:
             f"Similarity: {network.similarity}{epsilon}",
             f"Prototypes: {len(model.prototypes)} of {model.prototypes.shape[1]} channels, "
             f"{distinct_prototypes(model).distinct} of them distinct",
+            *_about_tree(network),
             f"Classes: {_some(model.class_names)}",
             f"Images: {_described(network)}",
             *network.notes,
@@ -98,6 +99,7 @@ def convert(
 
     Args:
         path: a .pth file of the original ProtoPNet (whole module or state dict), or a directory of CaBRNet
+            (ProtoPNet or ProtoTree)
         out: the folder of the new run
         format: one of `protopfaith.conversion.FORMATS`; found out by itself
         root: the folder of its images, to name classes and to find the sources of its prototypes
@@ -152,15 +154,18 @@ def _recipe(network: ForeignNetwork, data: str, root: Path | str | None) -> Reci
     preprocessing = network.preprocessing
     options = {"channels": preprocessing.channels} if data == "folder" and preprocessing.channels == 1 else {}
     where = None if root is None else str(Path(root).expanduser().absolute())
-    counts = network.owners.bincount()
+    tree = network.branches is not None
     return Recipe(
         data=DataRecipe(name=data, root=where, size=preprocessing.size, options=options),
         model=ModelRecipe(
+            family="prototree" if tree else "protopnet",
             encoder=network.encoder,
-            prototypes_per_class=int(counts.max()),
+            prototypes_per_class=ModelRecipe.prototypes_per_class
+            if tree
+            else int(network.owners.bincount().max()),
             prototype_channels=network.prototypes.shape[1],
             activation="relu" if network.layers[-1:] == ["relu"] else "sigmoid",
-            similarity=network.similarity,
+            similarity=ModelRecipe.similarity if tree else network.similarity,
         ),
     )
 
@@ -242,6 +247,11 @@ def _write(
         recipe.save(partial / "recipe.yaml")
         save(model, partial / "model.safetensors", metadata)
     return Run(out)
+
+
+def _about_tree(network: ForeignNetwork) -> list[str]:
+    tree = network.branches
+    return [] if tree is None else [f"Tree: {tree.nodes} nodes, {tree.leaves} leaves, depth {tree.depth}"]
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.conversion.foreign import SourceHint
 from protopfaith.data import ImageData, ImageSet, Preprocessing
-from protopfaith.network import PatchNetwork, PrototypeSource
+from protopfaith.network import NO_CLASS, PatchNetwork, PrototypeSource
 
 IMAGE_FOLDER = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """What torchvision's ImageFolder takes for images."""
@@ -159,17 +159,18 @@ def _nearest(
     prototypes: Sequence[int],
     batch_size: int,
 ) -> dict[int, _Place]:
-    """The nearest patch of each prototype among the images of its class."""
+    """The nearest patch of each prototype among the images of its class, or all where it has none."""
     owners = model.prototype_classes.tolist()
     members: dict[int, list[int]] = {}
     for prototype in prototypes:
         members.setdefault(owners[prototype], []).append(prototype)
-    wanted = [index for index, label in enumerate(images.labels.tolist()) if label in members]
+    free = members.get(NO_CLASS, [])  # of any class
+    wanted = [index for index, label in enumerate(images.labels.tolist()) if free or label in members]
     best: dict[int, _Place] = {}
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
         for maps, index in zip(_maps(model, images, batch, preprocessing), batch, strict=True):
-            for prototype in members[int(images.labels[index])]:
+            for prototype in [*members.get(int(images.labels[index]), []), *free]:
                 nearest = float(maps[prototype].min())
                 if prototype not in best or nearest < best[prototype].distance:
                     best[prototype] = _place(maps[prototype], images, index)

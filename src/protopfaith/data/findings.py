@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import instance, shown
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
 from protopfaith.data.groups import parted, patients
@@ -109,6 +109,10 @@ def list_findings(
     patient: str | None = None,
 ) -> Listing:
     """Every image of the table with what is known of its findings."""
+    instance(table, str, "The table of findings", "the path of a CSV file")
+    for name, given in (("labels", labels), ("patient", patient)):
+        if given is not None:
+            instance(given, str, f"The column of {name}", "a name")
     if findings is not None and labels is not None:
         raise ProtoPFaithError(
             "Findings are columns of their own (findings=) or in one column of lists (labels=); give one."

@@ -24,6 +24,7 @@ from protopfaith.explanation.explainer import Explainable, Explainer, as_explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
+from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings, stable_text
 from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
@@ -97,6 +98,7 @@ def explain_files(
     images: ImageData | ImageSet | Sequence[ImageSet] | None = None,
     device: torch.device | str | None = None,
     anonymous: bool = False,
+    dicom: bool = False,
     **keywords: Any,
 ) -> Batch:
     """Explains image files and writes a report, data and figures for each into `folder`.
@@ -123,6 +125,8 @@ def explain_files(
         device: where to compute.
         anonymous: numbers instead of file names, also of source images; which is which stays behind in
             `FOLDER-key.csv` beside the folder.
+        dicom: also write the map as DICOM files of the image's study (`explanation.dcm`, and the decided
+            regions as a segmentation, `regions.dcm`); only for images that came as DICOM files.
         keywords: fields of `Settings`, in the place of those of `settings`.
 
     >>> from tempfile import mkdtemp
@@ -134,7 +138,7 @@ def explain_files(
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
     instance(folder, (str, Path), "Where to write", "a folder")
     request = _Request(
-        explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous
+        explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous, dicom
     )
     request.check()
     remove_leftovers(request.folder)
@@ -176,6 +180,7 @@ class _Request:
     coarse: bool
     mask: MaskLike | None
     anonymous: bool = False
+    dicom: bool = False
     names: dict[Path, str] = field(default_factory=dict)
     """What the files are called in results."""
 
@@ -189,9 +194,21 @@ class _Request:
         check_game(self.settings, self.explainer.blank())
         if self.settings.sources:
             self.explainer.sources.check()
+        if self.dicom:
+            self._check_dicom()
         for kind in self.figures:
             instance(kind, str, "The format of a figure", "a name such as png")
             check_format(_figure_name(kind))
+
+    def _check_dicom(self) -> None:
+        from protopfaith.show.dicom import check_dicom
+
+        check_dicom()
+        if self.anonymous:
+            raise ProtoPFaithError(
+                "A DICOM file names the study and the patient that it belongs to; leave --dicom or "
+                "--anonymous out."
+            )
 
     def announce(self, paths: Sequence[Path], bar: Bar) -> Overall:
         """Says what is ahead, and counts it."""
@@ -221,8 +238,14 @@ class _Request:
 
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
+        from protopfaith.show.dicom import PICTURE, find_study, write_dicom
+
         case = self._case(path)
+        if self.dicom:
+            find_study(split_frame(path)[0])  # before the work
         if case.is_dir():
+            if self.dicom and not is_file(case / PICTURE):
+                write_dicom(load(case / "explanation"), path, case)
             return case, None
         overall.start(self.names[path] if self.anonymous else path.name)
         early = case.with_name(f"{case.name}-coarse.html")
@@ -242,6 +265,8 @@ class _Request:
         try:
             with atomic(case) as partial:
                 write_case(explanation, partial, self.figures)
+                if self.dicom:
+                    write_dicom(explanation, path, partial)
         except ProtoPFaithError:
             if not case.is_dir():  # else another process was faster with the same
                 raise

@@ -135,7 +135,8 @@ class Explainer:
             versus: another class: "why the target and not this one?".
             settings: how to compute it.
             name: of the image, for people.
-            true_class: what is in the image, where that is known, by name or number; only told.
+            true_class: what is in the image, where that is known, by name or number; only told, and not of
+                several findings.
             mask: where the object is: a file, an image or a tensor (H x W) that is not zero there. The report
                 then says how much of the evidence lies outside.
             on_coarse: gets a quick answer on 7 x 7 windows first, if these are larger than the players.
@@ -161,7 +162,7 @@ class Explainer:
             temperature=None if self.reference is None else self.reference.temperature,
         )
         known: dict[str, Any] = {
-            "true_class": find_class(self.model, true_class),
+            "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
             "mask": None if mask is None else open_mask(mask, picture.input.shape[-2:]),
         }
         coarse = on_coarse is not None and has_coarse(settings, picture.input)

@@ -68,7 +68,7 @@ def findings_of(
     rules = (reference.rules if reference is not None else None) or (HALF,) * len(p)
     found = []
     for number, (name, rule) in enumerate(zip(model.class_names, rules, strict=True)):
-        shares = _shares(model, decision, reference, number)
+        shares, regions = _shares(model, decision, reference, number), maps.get(number)
         found.append(
             Finding(
                 name,
@@ -77,7 +77,7 @@ def findings_of(
                 rule,
                 float(shares.clamp_min(0).sum()),
                 float(shares.clamp_max(0).sum()),
-                maps.get(number),
+                None if regions is None or bool(regions.values.isnan().any()) else regions,
             )
         )
     return tuple(found)

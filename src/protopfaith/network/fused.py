@@ -55,6 +55,7 @@ class FusedProtoPNet:
         self.batch_sizes: dict[Hashable, int] = {}
         """Images per pass that games have measured, by what it depends on."""
         self._prepared: dict[torch.dtype, Latent | None] = {}
+        self._pools = hasattr(model, "occurrence_maps")
 
     def distances(self, x: Tensor, vectors: Tensor | None = None) -> Tensor:
         """The distances of images (B, C, H, W): (B, P), in the number format of autocast where it is on.
@@ -83,6 +84,7 @@ class FusedProtoPNet:
         """By the network itself."""
         if vectors is None:
             return self.model.distances(x)
+        assert not self._pools, "prototypes of such a network see different things, each its own"
         return minimum_over_positions(squared_distances(self.model.latent(x), vectors))
 
     def _distances(
@@ -90,13 +92,18 @@ class FusedProtoPNet:
     ) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
             z = latent(x.to(dtype, memory_format=torch.channels_last)).float()
+            if self._pools:
+                assert vectors is None, "prototypes of such a network see different things, each its own"
+                return self.model.encoded_distances(z)
             found = squared_distances(z, self.prototypes if vectors is None else vectors)
             return minimum_over_positions(found)
 
     def _prepare(self, dtype: torch.dtype, x: Tensor) -> Latent | None:
-        """Z(V(x)) in fused kernels, or None where the network itself must answer."""
+        """Z(V(x)) in fused kernels (V(x) of a network that pools), or None where the network itself must
+        answer."""
         try:
-            latent = fuse(nn.Sequential(self.model.encoder, self.model.features), x.device, dtype)
+            parts = [self.model.encoder] if self._pools else [self.model.encoder, self.model.features]
+            latent = fuse(nn.Sequential(*parts), x.device, dtype)
             return latent if self._agrees(latent, x[:2], dtype) else None
         except (
             Exception

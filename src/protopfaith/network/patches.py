@@ -106,7 +106,11 @@ class PatchNetwork(nn.Module):
 
     def encoded_distances(self, encoded: Tensor) -> Tensor:
         """s from V(x), for callers who need both: (B, P)."""
-        return minimum_over_positions(squared_distances(self.features(encoded), self.prototypes))
+        return minimum_over_positions(self.encoded_maps(encoded))
+
+    def encoded_maps(self, encoded: Tensor) -> Tensor:
+        """The maps of distances from V(x): (B, P, h, w)."""
+        return squared_distances(self.features(encoded), self.prototypes)
 
     def similarities(self, distances: Tensor) -> Tensor:
         """What outputs are made of, from distances of any shape."""

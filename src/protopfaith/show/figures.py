@@ -22,6 +22,7 @@ from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
+from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import in_favor
 from protopfaith.show.wording.trust import banners
@@ -45,7 +46,6 @@ STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ betwee
 }
 EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
 ALERT = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
-ROWS = ("ProtoPNet", "image", "ours")
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,9 @@ def _draw_block(
     left, top = corner
     faded, side = evidence.duplicate_of is not None, evidence.source_side
     title = f"{place + 1}. prototype {evidence.prototype}"
-    if explanation.versus is not None and evidence.class_name:
+    if explanation.findings:
+        title += f" ({stands_for(evidence.class_name, evidence.weight)})"
+    elif explanation.versus is not None and evidence.class_name:
         title += f" ({evidence.class_name})"
     title += f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(evidence)}"
     sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
@@ -217,7 +219,7 @@ def _draw_block(
         faded=faded,
     )
     sheet.text(left + SIDE / 2, first - 0.04, "this image", 7, ha="center", va="bottom")
-    for row, name in enumerate(ROWS):
+    for row, name in enumerate((_theirs(explanation), "image", "ours")):
         middle = first + row * (SIDE + GAP) + SIDE / 2
         sheet.text(left - 0.03, middle, name, 7, rotation=90, ha="right", va="center")
     if side is not None:
@@ -293,9 +295,14 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
     sheet.color_bar(
         (0.54 * width, top + 0.15, 0.4 * width, 0.1),
         (f"{scales.low:.3g}", f"{scales.high:.3g}"),
-        label="ProtoPNet: up-scaled activation; box: its 95th percentile",
+        label=f"{_theirs(explanation)}: up-scaled activation; box: its 95th percentile",
         stops=PLAIN_STOPS,
     )
+
+
+def _theirs(explanation: Explanation) -> str:
+    """Whose map stands beside ours."""
+    return "occurrence" if explanation.findings else "ProtoPNet"
 
 
 def _key(explanation: Explanation) -> str:

@@ -16,6 +16,7 @@ from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import write_page
 from protopfaith.show.pictures import Picture, Pictures
 from protopfaith.show.wording.decision import is_rough
+from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
 
 logger = logging.getLogger("protopfaith")
@@ -69,7 +70,9 @@ def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
         quote(f"{case.name}/report.html"),
         found.title,
         found.name,
-        f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
+        overall(found.findings)
+        if found.findings
+        else f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
         truth or "",
         "" if truth is None else "right" if truth == predicted else "wrong",
         tuple(text for text, applies in warnings.items() if applies),

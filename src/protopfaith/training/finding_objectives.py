@@ -165,7 +165,7 @@ def check_outcome(outcome: str, model: nn.Module, recipe: Recipe) -> None:
             "A finding needs at least two prototypes, one for its presence and one for its absence; raise "
             "model.prototypes_per_class."
         )
-    for name in ("individual", "companion", "label_smoothing"):
+    for name in ("individual", "companion", "places", "label_smoothing"):
         if getattr(recipe.costs, name):
             raise ProtoPFaithError(f"costs.{name} is made for one class per image; set it to 0 for findings.")
     if recipe.schedule.pretraining.probe:

@@ -147,10 +147,14 @@ def capture_step(encoder: nn.Module, images: Tensor) -> Step:
         torch.set_rng_state(random[0])
         torch.cuda.set_rng_state(random[1], images.device)
 
+    stream = torch.cuda.current_stream(images.device)
     try:
         graphs = _capture(encoder, images)
         put_back()
         _check(encoder, graphs, images, put_back)
+    except RuntimeError:
+        _clean_up(stream)
+        raise
     finally:
         put_back()
     anchor = torch.zeros((), device=images.device, requires_grad=True)
@@ -226,6 +230,15 @@ def _capture(encoder: nn.Module, images: Tensor) -> Graphs:
         ):
             trained = differentiated(encoded, gradient)
     return Graphs(forward, backward, images, encoded.detach(), gradient, trained)
+
+
+def _clean_up(stream: torch.cuda.Stream) -> None:
+    """After a capture that failed: torch may still be on its stream, and take random numbers as captured ones
+    until another capture ends well."""
+    torch.cuda.set_stream(stream)
+    torch.cuda.synchronize(stream.device)
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        torch.zeros(1, device=stream.device)
 
 
 def _laid_out(gradient: Tensor, weight: Tensor) -> Tensor:

@@ -18,11 +18,13 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
 from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree
+from protopfaith.network.encoders.libraries import UnreachableWeightsError
+from protopfaith.network.encoders.lite import INSTALL, LITE, has_lite_weights
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.finding_objectives import check_outcome
 from protopfaith.training.images import seed_for
-from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.recipe import ComputeRecipe, ModelRecipe, Recipe
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
 from protopfaith.training.tree import build_tree, trainer_of
@@ -90,7 +92,7 @@ def train(
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
-    model = model or build_model(recipe, data)
+    recipe, model = build_reachable(recipe, data) if model is None else (recipe, model)
     check_outcome(data.outcome, model, recipe)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
@@ -180,10 +182,37 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
             recipe.model.prototypes_per_class,
             recipe.model.prototype_channels,
             in_channels=data.preprocessing.channels,
-            activation=recipe.model.activation,
+            activation=_activation(recipe),
             similarity=recipe.model.similarity,
             weights=recipe.model.weights,
         )
+
+
+def build_reachable(recipe: Recipe, data: ImageData) -> tuple[Recipe, PatchNetwork]:
+    """The recipe's network; where its published weights cannot be had, one with the recipe's other encoder,
+    and the recipe that says so."""
+    other = recipe.model.otherwise
+    try:
+        return recipe, build_model(recipe, data)
+    except UnreachableWeightsError as error:
+        if other is None or other == recipe.model.encoder:
+            raise
+        if other == LITE and not has_lite_weights():
+            sentence = str(error).rstrip(".")
+            raise ProtoPFaithError(f"{sentence}; or take a smaller encoder: {INSTALL}.") from error
+    logger.warning(
+        "The weights of %s cannot be downloaded here: training goes on with the smaller encoder %s.",
+        recipe.model.encoder,
+        other,
+    )
+    recipe = replace(recipe, model=replace(recipe.model, encoder=other))
+    return recipe, build_model(recipe, data)
+
+
+def _activation(recipe: Recipe) -> str:
+    """The recipe's; an XProtoNet has one alone, which a recipe that says nothing means."""
+    usual = recipe.model.family == "xprotonet" and recipe.model.activation == ModelRecipe().activation
+    return "unit" if usual else recipe.model.activation
 
 
 def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:

@@ -36,6 +36,9 @@ class CostWeights:
     # Against idle prototypes: the k-th prototypes of all classes must classify alone (not in the paper). A
     # prototype on the background is near every image, which costs nothing as long as others do the work.
     individual: float = field(default=0.0, metadata=BOUNDS)
+    # Against prototypes of a class that all look at one part (not in the paper): each is near some place of
+    # its own in every image of the class.
+    places: float = field(default=0.0, metadata={"at_least": 0})
     # Against a spoiled encoder (not in the paper): V keeps its plain classifier, which goes on learning, and
     # the prototypes learn from its predictions as well as from the labels.
     companion: float = field(default=0.0, metadata={"at_least": 0})

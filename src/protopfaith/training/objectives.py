@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ProtoPNet, minimum_over_positions
 from protopfaith.training.losses import CostWeights, class_pairs, companion_cost, costs, l1_cost
+from protopfaith.training.places import placed_cost
 
 
 def plain_logits(head: nn.Linear, encoded: Tensor) -> Tensor:
@@ -70,7 +71,8 @@ class PrototypeObjective(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
         encoded = self.model.encoder(images)
-        distances = self.model.encoded_distances(encoded)
+        maps = self.model.encoded_maps(encoded)
+        distances = minimum_over_positions(maps)
         scale = 1.0 if self.log_scale is None else self.log_scale.exp()
         logits = scale * self.model.logits(distances)
         # F may hold what earlier stages learned of the scale: prototypes are asked alone at the same one.
@@ -85,6 +87,8 @@ class PrototypeObjective(nn.Module):
             scale=whole,
             pairs=self.pairs,
         )
+        if self.weights.places:
+            result["loss"] = result["loss"] + self.weights.places * self._placed(maps, encoded, labels)
         if self.head is not None:
             plain = plain_logits(self.head, encoded).float()
             companion = companion_cost(
@@ -92,6 +96,15 @@ class PrototypeObjective(nn.Module):
             )
             result["loss"] = result["loss"] + self.weights.companion * companion
         return {**result, "logits": logits.detach()}
+
+    def _placed(self, maps: Tensor, encoded: Tensor, labels: Tensor) -> Tensor:
+        """Prototypes at places of their own, where the companion finds evidence for the class."""
+        evidence = None
+        if self.head is not None:
+            weight = self.head.weight.detach()[labels].to(encoded.dtype)
+            evidence = torch.einsum("bchw,bc->bhw", encoded.detach(), weight)
+        classes = len(self.model.class_names)
+        return placed_cost(maps, labels, self.model.prototype_classes, classes, evidence)
 
 
 def own_weight(model: ProtoPNet) -> Tensor:
@@ -122,7 +135,7 @@ class ClassifierObjective(nn.Module):
         self._model = [model]  # in a list: not a submodule, its parameters are not trained here
         # Neither depends on F; a pruned model has not the same number of prototypes for every class, which
         # `individual` needs.
-        self.weights = replace(weights, diversity=0.0, individual=0.0)
+        self.weights = replace(weights, diversity=0.0, individual=0.0, places=0.0)
 
     def forward(self, inputs: Exact, labels: Tensor) -> dict[str, Tensor]:
         model, distances = self._model[0], inputs.tensor.float()

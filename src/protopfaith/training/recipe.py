@@ -57,6 +57,7 @@ class ModelRecipe:
     family: str = "protopnet"  # one of `protopfaith.network.FAMILIES`
     encoder: str = "small"
     weights: str | None = None  # "imagenet", or the path of a file
+    otherwise: str | None = None  # the encoder to take where published weights of the first cannot be had
     prototypes_per_class: int = field(default=5, metadata=COUNT)  # K
     prototype_channels: int = field(default=128, metadata=COUNT)  # L
     activation: str = "relu1"

@@ -235,7 +235,7 @@ def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: 
     found = torch.full((classes,), torch.nan, dtype=torch.float64)
     if labels.dim() == 2:
         return _usual_finding_distances(distances, ~labels.isnan(), owners, found)
-    if not len(distances) or not torch.isin(torch.arange(classes), owners).all():  # prototypes of no class
+    if not len(distances) or not bool(torch.isin(labels, owners).all()):  # prototypes of no class
         return found
     own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
     members = [own[labels == label] for label in range(classes)]

@@ -320,7 +320,9 @@ def decisive(recipe: Recipe) -> dict[str, Any]:
     """What must stay the same when a run is resumed, by key."""
     flat = flatten(recipe.to_dict())
     return {
-        key: value for key, value in flat.items() if not key.startswith("compute.") and key != "data.root"
+        key: value
+        for key, value in flat.items()
+        if not key.startswith("compute.") and key not in ("data.root", "model.otherwise")
     }
 
 

@@ -34,10 +34,20 @@ from protopfaith.training.projection import project
 from protopfaith.training.recipe import Recipe, ScheduleRecipe
 from protopfaith.training.run import Run
 from protopfaith.training.schedule import Stage, make_stages, trained_parts
+from protopfaith.training.tree_start import (
+    ROUNDS,
+    scale_features,
+    split_classes,
+    start_leaves,
+    typical_classes,
+)
 from protopfaith.training.validation import prototype_accuracy
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+
+
+SOME = 256  # images that distances are measured on
 
 
 def build_tree(recipe: Recipe, data: ImageData) -> ProtoTree:
@@ -189,13 +199,42 @@ class TreeTrainer(Trainer):
             self._prune_and_project()
 
     def _start_on_patches(self) -> None:
-        """Prototypes start on patches of all classes in turn, level by level."""
+        """Prototypes start on patches. Where the plain classifier knows which classes are alike, on those of
+        classes to their right, and leaves on their classes; else on patches of all classes in turn."""
+        tree = self.tree
+        if not self.recipe.schedule.pretraining.epochs:
+            self._take_patches(torch.arange(len(tree.prototypes)) % len(tree.class_names))
+            return
+        vectors = self.fabric.broadcast(self.head.weight.detach())
+        split = split_classes(vectors, tree.branches)
+        owners = typical_classes(vectors, split)
+        start_leaves(tree, split)
+        for _ in range(ROUNDS):
+            self._take_patches(owners)
+            scale_features(tree, self._median_distance())
+        self._take_patches(owners)
+
+    def _take_patches(self, owners: Tensor) -> None:
+        """Puts prototypes onto patches of training images of the classes `owners` (P)."""
         head = self.head if self.recipe.model.initialization == "evidence" else None
         generator = torch.Generator().manual_seed(seed_for(self.recipe.seed, "patches"))
-        owners = torch.arange(len(self.tree.prototypes)) % len(self.tree.class_names)
         images, preprocessing = self.images.train, self.data.preprocessing
         prototypes = patch_prototypes(self.tree, images, preprocessing, generator, head, owners=owners)
         self.tree.prototypes.data.copy_(self.fabric.broadcast(prototypes))
+
+    @torch.no_grad()
+    def _median_distance(self) -> float:
+        """The median over all nodes and some training images."""
+        step = max(1, len(self.images.train) // SOME)
+        chosen = torch.arange(0, len(self.images.train), step)
+        training = self.tree.training
+        self.tree.eval()
+        found = [
+            self.tree.distances(self.data.preprocessing.normalize(pixels)).sqrt().flatten()
+            for pixels, _ in self.images.train.batches(list(chosen.split(64)))
+        ]
+        self.tree.train(training)
+        return float(self.fabric.broadcast(torch.cat(found).median()))
 
     def _prune_and_project(self) -> None:
         tree, before = self.tree, prototype_accuracy(self.tree, self.images)

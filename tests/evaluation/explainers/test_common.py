@@ -5,6 +5,7 @@ import torch
 
 from protopfaith.evaluation.explainers import Explained, Prepared, density, network_of, selected_distances
 from protopfaith.evaluation.metrics.variants import Combined
+from protopfaith.network import XProtoNet
 
 
 def test_a_density_adds_up_to_the_values(players) -> None:
@@ -45,3 +46,13 @@ def test_a_prepared_network_gives_gradients(model, image) -> None:
     batch = image[None].clone().requires_grad_()
     selected_distances(Prepared(model), [0])(batch).sum().backward()
     assert bool(batch.grad.any())
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+@torch.no_grad()
+def test_selected_distances_of_a_network_that_pools(prepared: bool) -> None:
+    torch.manual_seed(0)
+    model = XProtoNet("small", ["edema", "mass"], 4, 8).eval()
+    x = torch.rand(2, 3, 32, 32)
+    found = selected_distances(Prepared(model) if prepared else model, [6, 1])(x)
+    assert torch.allclose(found, model.distances(x)[:, [6, 1]], atol=1e-5)

@@ -114,3 +114,46 @@ def test_wrong_shards_are_refused(run: Run, pictures: Path, tmp_path: Path, shar
     with pytest.raises(ProtoPFaithError, match="A shard is i/n"):
         explain_bulk(run, [pictures], tmp_path / "out", shard=shard, **QUICK)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("at_once", [2, 3])
+def test_images_at_the_same_time_are_what_they_are_alone(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, at_once: int
+) -> None:
+    same(bulk, explain_bulk(run, [pictures], tmp_path, at_once=at_once, **QUICK))
+
+
+def test_an_interruption_ends_all_that_is_done_at_the_same_time(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = work.Work.take
+
+    def interrupted(self: work.Work, row: dict) -> None:
+        real(self, row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work.Work, "take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explain_bulk(run, [pictures], tmp_path, at_once=2, **QUICK)
+    monkeypatch.undo()
+    same(bulk, explain_bulk(run, [pictures], tmp_path, at_once=2, **QUICK))
+
+
+def test_easy_images_stop_early_and_hard_ones_say_so(run: Run, pictures: Path, tmp_path: Path) -> None:
+    usual = explain_bulk(run, [pictures], tmp_path / "usual", players=6)
+    found = [row for row in rows(usual).values() if row["error"] is None]
+    assert {row["evaluations"] < 1024 for row in found if row["reached"]} <= {True}
+    assert all(row["precision"] <= 0.2 for row in found if row["reached"])
+    assert all(row["evaluations"] >= 1000 for row in found if not row["reached"])
+    assert usual.hard() == sum(not row["reached"] for row in found)
+    strict = explain_bulk(run, [pictures], tmp_path / "strict", players=6, budget=256, precision=1e-6)
+    assert strict.hard() == len(found)
+    fixed = explain_bulk(run, [pictures], tmp_path / "fixed", players=6, budget=256)
+    assert fixed.hard() == 0
+    assert {row["evaluations"] for row in rows(fixed).values() if row["error"] is None} == {256}
+
+
+@pytest.mark.parametrize("at_once", [0, -1, 65, 1.5, "two"])
+def test_a_number_at_a_time_makes_sense(run: Run, pictures: Path, tmp_path: Path, at_once: object) -> None:
+    with pytest.raises(ProtoPFaithError, match="at a time"):
+        explain_bulk(run, [pictures], tmp_path, at_once=at_once, **QUICK)  # type: ignore[arg-type]

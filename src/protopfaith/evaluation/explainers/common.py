@@ -60,6 +60,10 @@ class Prepared:
         """(B, C, H, W) to (B, P, h, w)"""
         return self.network.distance_maps(x)
 
+    def occurrence_maps(self, x: Tensor) -> Tensor:
+        """Where prototypes look, of a network that says so."""
+        return occurrence_maps(self.network, x)
+
 
 Explainable = PatchNetwork | DistanceModel
 
@@ -177,7 +181,7 @@ def occurrence_maps(model: Any, x: Tensor) -> Tensor:
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
-    if isinstance(model, Prepared):
+    if isinstance(model, Prepared) and not has_occurrence_maps(model):
         chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
         return lambda x: model.fused.distances(x, chosen_vectors)
     if isinstance(model, PatchNetwork) and not has_occurrence_maps(model):

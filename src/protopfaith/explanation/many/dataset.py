@@ -128,6 +128,10 @@ class Bulk:
         pairs = zip(table["image"].to_pylist(), table["error"].to_pylist(), strict=True)
         return [(name, error) for name, error in pairs if error is not None]
 
+    def hard(self) -> int:
+        """How many images did not reach the precision that was asked for, within the budget."""
+        return sum(reached is False for reached in self.table(["reached"])["reached"].to_pylist())
+
     def row(self, image: str) -> dict[str, Any]:
         """The row of one image, by its name."""
         parquet = pyarrow_module("parquet")

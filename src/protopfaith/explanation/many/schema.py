@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from protopfaith import __version__
+from protopfaith.explanation.decision import finding_output
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.regions import RegionValues
@@ -27,7 +28,8 @@ COLUMNS = {
     "values": "Shapley values of the regions, row by row; positive is for the class",
     "standard_errors": "of the values; NaN where unknown",
     "decided": "whether the sign of a value is known",
-    "others": "the same for the other outputs: output, total, gap, values, standard_errors, decided",
+    "others": "the same for the other outputs, and for each of several findings: output, total, gap, values, "
+    "standard_errors, decided",
     "prototypes": "those of the class: prototype, distance, score, paper_score, weight, and total, gap, "
     "values, standard_errors, decided of its distance (negative is more similar)",
     "labels": "which region each pixel belongs to, row by row; null where regions are windows",
@@ -101,7 +103,7 @@ def row_of(
         "versus": None if explanation.versus is None else names[explanation.versus],
         "output": explanation.output,
         **_shares(mine),
-        "others": [{"output": name, **_shares(one)} for name, one in explanation.other_maps.items()],
+        "others": [{"output": name, **_shares(one)} for name, one in _other_maps(explanation).items()],
         "prototypes": [
             {
                 "prototype": one.prototype,
@@ -122,6 +124,12 @@ def row_of(
         "seconds": explanation.seconds,
         "version": __version__,
     }
+
+
+def _other_maps(explanation: Explanation) -> dict[str, RegionValues]:
+    """Of other outputs, and of all findings where there are several."""
+    maps = {finding_output(number): one.regions for number, one in enumerate(explanation.findings)}
+    return {**explanation.other_maps, **{name: one for name, one in maps.items() if one is not None}}
 
 
 def failed_row(name: str, position: int, reason: str) -> dict:

@@ -29,6 +29,7 @@ NEEDED = (
 LISTED = 20  # images of each kind that are named
 OUTSIDE = 0.5  # less than this share of the evidence in the object's box stands out
 ONE_REGION = 0.5  # more than this share of the evidence in one region stands out
+FEW = 20_000  # images up to which groups take all of them at a time
 MOST_GROUPS = 6
 IMAGES_PER_GROUP = 10
 
@@ -216,11 +217,12 @@ class _Table:
         count = min(MOST_GROUPS, len(self.names) // IMAGES_PER_GROUP)
         if count < 2:
             return ()
-        from sklearn.cluster import MiniBatchKMeans
+        from sklearn.cluster import KMeans, MiniBatchKMeans
 
         length = np.linalg.norm(self.maps, axis=1, keepdims=True)
         alike = self.maps / np.maximum(length, 1e-30)
-        means = MiniBatchKMeans(count, random_state=0, n_init=3, batch_size=4096).fit(alike)
+        whole: Any = KMeans if len(alike) <= FEW else MiniBatchKMeans  # which misses small groups
+        means = whole(count, random_state=0, n_init=3).fit(alike)
         found = [
             self._group(alike, means, number) for number in range(count) if (means.labels_ == number).any()
         ]

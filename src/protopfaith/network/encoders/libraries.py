@@ -128,8 +128,12 @@ def _damaged(name: str, published: str) -> ProtoPFaithError:
     )
 
 
+class UnreachableWeightsError(ProtoPFaithError):
+    """Published weights that are neither here nor to be had."""
+
+
 def _no_download(name: str, published: str) -> ProtoPFaithError:
-    return ProtoPFaithError(
+    return UnreachableWeightsError(
         f"The weights {published!r} of {name} are not cached here and could not be downloaded; get the file "
         f"from a machine with internet access and pass its path (weights='path/to/{name}.pth'), "
         "or start without (weights=None; in a recipe model.weights=null)."

@@ -1,0 +1,77 @@
+"""Prototypes of a class at different places of an image, by assignment.
+
+The cluster cost pulls the nearest prototype of the class towards an image, wherever that is nearest: all of
+them may learn the same part. Here every prototype of the class is given a place of its own first.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+RADIUS = 1
+"""Positions around a place that is taken, in each direction, that are taken with it."""
+TELLING = 0.5
+"""The share of an image's positions, those with most evidence for its class, that are places."""
+
+
+def placed_cost(
+    maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int, evidence: Tensor | None = None
+) -> Tensor:
+    """Distance of each prototype of an image's class at the place that is its own, the mean of all.
+
+    Args:
+        maps: distances, B x P x h x w
+        labels: B
+        prototype_classes: P, as many for each class
+        classes: how many
+        evidence: for the class of each image, B x h x w; places are sought where there is most of it
+
+    >>> maps = torch.tensor([[[[0.0, 5.0, 5.0, 1.0]], [[0.1, 5.0, 5.0, 2.0]]]])
+    >>> float(placed_cost(maps, torch.tensor([0]), torch.tensor([0, 0]), 1))  # 0 and 2, not 0 and 0.1
+    1.0
+    """
+    own = own_maps(maps, labels, prototype_classes, classes)
+    with torch.no_grad():
+        places = assign_places(own, None if evidence is None else telling(evidence))
+    return own.flatten(2).gather(2, places[:, :, None]).mean()
+
+
+def own_maps(maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int) -> Tensor:
+    """The maps of the prototypes of each image's class: B x K x h x w."""
+    members = prototype_classes.argsort(stable=True).reshape(classes, -1)[labels]
+    return maps.gather(1, members[:, :, None, None].expand(-1, -1, *maps.shape[2:]))
+
+
+def telling(evidence: Tensor) -> Tensor:
+    """Which positions have most of the evidence (B x h x w): truth values of the same shape."""
+    flat = evidence.flatten(1)
+    fewest = max(round(TELLING * flat.shape[1]), 1)
+    return (flat >= flat.topk(fewest, dim=1).values[:, -1:]).view_as(evidence)
+
+
+def assign_places(maps: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """A place for each map (B x K x h x w), apart from all others': the smallest distance of all comes first,
+    then the smallest among the maps and positions that are left, and so on. B x K, as numbers of positions.
+
+    Where no position is left, all are free again.
+    """
+    count, each, height, width = maps.shape
+    rows, columns = (torch.arange(side, device=maps.device) for side in (height, width))
+    left = torch.ones(count, 1, height, width, dtype=torch.bool, device=maps.device)
+    free = left if allowed is None else allowed[:, None]
+    waiting = torch.ones(count, each, dtype=torch.bool, device=maps.device)
+    places = torch.zeros(count, each, dtype=torch.long, device=maps.device)
+    unreachable = maps.detach().amax() + 1
+    for _ in range(each):
+        none_left = ~(free & left).flatten(1).any(dim=1)
+        left = left | none_left[:, None, None, None]
+        usable = free & left & waiting[:, :, None, None]
+        best = torch.where(usable, maps, unreachable).flatten(1).argmin(dim=1)
+        which, place = best // (height * width), best % (height * width)
+        places.scatter_(1, which[:, None], place[:, None])
+        waiting = waiting.scatter(1, which[:, None], False)
+        far = (rows - (place // width)[:, None]).abs()[:, :, None] > RADIUS
+        far = far | ((columns - (place % width)[:, None]).abs()[:, None, :] > RADIUS)
+        left = left & far[:, None]
+    return places

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from protopfaith.training.places import RADIUS, assign_places, own_maps, placed_cost, telling
+
+
+def slowly_assigned(maps: torch.Tensor, allowed: torch.Tensor) -> list[int]:
+    """One image (K x h x w): always the smallest distance that is left."""
+    count, height, width = maps.shape
+    left = torch.ones(height, width, dtype=torch.bool)
+    places: dict[int, int] = {}
+    while len(places) < count:
+        if not bool((left & allowed).any()):
+            left[:] = True
+        entries = [
+            (float(maps[number, row, column]), number, row, column)
+            for number in range(count)
+            for row in range(height)
+            for column in range(width)
+            if number not in places and bool(left[row, column]) and bool(allowed[row, column])
+        ]
+        _, number, row, column = min(entries)
+        places[number] = row * width + column
+        left[max(row - RADIUS, 0) : row + RADIUS + 1, max(column - RADIUS, 0) : column + RADIUS + 1] = False
+    return [places[number] for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "side"), [(1, 3), (3, 7), (5, 7), (5, 2)])
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_smallest_distance_that_is_left_comes_first(count: int, side: int, limited: bool) -> None:
+    generator = torch.Generator().manual_seed(count + side)
+    maps = torch.rand(6, count, side, side, generator=generator)
+    allowed = (
+        torch.rand(6, side, side, generator=generator) < 0.5 if limited else torch.ones(6, side, side) > 0
+    )
+    allowed[:, 0, 0] = True
+    found = assign_places(maps, allowed if limited else None)
+    slow = [slowly_assigned(one, free) for one, free in zip(maps, allowed, strict=True)]
+    assert found.tolist() == slow
+
+
+def test_places_lie_apart() -> None:
+    maps = torch.rand(1, 4, 9, 9).expand(5, 4, 9, 9) * torch.tensor([1.0, 1.01, 1.02, 1.03])[:, None, None]
+    places = assign_places(maps)
+    rows, columns = places // 9, places % 9
+    apart = torch.maximum(
+        (rows[:, :, None] - rows[:, None]).abs(), (columns[:, :, None] - columns[:, None]).abs()
+    )
+    assert int((apart + 99 * torch.eye(4, dtype=torch.long)).min()) > RADIUS
+
+
+def test_the_cost_is_that_of_the_own_prototypes_at_their_places() -> None:
+    maps = torch.rand(3, 6, 5, 5, requires_grad=True)
+    classes, labels = torch.tensor([1, 0, 1, 0, 2, 2]), torch.tensor([0, 2, 1])
+    cost = placed_cost(maps, labels, classes, 3)
+    own = own_maps(maps, labels, classes, 3)
+    assert torch.equal(own[0], maps[0, [1, 3]])
+    places = assign_places(own.detach())
+    expected = torch.stack([own[b, k].flatten()[places[b, k]] for b in range(3) for k in range(2)]).mean()
+    assert torch.allclose(cost, expected)
+    cost.backward()
+    assert int((maps.grad != 0).sum()) == 6  # one place for each of two prototypes, in three images
+
+
+def test_half_of_the_positions_are_telling() -> None:
+    evidence = torch.arange(16.0).reshape(1, 4, 4)
+    assert telling(evidence).sum() == 8
+    assert telling(evidence)[0, 2:].all()
