@@ -3,6 +3,7 @@
     python benchmarks/calibration.py                                     # all games: about an hour on a CPU
     python benchmarks/calibration.py --games linear,airport --budgets 512 --seeds 5
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
+    python benchmarks/calibration.py --games further --budgets 512 --seeds 8    # those of further_games.py
     python benchmarks/calibration.py --markdown
     python benchmarks/calibration.py --methods "adaptive_owen,shapiq OddSHAP" --shapiq-python newer/bin/python
 
@@ -25,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from known_games import GAMES, KnownGame
+from further_games import FURTHER
+from known_games import GAMES, KnownGame, Maker
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--games", help="names, with commas between; all by default")
+    add("--games", help="names, with commas between, or further; the suite by default")
     add("--methods", default=DEFAULT_METHOD)
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
@@ -69,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows: list[Row] = []
     if "shapiq" in options.methods:
         register_rivals(options.shapiq_python)
-    for name in options.games.split(",") if options.games else GAMES:
-        known = GAMES[name](options.game_seed)
+    for name, make in chosen_games(options.games).items():
+        known = make(options.game_seed)
         for method in options.methods.split(","):
             for budget in map(int, options.budgets.split(",")):
                 row = measured(name, known, method, budget, options.seeds)
@@ -80,6 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.csv:
         write(rows, options.csv)
     Console(width=150).print(markdown(rows) if options.markdown else table(rows))
+
+
+def chosen_games(names: str | None) -> dict[str, Maker]:
+    """Those of the suite, those that came later ("further"), or some by name."""
+    if names is None:
+        return GAMES
+    if names == "further":
+        return FURTHER
+    return {name: (GAMES | FURTHER)[name] for name in names.split(",")}
 
 
 def register_rivals(python: str | None) -> None:

@@ -22,12 +22,13 @@ from tests.robustness import (
     recipes,
     runs,
     spread,
+    strangers,
 )
 from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
     options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
-    spread,
+    spread, strangers,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
@@ -44,6 +45,7 @@ def main() -> None:
         template = Path(folder) / "template"
         template.mkdir()
         os.environ["PROTOPFAITH_CACHE"] = str(template / "cache")
+        os.environ["PROTOPFAITH_STATE"] = str(template / "state")
         make_template(template)
         for number, case in enumerate(wanted):
             place = Place(Path(folder) / f"case{number}", template)

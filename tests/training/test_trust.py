@@ -12,6 +12,7 @@ import pytest
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
+from protopfaith.training.run import Run
 from protopfaith.training.trust import TRUSTED, check_places, is_own, new_mark, state_folder
 
 
@@ -122,3 +123,20 @@ def test_marks_say_nothing_of_the_rest_of_the_recipe(home: Path) -> None:
     recipe = _recipe(home / "images")
     mark = new_mark(recipe)
     assert is_own(replace(recipe, seed=recipe.seed + 1), mark)
+
+
+def _write(run: Path, recipe: Recipe, mark: dict[str, str]) -> Run:
+    run.mkdir()
+    recipe.save(run / "recipe.yaml")
+    (run / "environment.json").write_text(json.dumps({"data_fingerprint": "", **mark}))
+    return Run(run)
+
+
+def test_a_cluster_is_told_where_the_images_of_ones_own_runs_lie(home: Path) -> None:
+    recipe = _recipe(home / "images")
+    own, strange = _write(home / "own", recipe, new_mark(recipe)), _write(home / "strange", recipe, {})
+    assert own.trusted_root() == home / "images"
+    assert strange.trusted_root() is None
+    assert Run(strange.folder, home / "mine").trusted_root() == home / "mine"
+    drawn = _recipe(None)
+    assert _write(home / "drawn", drawn, new_mark(drawn)).trusted_root() is None

@@ -77,8 +77,7 @@ def measure_on_ray(asked: Asked, address: str, bench: Bench, bar: Bar) -> dict[s
     """
     check_address(address)
     threads, kind = torch.get_num_threads(), torch.device(asked.device).type
-    root = None if asked.run.root is None else Path(asked.run.root).absolute()
-    place = Run(asked.run.folder.absolute(), root)
+    place = Run(asked.run.folder.absolute(), asked.run.trusted_root())
     elsewhere = replace(asked, run=place, folder=asked.folder.absolute(), device=kind)
     tasks = [task for task in tasks_of(bench, asked) if not is_done(bench, task)]
     bar.begin("measuring", total=len(tasks) + len(asked.names))

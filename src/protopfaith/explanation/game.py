@@ -52,7 +52,7 @@ def play_decision(
     found = play(
         function,
         image,
-        settings if settings.batch_size else replace(settings, batch_size=known.get(same)),
+        settings if settings.batch_size is not None else replace(settings, batch_size=known.get(same)),
         players=players,
         driving=list(range(len(places))) if alone else places,
         progress=progress,

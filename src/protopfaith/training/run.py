@@ -107,6 +107,18 @@ class Run:
         """Raises if the run names images and was not made here: see `training/trust.py`."""
         check_places(self.folder, self.recipe(), self._kept_environment(), self.root)
 
+    def trusted_root(self) -> Path | None:
+        """The folder of its images, to be given to another machine, where the mark of a run counts for
+        nothing; None where it is not known or not to be read."""
+        root = self.root
+        if root is None:
+            try:
+                self.check_places()
+            except ProtoPFaithError:
+                return None
+            root = self.recipe().data.root
+        return None if root is None else Path(root).expanduser().absolute()
+
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> PatchNetwork:
         """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
         self.check_model()

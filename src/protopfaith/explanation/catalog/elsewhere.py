@@ -80,10 +80,9 @@ def _answers(explainer: Explainer, settings: Settings, own: list[int], ray: str 
     check_address(ray)
     run, threads, kind = explainer.run, torch.get_num_threads(), explainer.device.type
     assert run is not None
-    root = None if run.root is None else Path(run.root).absolute()
     aside = []
     if own:
-        arguments = (run.folder.absolute(), root, kind, settings, threads)
+        arguments = (run.folder.absolute(), run.trusted_root(), kind, settings, threads)
         for prototype, answer in on_ray(ray, SourceWorker, arguments, own, needs=needs_of(kind, threads)):
             problem = answer.why if isinstance(answer, SetAside) else answer
             if problem is None:
