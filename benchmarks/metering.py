@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from protopfaith.network import ProtoPNet
+from protopfaith.network import FusedProtoPNet, ProtoPNet
 
 KINDS = ("plain", "gradients", "moments", "moment gradients")
 
@@ -39,8 +39,8 @@ class Meter:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Every network counts, also copies: all images pass through `latent`."""
-        original = ProtoPNet.latent
+        """Every network counts, also copies: images pass through `latent` or through fused kernels."""
+        original, fused = ProtoPNet.latent, FusedProtoPNet._distances
 
         def latent(model: ProtoPNet, x: Any) -> Any:
             found = original(model, x)
@@ -50,11 +50,17 @@ class Meter:
             self.counts[self.current][kind] += len(tensor)
             return found
 
+        def distances(model: FusedProtoPNet, kernels: Any, x: Tensor, *rest: Any) -> Tensor:
+            self.counts[self.current][KINDS[0]] += len(x)
+            return fused(model, kernels, x, *rest)
+
         ProtoPNet.latent = latent  # type: ignore[method-assign]
+        FusedProtoPNet._distances = distances  # type: ignore[method-assign]
         try:
             yield
         finally:
             ProtoPNet.latent = original  # type: ignore[method-assign]
+            FusedProtoPNet._distances = fused  # type: ignore[method-assign]
             self.step("end")
 
     def frame(self) -> pd.DataFrame:

@@ -6,7 +6,15 @@ from protopfaith.show.settings import settings_of
 
 # --quick stands for other options; a mask is drawn.
 NOT_IN_THE_RESULT = {"anonymous", "folder", "images", "out", "root", "device", "quick", "no_coarse", "mask"}
-NOT_IN_THE_RESULT |= {"bulk", "at_once", "shard", "ray", "ship", "frame"}  # a frame is told by the name
+NOT_IN_THE_RESULT |= {
+    "bulk",
+    "at_once",
+    "dicom",
+    "shard",
+    "ray",
+    "ship",
+    "frame",
+}  # a frame is told by the name
 
 
 def test_every_option_that_changes_the_result_is_listed(explanation: Explanation) -> None:

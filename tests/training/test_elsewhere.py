@@ -68,7 +68,8 @@ def test_several_devices_for_a_run_and_ray_do_not_go_together(tmp_path: Path) ->
     pytest.importorskip("ray")
     several = load_recipe("birds", ["compute.accelerator=cpu", "compute.devices=2"])
     with pytest.raises(ProtoPFaithError, match="one device"):
-        elsewhere._on_ray("local", {tmp_path / "fold_0": several}, "cpu", progress=False)
+        train_folds(several, tmp_path / "folds", FOLDS, ray="local", progress=False)
+    assert not (tmp_path / "folds").exists()
 
 
 class Mortal(elsewhere.TrainingWorker):

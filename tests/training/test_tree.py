@@ -166,5 +166,5 @@ def test_leaves_are_for_trees(trained: Run, data: ImageData, tmp_path: Path) -> 
 def test_a_family_that_is_none_is_told(recipe: Recipe, data: ImageData, tmp_path: Path) -> None:
     values = recipe.to_dict()
     values["model"]["family"] = "prototrie"
-    with pytest.raises(ProtoPFaithError, match=r"no family 'prototrie'.*prototree"):
+    with pytest.raises(ProtoPFaithError, match=r"no family of networks named 'prototrie'.*prototree"):
         train(recipe_from_dict(values), tmp_path / "run", data=data, progress=False)

@@ -187,6 +187,7 @@ def evaluate_external(
 
     >>> from protopfaith.data import Sample, load_data
     >>> birds = load_data("birds", size=32, train=8, validation=8, test=8)
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", birds.classes, prototype_channels=8).eval()
     >>> samples = tuple(Sample(path, birds.classes[i]) for i, path in enumerate(birds.test.paths))
     >>> other = External("elsewhere", samples, birds.test.image, birds.test.sha256)

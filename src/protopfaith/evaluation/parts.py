@@ -205,6 +205,7 @@ def evaluate_parts(
 
     >>> from protopfaith.data import load_data
     >>> birds = load_data("birds", size=32, train=8, validation=8, test=16)
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", birds.classes, prototypes_per_class=2, prototype_channels=8).eval()
     >>> found = evaluate_parts(model, birds.preprocessing, birds.test, explainers=["protopnet"], classes=3)
     >>> found.images, len(found.scores[0].prototypes)

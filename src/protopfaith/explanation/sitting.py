@@ -27,6 +27,7 @@ class Sittings:
 
     >>> from protopfaith.explanation import Explainer
     >>> from protopfaith.explanation.decision import decide
+    >>> import torch
     >>> from protopfaith.network import ProtoPNet
     >>> explainer = Explainer(ProtoPNet("small", ["cat", "dog"], 1, 8).eval())
     >>> decision = decide(explainer.model, explainer.open(torch.zeros(3, 32, 32)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,14 +63,20 @@ def _is_finished(folder: Path) -> bool:
     return is_file(folder / "recipe.yaml") and Run(folder).is_finished()
 
 
-def _on_ray(address: str, recipes: Mapping[Path, Recipe], device: str, progress: bool) -> None:
+def check_workers(address: str | None, recipes: Iterable[Recipe]) -> None:
+    """Raises if runs could not be trained by Ray's workers; before anything is launched."""
+    if address is None:
+        return
     check_address(address)
-    for folder, recipe in recipes.items():
-        if recipe.compute.num_nodes != 1 or recipe.compute.devices not in (1, "1", "auto", -1, "-1"):
+    for compute in (recipe.compute for recipe in recipes):
+        if compute.num_nodes != 1 or compute.devices not in (1, "1", "auto", -1, "-1"):
             raise ProtoPFaithError(
-                f"With --ray every run has one device, but {folder.name} asks for several; set "
-                "compute.devices=1 and compute.num_nodes=1, or leave --ray out."
+                f"With --ray every run has one device, but compute.devices is {compute.devices} and "
+                f"compute.num_nodes {compute.num_nodes}; set both to 1, or leave --ray out."
             )
+
+
+def _on_ray(address: str, recipes: Mapping[Path, Recipe], device: str, progress: bool) -> None:
     with Bar(progress) as bar:
         bar.begin("training", total=len(recipes))
         failures = []

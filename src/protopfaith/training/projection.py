@@ -72,6 +72,7 @@ def project(
     >>> from protopfaith.data import load_data
     >>> from protopfaith.training.batches import ResidentImages
     >>> data = load_data("birds", size=32, train=16, validation=8, test=8)
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", data.classes, prototypes_per_class=1, prototype_channels=8)
     >>> batches = ResidentImages(data.train, torch.device("cpu"))
     >>> project(model, batches, data.train, data.preprocessing)

@@ -18,7 +18,7 @@ from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
-from protopfaith.training.elsewhere import train_elsewhere
+from protopfaith.training.elsewhere import check_workers, train_elsewhere
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
@@ -73,6 +73,7 @@ def train_folds(
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
     check_at_once(at_once, [recipe], apart=_apart(shard, ray))
+    check_workers(ray, [recipe])
     folder, fabric = _open(recipe, folder, resume or tuple(shard) != WHOLE)
     recipes = {folder / f"fold_{fold}": of_fold(recipe, fold) for fold in folds}
     options = _Together(at_once, tuple(shard), ray, resume, progress)
@@ -223,6 +224,7 @@ def train_grid(
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
     check_at_once(at_once, recipes, apart=_apart(shard, ray))
+    check_workers(ray, recipes)
     folder, fabric = _open(recipes[0], folder, resume or tuple(shard) != WHOLE)
     places = [folder / f"{number:03d}" for number in range(len(recipes))]
     options = _Together(at_once, tuple(shard), ray, resume, progress)

@@ -44,6 +44,7 @@ class Prepared:
     Args:
         network: in evaluation mode; its weights must not change afterwards
 
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8).eval()
     >>> Prepared(model).distances(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 4])

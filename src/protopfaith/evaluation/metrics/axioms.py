@@ -153,6 +153,7 @@ def check_axioms(
         tolerance: violations up to this share of the largest value pass
 
     >>> from protopfaith.network import PatchNetwork
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> from protopfaith.evaluation import EXPLAINERS, Options
     >>> from protopfaith.shapley import Players
