@@ -15,6 +15,7 @@ from protopfaith.show.wording.places import place_for
 
 MOSTLY = 0.5  # share of the evidence outside the object that is called out
 ROUGH = 0.3  # relative error above which a map must not be read without a warning
+CLOSE = 1.1  # a ratio of probabilities that no one should rely on
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _rival(explanation: Explanation) -> str:
     if mine is None or other is None:
         ahead = _ahead(explanation, label)
         if explanation.runner_up is None:
-            return f"{subject[:-1]} is {_times(ahead)} probable."
+            return f"{subject[:-1]} is {compared(ahead)}."
         return f"{subject[:-1]} has a score that is {abs(ahead):.3g} {'lower' if ahead > 0 else 'higher'}."
     target = explanation.class_names[explanation.target]
     return f"{subject} {_support(mine, other, name, target)}."
@@ -111,10 +112,17 @@ def _ahead(explanation: Explanation, rival: int) -> float:
     return float(p[explanation.target].log() - p[rival].log())
 
 
-def _times(ahead: float) -> str:
+def compared(ahead: float) -> str:
+    """How probable the rival is beside a class that is `ahead` in log probability.
+
+    >>> compared(math.log(3)), compared(0.01)
+    ('3.0 times less probable', 'about as probable: too close to call')
+    """
     factor = math.exp(min(abs(ahead), 30.0))
+    if factor < CLOSE:
+        return "about as probable: too close to call"
     many = f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else "a million"
-    return f"{many} times {'less' if ahead > 0 else 'more'}"
+    return f"{many} times {'less' if ahead > 0 else 'more'} probable"
 
 
 def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
