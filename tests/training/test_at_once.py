@@ -45,7 +45,8 @@ def test_when_all_fail_the_first_is_told(tmp_path, monkeypatch) -> None:
 
 
 def test_an_interruption_ends_all_and_another_call_goes_on(tmp_path, monkeypatch) -> None:
-    recipe = recipe_from_dict(SMALL, ["schedule.pretraining.epochs=12"])
+    recipe = recipe_from_dict(SMALL, ["schedule.pretraining.epochs=60"])  # seconds that it cannot end in
+    monkeypatch.setattr(at_once, "LOOK_EVERY", 0.05)
     processes = []
 
     def interrupt(bar, trainings, running) -> None:
