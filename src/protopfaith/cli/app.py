@@ -23,8 +23,8 @@ from typer.core import TyperCommand, TyperGroup
 from protopfaith import __version__
 from protopfaith.allocation import keep_freed_memory
 from protopfaith.arguments import named
-from protopfaith.crew import EXTENSIONS
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import EXTENSIONS_VARIABLE
 
 # Heavy packages are imported inside the commands: --help answers at once.
 
@@ -126,7 +126,6 @@ def import_extensions(names: list[str]) -> None:
             raise missing
         try:
             import_module(name)
-            EXTENSIONS.append(name)
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
                 raise ProtoPFaithError(
@@ -148,7 +147,7 @@ def options(
         typer.Option(
             "--import",
             metavar="MODULE",
-            envvar="PROTOPFAITH_IMPORT",
+            envvar=EXTENSIONS_VARIABLE,
             help="A module of yours with encoders, data sets, estimators, ... to add. May be repeated.",
         ),
     ] = None,
@@ -159,7 +158,7 @@ def options(
     """Options of the program itself."""
     import_extensions(extensions or [])
     if extensions:
-        os.environ["PROTOPFAITH_IMPORT"] = " ".join(extensions)  # also in processes that this one starts
+        os.environ[EXTENSIONS_VARIABLE] = " ".join(extensions)  # for processes and workers
 
 
 class NamesInHelp(TyperCommand):
