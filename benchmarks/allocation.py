@@ -17,7 +17,13 @@ CASES = (
     ("ResNet50, 224 pixels, batches of 16, forward", "resnet50", 224, 16, False),
     ("ResNet18, 96 pixels, batches of 64, forward", "resnet18", 96, 64, False),
     ("EfficientNet-Lite0, 224 pixels, batches of 32, forward", "efficientnet_lite0", 224, 32, False),
-    ("EfficientNet-Lite0, 224 pixels, batches of 32, forward and backward", "efficientnet_lite0", 224, 32, True),
+    (
+        "EfficientNet-Lite0, 224 pixels, batches of 32, forward and backward",
+        "efficientnet_lite0",
+        224,
+        32,
+        True,
+    ),
 )
 
 

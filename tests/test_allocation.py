@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from protopfaith import allocation
-from protopfaith.allocation import MMAP_MAX, TRIM_THRESHOLD, USUAL, keeping_freed_memory
+from protopfaith.allocation import KEPT, USUAL, Keeper, keeping_freed_memory
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def calls(monkeypatch) -> list[tuple[str, tuple[int, ...]]]:
         return lambda *values: made.append((name, values)) or 1
 
     monkeypatch.setattr(allocation, "_function", function)
-    monkeypatch.setattr(allocation, "_users", 0)
+    monkeypatch.setattr(allocation, "KEEPER", Keeper())
     for name in ("MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     return made
@@ -26,7 +26,7 @@ def calls(monkeypatch) -> list[tuple[str, tuple[int, ...]]]:
 def test_freed_memory_is_kept_and_given_back_once(calls) -> None:
     with keeping_freed_memory():
         kept = dict(values for _, values in calls)
-        assert kept.keys() == {TRIM_THRESHOLD, MMAP_MAX} and kept[MMAP_MAX] == 0
+        assert kept == KEPT
         before = len(calls)
         with keeping_freed_memory():
             pass
@@ -35,8 +35,8 @@ def test_freed_memory_is_kept_and_given_back_once(calls) -> None:
 
 
 def test_it_ends_also_after_an_error(calls) -> None:
-    with pytest.raises(ValueError), keeping_freed_memory():
-        raise ValueError
+    with pytest.raises(KeyError), keeping_freed_memory():
+        raise KeyError
     assert calls[-1] == ("malloc_trim", (0,))
 
 

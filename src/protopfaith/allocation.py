@@ -1,8 +1,8 @@
 """Memory that is freed and soon wanted again.
 
 glibc hands large blocks back to the system as soon as they are freed, and the system clears every page before
-it lends them out anew. A network's activations are such blocks, and each batch wants the same ones again: on a
-CPU this can take half of the time of a pass. Here they stay with the process instead.
+it lends them out anew. A network's activations are such blocks, and each batch wants the same ones again: on
+a CPU this can take half of the time of a pass. Here they stay with the process instead.
 """
 
 from __future__ import annotations
@@ -16,18 +16,38 @@ from threading import Lock
 
 TRIM_THRESHOLD, MMAP_MAX = -1, -4  # as malloc.h numbers them
 NEVER = 2**31 - 1
+KEPT = {TRIM_THRESHOLD: NEVER, MMAP_MAX: 0}
 USUAL = {TRIM_THRESHOLD: 128 * 1024, MMAP_MAX: 65_536}
-_lock = Lock()
-_users = 0
+
+
+class Keeper:
+    """Keeps freed memory while anybody wants it kept."""
+
+    def __init__(self) -> None:
+        self.users, self.lock = 0, Lock()
+
+    def begin(self) -> None:
+        """One more wants it."""
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                _set(KEPT)
+
+    def end(self) -> None:
+        """One less wants it; after the last one what is free goes back to the system."""
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                _set(USUAL)
+                _give_back()
+
+
+KEEPER = Keeper()
 
 
 def keep_freed_memory() -> None:
     """For the rest of this process, which is then ours as a whole: a command."""
-    global _users
-    with _lock:
-        _users += 1
-        if _users == 1:
-            _set({TRIM_THRESHOLD: NEVER, MMAP_MAX: 0})
+    KEEPER.begin()
 
 
 @contextmanager
@@ -40,16 +60,11 @@ def keeping_freed_memory() -> Iterator[None]:
     >>> with keeping_freed_memory():
     ...     blocks = [bytes(10_000_000) for _ in range(3)]
     """
-    global _users
-    keep_freed_memory()
+    KEEPER.begin()
     try:
         yield
     finally:
-        with _lock:
-            _users -= 1
-            if not _users:
-                _set(USUAL)
-                _give_back()
+        KEEPER.end()
 
 
 def _set(options: dict[int, int]) -> None:
@@ -76,6 +91,6 @@ def _function(name: str) -> Callable[..., int] | None:
     if sys.platform != "linux":
         return None
     try:
-        return getattr(ctypes.CDLL(None), name)  # type: ignore[no-any-return]
+        return getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None
