@@ -77,7 +77,7 @@ def test_it_fits_and_can_be_read(browser: Any, report: Path, width: int, scheme:
     script = "name => getComputedStyle(document.body)[name]"
     paper = luminance(visit.page.evaluate(script, "backgroundColor"))
     assert (paper < 0.1) is (scheme == "dark")
-    for selector in (".lead", ".note", ".kicker", ".chips li", "figcaption", ".bars th"):
+    for selector in (".lead", ".note", ".kicker", ".verdict p", "figcaption", ".bars th"):
         ink = luminance(visit.page.locator(selector).first.evaluate("e => getComputedStyle(e).color"))
         low, high = sorted((ink, paper))
         assert (high + 0.05) / (low + 0.05) >= 4.5, selector
