@@ -24,7 +24,7 @@ from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import adds_up, in_favor
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import limits, remarks
-from protopfaith.show.wording.verdicts import verdicts
+from protopfaith.show.wording.verdicts import ONLY_THE_MAP, Verdict, verdicts
 
 ALONE: dict[str, Any] = {"named": None, "verdicts": [], "shared": None}  # an answer without a map
 
@@ -179,10 +179,16 @@ def _answer(case: Case, explanation: Explanation) -> dict[str, Any]:
     return _base_answer(case) | {
         "lead": lead(explanation),
         "named": _named(case, explanation, pictures),
-        # A finer map comes by itself here, not by a command.
-        "verdicts": [replace(one, command="") for one in verdicts(explanation)],
+        "verdicts": _verdicts(explanation),
         "shared": pictures,
     }
+
+
+def _verdicts(explanation: Explanation) -> list[Verdict]:
+    """Those of the report, but for what stands beside the map: its numbers, and how it becomes finer."""
+    of_decision, of_map = verdicts(explanation)
+    text = ONLY_THE_MAP if of_map.kind == "rough" else ""
+    return [of_decision, replace(of_map, text=text, command="")]
 
 
 def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tuple[Picture, str] | None:

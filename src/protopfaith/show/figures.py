@@ -201,7 +201,7 @@ def _facts(explanation: Explanation) -> list[str]:
     return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{cost(explanation)} ({explanation.method}), relative error {error}",
+        f"{cost(explanation)} ({explanation.method}), relative error {error} in the worst map",
     ]
 
 
