@@ -41,6 +41,7 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         view["source"] = [(part, "its source image, and the part"), (seen, "what it sees there")]
         view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
     view["nearest"] = _nearest(network, prototype, pictures)
+    view["framed"] = network.outcome == "one"
     view["weights"] = weight_bars(network, prototype) if adds_up(network.model) else None
     return with_own_ids(render("blocks/portrait.html", **view), f"{case.mark}t-")
 
@@ -65,9 +66,10 @@ def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list
         box = patch_box(patch, found.latent_size, size)
         name = ", ".join(network.class_names[label] for label in train.shows(patch.image)) or "no finding"
         alt = f"A training image of {name} at a distance of {patch.distance:.3g}"
-        shown.append(
-            (pictures.boxed(train.image(patch.image), alt, box), f"{name}, distance {patch.distance:.3g}")
-        )
+        pixels = train.image(patch.image)
+        whole = network.outcome == "several"  # such a prototype looks at all of an image
+        picture = pictures.plain(pixels, alt) if whole else pictures.boxed(pixels, alt, box)
+        shown.append((picture, f"{name}, distance {patch.distance:.3g}"))
     return shown
 
 

@@ -28,6 +28,7 @@ from protopfaith.show.wording.places import place_for
 from protopfaith.show.wording.trust import limits, remarks
 
 UNFAMILIAR = "looks like nothing the network knows"
+MOST_FINDINGS = 12  # whose probabilities stand beside the map
 
 
 def blocks_of(case: Case) -> dict[str, str]:
@@ -238,7 +239,7 @@ def _bars_block(case: Case) -> str:
     assert decision is not None
     p = decision.probabilities
     ranked = p.argsort(descending=True).tolist()
-    shown = ranked[:MOST_PROBABLE]
+    shown = ranked[: MOST_FINDINGS if case.findings else MOST_PROBABLE]
     shown += [c for c in (decision.target, decision.versus) if c is not None and c not in shown]
     caption = "Probabilities, calibrated" if decision.temperature else "Probabilities, not calibrated"
     caption += ", each of its own" if case.findings else ""
