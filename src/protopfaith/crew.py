@@ -17,14 +17,13 @@ from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason
+from protopfaith.registry import extensions
 
 LOCAL = "local"
 TRIES = 3  # workers that one task may kill
 EVERY = 5.0  # seconds
 PATIENCE = 60.0  # seconds without a worker, after which that is said
 AHEAD = 2  # tasks at hand of each worker, so that it never waits
-EXTENSIONS: list[str] = []
-"""Modules of the user's that were imported for what they register: workers import them, too."""
 logger = logging.getLogger("protopfaith")
 
 
@@ -133,16 +132,16 @@ class Hand:
     """What runs as an actor: a worker, made once.
 
     Args:
-        extensions: modules to import first
+        modules: of the user's, to import first
         folder: where these may lie
         worker: its class
         arguments: of the class
     """
 
-    def __init__(self, extensions: Sequence[str], folder: str, worker: Callable[..., Any], *arguments: Any):
-        if extensions and folder not in sys.path:
+    def __init__(self, modules: Sequence[str], folder: str, worker: Callable[..., Any], *arguments: Any):
+        if modules and folder not in sys.path:
             sys.path.append(folder)
-        for name in extensions:
+        for name in modules:
             import_module(name)
         self.worker = worker(*arguments)
 
@@ -184,7 +183,7 @@ class Crew:
         self.room = ahead + at_once - 1
         self.size = _how_many(ray, needs)
         actor = ray.remote(**needs, max_restarts=0, max_concurrency=at_once)(Hand)
-        common = (list(EXTENSIONS), str(Path.cwd()), worker, *(ray.put(one) for one in arguments))
+        common = (extensions(), str(Path.cwd()), worker, *(ray.put(one) for one in arguments))
         self.make = lambda: actor.remote(*common)
         self.waiting: deque[Hashable] = deque()
         self.suspects: deque[Hashable] = deque()  # tasks that were at hand when a worker died

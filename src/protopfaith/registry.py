@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -13,6 +14,9 @@ from protopfaith.errors import ProtoPFaithError
 
 T = TypeVar("T")
 
+EXTENSIONS_VARIABLE = "PROTOPFAITH_IMPORT"
+"""Of the environment: the user's own modules, which every process of ours imports."""
+
 
 def import_modules(package: str, path: Iterable[str]) -> None:
     """Imports all modules of a package, for what they register: a new file is all that an extension takes.
@@ -21,6 +25,11 @@ def import_modules(package: str, path: Iterable[str]) -> None:
     """
     for module in iter_modules(path):
         import_module(f"{package}.{module.name}")
+
+
+def extensions() -> list[str]:
+    """The user's own modules that this program has imported, for workers to import them, too."""
+    return os.environ.get(EXTENSIONS_VARIABLE, "").split()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -16,7 +16,6 @@ import yaml
 from PIL import Image
 
 from protopfaith.cli import main
-from protopfaith.crew import EXTENSIONS
 from protopfaith.training import Run
 
 CLASSES = ("blue", "green", "red")
@@ -80,7 +79,6 @@ def protopfaith(place: Path, *arguments: str) -> Done:
             code = stop.code
         finally:
             os.chdir(before)
-            EXTENSIONS.clear()  # what a program has imported ends with it
     return Done(int(code or 0), out.getvalue(), err.getvalue())
 
 

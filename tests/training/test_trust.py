@@ -13,7 +13,7 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.trust import TRUSTED, check_places, is_own, new_mark, state_folder
+from protopfaith.training.trust import TRUSTED, check_paths, is_own, new_mark, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_a_run_of_ones_own_is_known(home: Path) -> None:
     recipe = _recipe(home / "images")
     mark = new_mark(recipe)
     assert is_own(recipe, json.loads(json.dumps(mark)))
-    check_places(home, recipe, mark)
+    check_paths(home, recipe, mark)
 
 
 def test_another_place_or_another_number_is_not_what_was_marked(home: Path) -> None:
@@ -56,7 +56,7 @@ def test_another_persons_mark_counts_for_nothing(home: Path, monkeypatch: pytest
     new_mark(recipe)  # has a secret now, but another one
     assert not is_own(recipe, mark)
     with pytest.raises(ProtoPFaithError, match="--root"):
-        check_places(home, recipe, mark)
+        check_paths(home, recipe, mark)
 
 
 def test_the_secret_is_its_owners_alone_and_stays(home: Path) -> None:
@@ -86,36 +86,36 @@ def test_where_no_secret_can_be_kept_runs_have_no_mark(home: Path) -> None:
 
 def test_the_images_that_a_stranger_names_are_not_read(home: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"not made here.*--root"):
-        check_places(home, _recipe(home / "images"), {})
-    check_places(home, _recipe(home / "images"), {}, home / "mine")
-    check_places(home, _recipe(None), {})  # drawn birds lie nowhere
+        check_paths(home, _recipe(home / "images"), {})
+    check_paths(home, _recipe(home / "images"), {}, home / "mine")
+    check_paths(home, _recipe(None), {})  # drawn birds lie nowhere
 
 
 def test_folders_may_be_trusted_for_all_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRUSTED, os.pathsep.join(["/nowhere", str(home / "shared")]))
-    check_places(home, _recipe(home / "shared" / "cub"), {})
+    check_paths(home, _recipe(home / "shared" / "cub"), {})
     for elsewhere in (home / "shared" / ".." / "private", home / "sharedness", "/etc"):
         with pytest.raises(ProtoPFaithError, match="--root"):
-            check_places(home, _recipe(elsewhere), {})
+            check_paths(home, _recipe(elsewhere), {})
     (home / "private").mkdir()
     (home / "shared").mkdir()
     (home / "shared" / "link").symlink_to(home / "private")
     with pytest.raises(ProtoPFaithError, match="--root"):
-        check_places(home, _recipe(home / "shared" / "link"), {})
+        check_paths(home, _recipe(home / "shared" / "link"), {})
 
 
 def test_a_table_of_groups_is_a_place_as_well(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = _recipe(home / "images", groups=home / "private.csv")
     with pytest.raises(ProtoPFaithError, match=TRUSTED):
-        check_places(home, outside, {}, home / "images")
-    check_places(home, _recipe(home / "images", groups=home / "images" / "g.csv"), {}, home / "images")
+        check_paths(home, outside, {}, home / "images")
+    check_paths(home, _recipe(home / "images", groups=home / "images" / "g.csv"), {}, home / "images")
     hidden = replace(outside, data=replace(outside.data, groups=None, options={"groups": "/etc/passwd"}))
     with pytest.raises(ProtoPFaithError, match=TRUSTED):
-        check_places(home, hidden, {}, home / "images")
+        check_paths(home, hidden, {}, home / "images")
     for word in ("names", "none"):
-        check_places(home, _recipe(home / "images", groups=word), {}, home / "images")
+        check_paths(home, _recipe(home / "images", groups=word), {}, home / "images")
     monkeypatch.setenv(TRUSTED, str(home))
-    check_places(home, outside, {})
+    check_paths(home, outside, {})
 
 
 def test_marks_say_nothing_of_the_rest_of_the_recipe(home: Path) -> None:

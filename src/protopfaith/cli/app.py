@@ -22,8 +22,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
 from protopfaith.arguments import named
-from protopfaith.crew import EXTENSIONS
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import EXTENSIONS_VARIABLE
 
 # Heavy packages are imported inside the commands: --help answers at once.
 
@@ -124,7 +124,6 @@ def import_extensions(names: list[str]) -> None:
             raise missing
         try:
             import_module(name)
-            EXTENSIONS.append(name)
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
                 raise ProtoPFaithError(
@@ -146,7 +145,7 @@ def options(
         typer.Option(
             "--import",
             metavar="MODULE",
-            envvar="PROTOPFAITH_IMPORT",
+            envvar=EXTENSIONS_VARIABLE,
             help="A module of yours with encoders, data sets, estimators, ... to add. May be repeated.",
         ),
     ] = None,
@@ -157,7 +156,7 @@ def options(
     """Options of the program itself."""
     import_extensions(extensions or [])
     if extensions:
-        os.environ["PROTOPFAITH_IMPORT"] = " ".join(extensions)  # also in processes that this one starts
+        os.environ[EXTENSIONS_VARIABLE] = " ".join(extensions)  # for processes and workers
 
 
 class NamesInHelp(TyperCommand):

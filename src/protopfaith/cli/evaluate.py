@@ -96,7 +96,7 @@ def evaluate(
         print_prototypes(run)
         say(f"Written to {run.folder / 'evaluation'}")
         return
-    found = judge_elsewhere(
+    found = judge_external(
         run, data, root, groups, columns_of(subgroups), split if compare else None, resamples, seed, device,
         batch_size,
     )  # fmt: skip
@@ -119,7 +119,7 @@ def columns_of(text: str | None) -> list[str] | None:
     return names
 
 
-def judge_elsewhere(
+def judge_external(
     run: Run,
     data: str,
     root: Path | None,

@@ -131,7 +131,7 @@ def recipe_to_resume(out: Path | None, resume: bool, changes: list[str]) -> str:
         raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
     given = [change.partition("=")[2] for change in changes if change.startswith("data.root=")]
     run = Run(out, given[-1] if given else None)
-    run.check_places()
+    run.check_paths()
     return str(run.recipe_path)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +16,9 @@ from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data
+from protopfaith.data.table import read_table
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, read_plain_text, sha256
+from protopfaith.files import is_file, is_folder, sha256
 from protopfaith.registry import did_you_mean
 
 FILE_COLUMNS = ("file", "path", "image", "filename")
@@ -203,47 +202,17 @@ def _groups(listing: Listing, groups: Path | str | None) -> tuple[dict[str, str]
 def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> External:
     if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
-    header, rows = _read_table(path)
-    file, label = _column(path, header, FILE_COLUMNS), _column(path, header, LABEL_COLUMNS)
-    group = next((header.index(name) for name in GROUP_COLUMNS if name in header), None)
-    others = [place for place in range(len(header)) if place not in (file, label, group)]
+    table = read_table(path, EXPECTED)
+    file, label = table.needed(FILE_COLUMNS), table.needed(LABEL_COLUMNS)
+    group = table.known(GROUP_COLUMNS)
     samples = []
-    for row in rows:
+    for row in table.rows:
         name = row[file].replace("\\", "/")
         check_inside(name, str(path))
-        about = {header[place]: row[place] for place in others if header[place] and row[place]}
+        about = table.about(row, (file, label, group))
         samples.append(Sample(name, row[label], "" if group is None else row[group], about))
     check_once((sample.path for sample in samples), str(path))
     return _from_files(path.stem, root, samples, preprocessing)
-
-
-def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The headings in lower case, and the rows as they are."""
-    text = io.StringIO(read_plain_text(path, EXPECTED), newline="")
-    try:
-        lines = [[cell.strip() for cell in row] for row in csv.reader(text, strict=True)]
-    except csv.Error as error:
-        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {EXPECTED}.") from error
-    lines = [row for row in lines if any(row)]
-    if len(lines) < 2:
-        raise ProtoPFaithError(f"{path} lists no images; give {EXPECTED}.")
-    header = [heading.lower() for heading in lines[0]]
-    twice = [name for place, name in enumerate(header) if name and name in header[:place]]
-    if twice:
-        raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
-    for number, row in enumerate(lines[1:], start=2):
-        if len(row) != len(header):
-            raise ProtoPFaithError(
-                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
-            )
-    return header, lines[1:]
-
-
-def _column(path: Path, header: Sequence[str], names: Sequence[str]) -> int:
-    found = [header.index(name) for name in names if name in header]
-    if not found:
-        raise ProtoPFaithError(f"{path} has no column {names[0]!r}; give {EXPECTED}.")
-    return found[0]
 
 
 # --- files, one by one

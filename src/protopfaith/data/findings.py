@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +16,9 @@ from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.splits import connected, deal_findings, with_fold
+from protopfaith.data.table import Table, read_table
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, read_plain_text
+from protopfaith.files import is_file
 from protopfaith.registry import did_you_mean
 
 EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"
@@ -35,29 +34,6 @@ NOTHING = ("no finding", "none", "normal")
 MEANT = 0.9
 """Share of a column's values that are 1, 0 or missing, from which it is taken for a finding."""
 MOST_FINDINGS = 1_000
-
-
-@dataclass(frozen=True)
-class Table:
-    """A CSV file, its headings as they are."""
-
-    path: Path
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def column(self, name: str) -> int:
-        """Where a column is, by its name in any case."""
-        names = [heading.lower() for heading in self.header]
-        if name.lower() not in names:
-            raise ProtoPFaithError(
-                f"{self.path} has no column {shown(name)}; {did_you_mean(name, self.header)}"
-            )
-        return names.index(name.lower())
-
-    def known(self, names: Sequence[str]) -> int | None:
-        """Where the first of these columns is, if any of them is there."""
-        headings = [heading.lower() for heading in self.header]
-        return next((headings.index(name) for name in names if name in headings), None)
 
 
 @DATASETS.register("findings")
@@ -117,10 +93,8 @@ def list_findings(
         raise ProtoPFaithError(
             "Findings are columns of their own (findings=) or in one column of lists (labels=); give one."
         )
-    found = read_table(root / table if is_file(root / table) else Path(table).expanduser())
-    file = found.known(FILES)
-    if file is None:
-        raise ProtoPFaithError(f"{found.path} has no column 'file'; give {EXPECTED}.")
+    found = read_table(_path_of(root, table), EXPECTED)
+    file = found.needed(FILES)
     group = found.known(GROUPS) if patient is None else found.column(patient)
     split = found.known(("split",))
     taken = [place for place in (file, group, split) if place is not None]
@@ -135,19 +109,28 @@ def list_findings(
         columns, notes = _finding_columns(found, findings, taken)
         names, values = _from_columns(found, columns)
         taken += columns
-    others = [place for place in range(len(found.header)) if place not in taken]
     entries = [
         Entry(
             row[file].replace("\\", "/"),
             "",
             None if split is None else _split_of(row[split], found.path),
             group="" if group is None else row[group],
-            about={found.header[place].lower(): row[place] for place in others if row[place]},
+            about=found.about(row, taken),
             findings=known,
         )
         for row, known in zip(found.rows, values, strict=True)
     ]
     return _listing(root, found.path, names, entries, notes)
+
+
+def _path_of(root: Path, table: str) -> Path:
+    path = root / table if is_file(root / table) else Path(table).expanduser()
+    if not is_file(path):
+        raise ProtoPFaithError(
+            f"There is no table {path}; put labels.csv into the folder of the images, or name it with "
+            "data.options.table=PATH."
+        )
+    return path
 
 
 def _listing(
@@ -188,33 +171,6 @@ def split_findings(known: Sequence[Known], *, fold: Fold, seed: int) -> list[str
         for i, share in zip(pool, shares, strict=True):
             split_of[i] = "test" if share == 0 else "train"
     return with_fold(split_of, paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
-
-
-def read_table(path: Path) -> Table:
-    """A CSV file; raises if it is none, or if rows are of different lengths."""
-    if not is_file(path):
-        raise ProtoPFaithError(
-            f"There is no table {path}; put labels.csv into the folder of the images, or name it with "
-            "data.options.table=PATH."
-        )
-    text = io.StringIO(read_plain_text(path, EXPECTED), newline="")
-    try:
-        lines = [tuple(cell.strip() for cell in row) for row in csv.reader(text, strict=True)]
-    except csv.Error as error:
-        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {EXPECTED}.") from error
-    lines = [row for row in lines if any(row)]
-    if len(lines) < 2:
-        raise ProtoPFaithError(f"{path} lists no images; give {EXPECTED}.")
-    header = [heading.lower() for heading in lines[0]]
-    twice = [name for place, name in enumerate(header) if name and name in header[:place]]
-    if twice:
-        raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
-    for number, row in enumerate(lines[1:], start=2):
-        if len(row) != len(header):
-            raise ProtoPFaithError(
-                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
-            )
-    return Table(path, lines[0], tuple(lines[1:]))
 
 
 def _finding_columns(

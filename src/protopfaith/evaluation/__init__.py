@@ -1,7 +1,6 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
 from protopfaith.correlation import share_inside
-from protopfaith.evaluation.elsewhere import measure_share
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
 from protopfaith.evaluation.findings import evaluate_findings
@@ -20,6 +19,7 @@ from protopfaith.evaluation.metrics.sanity import prototype_health, randomizatio
 from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_with_truth, true_values
 from protopfaith.evaluation.parts import PartScores, PartsEvaluation, evaluate_parts
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
+from protopfaith.evaluation.spread import measure_share
 
 __all__ = [
     "AXIOMS",

@@ -14,7 +14,7 @@ from protopfaith.explanation.catalog.catalog import (
     PrototypePortrait,
     explain_prototypes,
 )
-from protopfaith.explanation.catalog.elsewhere import explain_sources
+from protopfaith.explanation.catalog.spread import explain_sources
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline

@@ -129,7 +129,7 @@ def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:
 def _own_recipe(run: Run, data: ImageData | None) -> Recipe:
     """The recipe that a run goes on with; raises if it names images and the run was not made here."""
     if data is None:
-        run.check_places()
+        run.check_paths()
     return run.recipe()
 
 

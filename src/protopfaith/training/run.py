@@ -20,7 +20,7 @@ from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
-from protopfaith.training.trust import check_places, new_mark
+from protopfaith.training.trust import check_paths, new_mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,9 +103,9 @@ class Run:
         except ProtoPFaithError:
             return {}
 
-    def check_places(self) -> None:
+    def check_paths(self) -> None:
         """Raises if the run names images and was not made here: see `training/trust.py`."""
-        check_places(self.folder, self.recipe(), self._kept_environment(), self.root)
+        check_paths(self.folder, self.recipe(), self._kept_environment(), self.root)
 
     def trusted_root(self) -> Path | None:
         """The folder of its images, to be given to another machine, where the mark of a run counts for
@@ -113,7 +113,7 @@ class Run:
         root = self.root
         if root is None:
             try:
-                self.check_places()
+                self.check_paths()
             except ProtoPFaithError:
                 return None
             root = self.recipe().data.root
@@ -212,7 +212,7 @@ class Run:
         """The images where they lie now, prepared as its network takes them; not compared with those of the
         training."""
         recipe = self.recipe()
-        self.check_places()
+        self.check_paths()
         data = load_recipe_data(recipe, self.root)
         return replace(data, preprocessing=self.preprocessing()) if is_file(self.model_path) else data
 

@@ -18,11 +18,11 @@ from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
-from protopfaith.training.elsewhere import check_workers, train_elsewhere
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
 from protopfaith.training.run import Run, refuse_existing
+from protopfaith.training.spread import check_workers, train_spread
 from protopfaith.typed import from_dict
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def _train_together(
 ) -> dict[Path, ProtoPFaithError] | None:
     """Trains what is not trained one after the other: what failed; None if others train the rest."""
     if _apart(asked.shard, asked.ray):
-        left = train_elsewhere(
+        left = train_spread(
             recipes,
             fabric,
             resume=asked.resume,

@@ -175,17 +175,14 @@ class TreeTrainer(Trainer):
         model: Any,
         *,
         stages: list[Stage] | None = None,
-        projecting: bool = True,
-        progress: bool = True,
+        **options: Any,
     ):
         self.tree: ProtoTree = model
         if stages is None:
             stages = tree_stages(recipe.schedule, len(data.train))
         # Log probabilities have their scale already.
         recipe = replace(recipe, model=replace(recipe.model, logit_scale=False))
-        super().__init__(
-            fabric, run, recipe, data, model, stages=stages, projecting=projecting, progress=progress
-        )
+        super().__init__(fabric, run, recipe, data, model, stages=stages, **options)
 
     def _prepare(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""

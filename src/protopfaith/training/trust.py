@@ -51,7 +51,7 @@ def is_own(recipe: Recipe, environment: dict[str, Any]) -> bool:
     return hmac.compare_digest(mark.encode(), _mark(secret, number, recipe).encode())
 
 
-def check_places(
+def check_paths(
     folder: Path, recipe: Recipe, environment: dict[str, Any], root: Path | str | None = None
 ) -> None:
     """Raises if files would be read that only a stranger's run names.

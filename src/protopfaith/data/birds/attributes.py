@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from protopfaith.arguments import finite_number, whole_number
+from protopfaith.arguments import finite_number
 from protopfaith.data.birds.drawing import choose_plumage, draw_variants
-from protopfaith.data.birds.loading import MOST_BIRDS, MOST_PIXELS, SPLITS, bird_ids, drawing_key
+from protopfaith.data.birds.loading import SPLITS, bird_ids, check_drawing, drawing_key
 from protopfaith.data.birds.species import PARTS, SHARED
 from protopfaith.data.cache import build_once, cache_folder
 from protopfaith.data.imageset import ImageData, ImageSet, Record, split_pool
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size
 from protopfaith.data.splits import deal_findings, with_fold
 from protopfaith.errors import ProtoPFaithError
 
@@ -112,29 +112,16 @@ def load_birds_multilabel(
 
     `missing` is the share of labels of training images that are not known.
     """
-    height, width = as_size(size, 96)
-    if root is not None:
-        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
-    if height != width:
-        raise ProtoPFaithError(
-            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
-        )
     counts = {"train": train, "validation": validation, "test": test}
-    for name, count in counts.items():
-        whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
-    if min(train, test) < FEWEST or sum(counts.values()) * height * width > MOST_PIXELS:
-        raise ProtoPFaithError(
-            f"The birds need at least {FEWEST} training and test images, and no more than {MOST_PIXELS:,} "
-            f"pixels in all; {train:,} and {test:,} images of {height}x{width} were asked for."
-        )
+    side = check_drawing(counts, root, size, fewest=FEWEST)
     if not 0 <= finite_number(missing, "The share of missing labels") <= 0.9:
         raise ProtoPFaithError(f"The share of missing labels lies between 0 and 0.9, but it is {missing:g}.")
-    birds = _image_set(counts, cached_attributes(counts, seed=seed, size=height), missing, seed)
+    birds = _image_set(counts, cached_attributes(counts, seed=seed, size=side), missing, seed)
     groups = [record.group for record in birds.records]
     splits = [path.split("/")[0] for path in birds.paths]
     findings = [record.findings for record in birds.records]
     split_of = with_fold(splits, birds.paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
-    return split_pool(birds, split_of, Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))
+    return split_pool(birds, split_of, Preprocessing((side, side), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))
 
 
 def _image_set(

@@ -87,6 +87,31 @@ def drawing_key(counts: Mapping[str, int], seed: int) -> str:
     return hashlib.sha256(f"{code}{versions}{sorted(counts.items())}{seed}".encode()).hexdigest()[:16]
 
 
+def check_drawing(counts: Mapping[str, int], root: Path | None, size: Size, *, fewest: int) -> int:
+    """The side of the squares that are drawn; raises if so many cannot be, or need a folder."""
+    height, width = as_size(size, 96)
+    if root is not None:
+        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
+    if height != width:
+        raise ProtoPFaithError(
+            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
+        )
+    for name, count in counts.items():
+        whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
+    count = sum(counts.values())
+    if count * height * width > MOST_PIXELS:
+        raise ProtoPFaithError(
+            f"{count:,} birds of {height}x{width} pixels are too many to be drawn; ask for fewer, or smaller "
+            "ones."
+        )
+    if min(counts["train"], counts["test"]) < fewest:
+        raise ProtoPFaithError(
+            f"The birds need at least {fewest} training and test images; {counts['train']:,} and "
+            f"{counts['test']:,} were asked for."
+        )
+    return height
+
+
 @DATASETS.register("birds")
 def load_birds(
     *,
@@ -100,28 +125,10 @@ def load_birds(
     test: int = 200,
 ) -> ImageData:
     """Embedded, no download: drawn birds of eight invented species, 96x96, with a mask for each part."""
-    height, width = as_size(size, 96)
-    if root is not None:
-        raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
-    if height != width:
-        raise ProtoPFaithError(
-            f"Birds are drawn on squares, not {height}x{width}; give one number as the size."
-        )
-    counts = (("train", train), ("validation", validation), ("test", test))
-    for name, count in counts:
-        whole_number(count, f"The number of {name} birds", least=0, most=MOST_BIRDS)
-    if (train + validation + test) * height * width > MOST_PIXELS:
-        raise ProtoPFaithError(
-            f"{train + validation + test:,} birds of {height}x{width} pixels are too many to be drawn; ask "
-            "for fewer, or smaller ones."
-        )
-    if min(train, test) < len(CLASSES) or validation < 0:
-        raise ProtoPFaithError(
-            f"The birds need at least {len(CLASSES)} training and test images, one of each species; "
-            f"{train} and {test} were asked for."
-        )
-    birds = cached_birds({"train": train, "validation": validation, "test": test}, seed=seed, size=height)
+    counts = {"train": train, "validation": validation, "test": test}
+    side = check_drawing(counts, root, size, fewest=len(CLASSES))
+    birds = cached_birds(counts, seed=seed, size=side)
     splits = [path.split("/")[0] for path in birds.paths]
     groups = birds.paths
     split_of = with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed)
-    return split_pool(birds, split_of, Preprocessing((height, width), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))
+    return split_pool(birds, split_of, Preprocessing((side, side), 3, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))

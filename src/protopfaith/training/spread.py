@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 
-def train_elsewhere(
+def train_spread(
     recipes: Mapping[Path, Recipe],
     fabric: Fabric,
     *,

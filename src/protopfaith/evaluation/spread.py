@@ -78,7 +78,7 @@ def measure_on_ray(asked: Asked, address: str, bench: Bench, bar: Bar) -> dict[s
     check_address(address)
     threads, kind = torch.get_num_threads(), torch.device(asked.device).type
     place = Run(asked.run.folder.absolute(), asked.run.trusted_root())
-    elsewhere = replace(asked, run=place, folder=asked.folder.absolute(), device=kind)
+    remote = replace(asked, run=place, folder=asked.folder.absolute(), device=kind)
     tasks = [task for task in tasks_of(bench, asked) if not is_done(bench, task)]
     bar.begin("measuring", total=len(tasks) + len(asked.names))
     aside: dict[str, str] = {}
@@ -87,7 +87,7 @@ def measure_on_ray(asked: Asked, address: str, bench: Bench, bar: Bar) -> dict[s
     for (name, what, _), answer in on_ray(
         address,
         BenchWorker,
-        (elsewhere, threads),
+        (remote, threads),
         tasks,
         curves,
         needs=needs,

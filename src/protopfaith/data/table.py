@@ -1,0 +1,79 @@
+"""A CSV file that says something about images: its headings, its rows, and which column is which."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from protopfaith.arguments import shown
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import read_plain_text
+from protopfaith.registry import did_you_mean
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file, its headings as they are; they are found in any case."""
+
+    path: Path
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    expected: str
+
+    def column(self, name: str) -> int:
+        """Where the column is that a user named."""
+        place = self.known((name,))
+        if place is None:
+            raise ProtoPFaithError(
+                f"{self.path} has no column {shown(name)}; {did_you_mean(name, self.header)}"
+            )
+        return place
+
+    def known(self, names: Sequence[str]) -> int | None:
+        """Where the first of these columns is, if any of them is there."""
+        headings = [heading.lower() for heading in self.header]
+        return next((headings.index(name.lower()) for name in names if name.lower() in headings), None)
+
+    def needed(self, names: Sequence[str]) -> int:
+        """Where the first of these columns is; raises if none of them is there."""
+        place = self.known(names)
+        if place is None:
+            raise ProtoPFaithError(f"{self.path} has no column {names[0]!r}; give {self.expected}.")
+        return place
+
+    def about(self, row: Sequence[str], taken: Sequence[int | None]) -> dict[str, str]:
+        """What a row says in columns other than those `taken`, by their headings in lower case."""
+        cells = enumerate(zip(self.header, row, strict=True))
+        return {
+            name.lower(): value for place, (name, value) in cells if place not in taken and name and value
+        }
+
+
+def read_table(path: Path, expected: str) -> Table:
+    """A CSV file; raises if it is none, has no rows, a column twice, or rows of different lengths.
+
+    Args:
+        path: of the file
+        expected: what it should be, for the sentences about what is wrong
+    """
+    text = io.StringIO(read_plain_text(path, expected), newline="")
+    try:
+        lines = [tuple(cell.strip() for cell in row) for row in csv.reader(text, strict=True)]
+    except csv.Error as error:
+        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {expected}.") from error
+    lines = [row for row in lines if any(row)]
+    if len(lines) < 2:
+        raise ProtoPFaithError(f"{path} lists no images; give {expected}.")
+    header = [heading.lower() for heading in lines[0]]
+    twice = [name for place, name in enumerate(header) if name and name in header[:place]]
+    if twice:
+        raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
+    for number, row in enumerate(lines[1:], start=2):
+        if len(row) != len(header):
+            raise ProtoPFaithError(
+                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
+            )
+    return Table(path, lines[0], tuple(lines[1:]), expected)
