@@ -110,15 +110,15 @@ class FindingsEvaluation:
         return {
             "images": self.images,
             "groups": self.groups,
-            "mean_auroc": _plain(self.mean_auroc),
-            "mean_average_precision": _plain(self.mean_average_precision),
+            "mean_auroc": plain(self.mean_auroc),
+            "mean_average_precision": plain(self.mean_average_precision),
             "findings": [
                 {
                     "name": one.name,
                     "present": one.present,
                     "absent": one.absent,
                     "threshold": one.threshold,
-                    **{score: _plain(getattr(one, score)) for score in SCORES},
+                    **{score: plain(getattr(one, score)) for score in SCORES},
                     **{name: _number(getattr(one, name)) for name in ERRORS},
                 }
                 for one in self.findings
@@ -141,15 +141,17 @@ class FindingsEvaluation:
             table.add_row(
                 escape(one.name),
                 f"{one.present} of {one.present + one.absent}",
-                _cell(one.auroc),
-                _cell(one.average_precision),
+                cell_of(one.auroc),
+                cell_of(one.average_precision),
                 f"{one.threshold:.3f}",
-                _cell(one.sensitivity),
-                _cell(one.specificity),
+                cell_of(one.sensitivity),
+                cell_of(one.specificity),
                 _error_cell(one),
             )
         table.add_section()
-        table.add_row("mean", "", _cell(self.mean_auroc), _cell(self.mean_average_precision), style="bold")
+        table.add_row(
+            "mean", "", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold"
+        )
         return table
 
     def write_csv(self, path: Path) -> None:
@@ -159,7 +161,7 @@ class FindingsEvaluation:
             writer = csv.writer(file)
             writer.writerow(["finding", "present", "absent", "threshold", *headings, *ERRORS])
             for one in self.findings:
-                ends = [value for score in SCORES for value in _plain(getattr(one, score)).values()]
+                ends = [value for score in SCORES for value in plain(getattr(one, score)).values()]
                 ends += [_number(getattr(one, name)) for name in ERRORS]
                 texts = ["" if value is None else value for value in ends]
                 writer.writerow([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
@@ -332,7 +334,8 @@ def _interval(value: float, draws: Tensor, certain: int) -> Interval:
     return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
-def _plain(interval: Interval) -> dict[str, float | None]:
+def plain(interval: Interval) -> dict[str, float | None]:
+    """For JSON, which has no not-a-number."""
     return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}
 
 
@@ -347,9 +350,9 @@ def _error_cell(one: FindingScores) -> str:
     return f"{one.calibration_error:.3f}" + ("" if math.isnan(raw) else f"\n{raw:.3f} raw")
 
 
-def _cell(interval: Interval) -> str:
+def cell_of(interval: Interval) -> str:
     """Two lines, so that tables stay narrow."""
     if math.isnan(interval.value):
         return "-"
-    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f}-{interval.high:.3f}"
+    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f} to {interval.high:.3f}"
     return f"{interval.value:.3f}\n{ends}"
