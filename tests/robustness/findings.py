@@ -122,7 +122,7 @@ ASKED = [
           says=("column",)),
     asked("a table from elsewhere", lambda p: ["evaluate", "findings", "--data", elsewhere(p), *SHORT], good=True),
     asked("other findings", lambda p: ["evaluate", "findings", "--data", elsewhere(p, "file,cyst"), *SHORT],
-          says=("edema",)),
+          says=("green",)),
     asked("classes from elsewhere", lambda p: ["evaluate", "findings", "--data", "birds", *SHORT],
           says=("one class each",)),
     asked("a label that is none", lambda p: ["evaluate", "findings", "--data", elsewhere(p, values=("x", "0")), *SHORT],
