@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--methods", default=DEFAULT_METHOD)
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
+    add("--first-seed", type=int, default=0, help="others tell chance from bias")
     add("--game-seed", type=int, default=0, help="another one makes other games of the same kinds")
     add("--shapiq-python", help="a Python with another version of shapiq, see shapiq_worker.py")
     add("--csv", type=Path)
@@ -69,13 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # small matrices
     rows: list[Row] = []
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     if "shapiq" in options.methods:
         register_rivals(options.shapiq_python)
     for name, make in chosen_games(options.games).items():
         known = make(options.game_seed)
         for method in options.methods.split(","):
             for budget in map(int, options.budgets.split(",")):
-                row = measured(name, known, method, budget, options.seeds)
+                row = measured(name, known, method, budget, seeds)
                 if row is not None:
                     rows.append(row)
                     print(row, flush=True)
@@ -108,11 +110,11 @@ def register_rivals(python: str | None) -> None:
             ESTIMATORS.register(rival.name)(estimator(rival))
 
 
-def measured(name: str, known: KnownGame, method: str, budget: int, seeds: int) -> Row | None:
+def measured(name: str, known: KnownGame, method: str, budget: int, seeds: Sequence[int]) -> Row | None:
     """None where the method cannot work with so small a budget."""
     game = known.game()
     found, raw = [], []
-    for seed in range(seeds):
+    for seed in seeds:
         try:
             result = estimate(game, method, budget=budget, seed=seed)
         except (ProtoPFaithError, ValueError, RuntimeError) as error:
@@ -123,7 +125,7 @@ def measured(name: str, known: KnownGame, method: str, budget: int, seeds: int) 
     slope, slope_error = worst_slope(torch.stack(raw), known.truth)
     decided, wrong = signs(found, known.truth)
     inside = torch.stack([covered(result, known.truth) for result in found])  # (seeds, outputs, n)
-    largest = known.truth.abs().topk(LARGEST, dim=1).indices.expand(seeds, -1, -1)
+    largest = known.truth.abs().topk(LARGEST, dim=1).indices.expand(len(seeds), -1, -1)
     error = torch.stack([(r.values - known.truth).norm(dim=1) / known.truth.norm(dim=1) for r in found])
     return Row(
         name,
