@@ -52,7 +52,8 @@ def parts_figure(found: PartsEvaluation, images: ImageSet) -> Figure:
 def _rows(found: PartsEvaluation, images: ImageSet) -> list[tuple[str, str, list[int]]]:
     """A title, the explainer and the places in `shown`, for the first classes."""
     by_class: dict[int, list[int]] = {}
-    for place, label in enumerate(found.owners):
+    owners = found.owners or [images.records[index].label for index in found.shown]
+    for place, label in enumerate(owners):
         by_class.setdefault(label, []).append(place)
     some = list(by_class.items())[: max(1, ROWS // max(len(found.scores), 1))]
     return [
