@@ -2,6 +2,9 @@
 
 python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subsets
 protopfaith train folder --root subsets/cub20 ...
+
+With --small a few hundred images each, as people have them, for `benchmarks/carry_over.py`: 10 classes of 30
+birds, 20 of 5, 100 of 4; 300 radiographs, and 380 healthy with 20 others; 300 digits.
 """
 
 from __future__ import annotations
@@ -38,16 +41,61 @@ def rsna(root: Path, out: Path, part: int) -> None:
                 link(root / row["file"], out / f"rsna{part}" / row["label"] / Path(row["file"]).name)
 
 
+def few_birds(root: Path, out: Path, classes: slice, images: int) -> None:
+    """Some images of some classes, in a folder for each class."""
+    for folder in sorted((root / "images").iterdir())[classes]:
+        for path in sorted(folder.glob("*.jpg"))[:images]:
+            link(path, out / folder.name / path.name)
+
+
+def few_radiographs(root: Path, out: Path, counts: dict[str, int], first: int = 0) -> None:
+    """So many of each class, in the order of the hashes of their names."""
+    with (root / "labels.csv").open(newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: hashlib.sha256(row["file"].encode()).hexdigest())
+    for label, count in counts.items():
+        for row in [row for row in rows if row["label"] == label][first : first + count]:
+            link(root / row["file"], out / label / Path(row["file"]).name)
+
+
+def few_digits(out: Path, images: int) -> None:
+    """So many of each of scikit-learn's digits, which have 8 x 8 pixels, at 64 x 64."""
+    import numpy as np
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    for digit in range(10):
+        for number, picture in enumerate(digits.images[digits.target == digit][:images], start=1):
+            place = out / str(digit) / f"{number:03}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            gray = Image.fromarray((picture * 15.9).astype(np.uint8))
+            gray.resize((64, 64), Image.Resampling.BICUBIC).save(place)
+
+
+def small(cub_root: Path | None, rsna_root: Path | None, out: Path) -> None:
+    few_digits(out / "digits", 30)
+    if cub_root:
+        few_birds(cub_root, out / "cub10", slice(None, None, 20), 30)
+        few_birds(cub_root, out / "cub20x5", slice(3, None, 10), 5)
+        few_birds(cub_root, out / "cub100x4", slice(1, None, 2), 4)
+    if rsna_root:
+        few_radiographs(rsna_root, out / "rsna300", {"normal": 150, "lung_opacity": 150})
+        few_radiographs(rsna_root, out / "rsna_rare", {"normal": 380, "lung_opacity": 20}, first=400)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cub", type=Path, help="the folder CUB_200_2011")
     parser.add_argument("--rsna", type=Path, help="a folder with labels.csv (file, label)")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--small", action="store_true", help="a few hundred images each")
     arguments = parser.parse_args()
-    if arguments.cub:
+    if arguments.small:
+        small(arguments.cub, arguments.rsna, arguments.out)
+    if arguments.cub and not arguments.small:
         cub(arguments.cub, arguments.out, step=10)
         cub(arguments.cub, arguments.out, step=2)
-    if arguments.rsna:
+    if arguments.rsna and not arguments.small:
         rsna(arguments.rsna, arguments.out, part=10)
     for folder in sorted(arguments.out.iterdir()):
         print(f"{folder}: {sum(path.is_file() for path in folder.rglob('*'))} images")

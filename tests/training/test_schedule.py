@@ -127,3 +127,22 @@ def test_pretraining_has_its_own_rate():
 def test_very_short_stages(stage, iterations):
     recipe = recipe_from_dict({"schedule": {"pretraining": {"epochs": 1, "rate": "one_cycle"}}})
     assert all(math.isfinite(rate) and rate > 0 for rate in rates(recipe, stage, iterations))
+
+
+@pytest.mark.parametrize(
+    ("stage_name", "images", "iterations", "factor"),
+    [
+        ("classifier", 5_000, 100_000, 1),
+        ("classifier", 5_000, 1_000, 1),
+        ("classifier", 5_000, 250, 4),
+        ("classifier", 5_000, 3, 10),
+        ("classifier", None, 3, 1),
+        ("joint", 5_000, 3, 1),
+    ],
+)
+def test_few_iterations_have_a_higher_rate_for_f(stage_name, images, iterations, factor):
+    values = {"optimization": {"learning_rate": RATE}, "schedule": {"images": images}}
+    recipe = recipe_from_dict(values)
+    stage = next(stage for stage in make_stages(recipe.schedule) if stage.name == stage_name)
+    optimizer = make_optimizer(parts(), stage, recipe, iterations=iterations)
+    assert optimizer.param_groups[-1]["lr"] == pytest.approx(factor * RATE)

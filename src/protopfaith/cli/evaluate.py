@@ -96,7 +96,8 @@ def evaluate(
         result = evaluate_run(run, split, device, batch_size)
         console.print(result.table())
         say(str(result.calibration))
-        say(run.comparison())
+        for line in (run.comparison(), *run.shortfall()):
+            say(line)
         print_hidden(run, split, device, batch_size)
         print_prototypes(run)
         say(f"Written to {run.folder / 'evaluation'}")

@@ -168,7 +168,8 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool, **spre
 
 def _print_result(run: Run) -> None:
     result = run.result()
-    say(run.comparison())
+    for line in (run.comparison(), *run.shortfall()):
+        say(line)
     value = result["validation_balanced_accuracy"]
     accuracy = "not measured" if value is None else f"{value:.3f}"
     say(

@@ -1,6 +1,8 @@
-"""Signs that a cycle is spoiling the prototypes, said when prototypes have just been projected."""
+"""Signs that prototypes are being spoiled, said when they have just been projected and at the end."""
 
 from __future__ import annotations
+
+import math
 
 from protopfaith.network import DistinctPrototypes
 
@@ -32,3 +34,25 @@ def signs_of_collapse(before: float | None, after: float | None, prototypes: Dis
             f"Projection took the validation balanced accuracy from {before:.3f} to {after:.3f}."
         )
     return sentences
+
+
+def signs_of_shortfall(plain: float | None, prototypes: float | None, images: int) -> list[str]:
+    """A sentence where the prototypes cost more of the plain classifier's accuracy than chance explains.
+
+    Args:
+        plain: its validation balanced accuracy; None where there is none
+        prototypes: that of the network with prototypes
+        images: how many validation images measured them
+
+    >>> signs_of_shortfall(0.9, 0.89, 100)
+    []
+    """
+    if plain is None or prototypes is None or images < 1:
+        return []
+    cost = plain - prototypes
+    if cost <= FALL + 1 / math.sqrt(images):
+        return []
+    return [
+        f"The prototypes cost {cost:.3f} of the plain classifier's accuracy, more than they should: try more "
+        "prototypes (model.prototypes_per_class=10) or more epochs (schedule.joint.epochs=32)."
+    ]

@@ -164,6 +164,7 @@ class Trainer:
             blocks=encoder_blocks(self.model.encoder),
             lost_cycles=self.saver.position.stale_cycles if stage.name == "joint" else 0,
             moved=self.saver.position.moved,
+            iterations=stage.epochs * self.images.iterations,
         )
         objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
         scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)

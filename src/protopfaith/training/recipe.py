@@ -138,7 +138,7 @@ class ScheduleRecipe:
     # rate ("go_back"), or from wherever the last one ended ("go_on", as the paper does).
     lost_cycle: Literal["go_back", "go_on"] = "go_back"
     # How many training images the epochs are meant for; with more images there are fewer of them, by the
-    # square root. null: the epochs are as they are.
+    # square root, and with few images F learns at a higher rate. null: epochs and rates are as they are.
     images: int | None = field(default=None, metadata=AT_LEAST_ONE)
     pretraining: PretrainingRecipe = PretrainingRecipe()
     warmup: WarmupRecipe = WarmupRecipe()

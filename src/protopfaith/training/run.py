@@ -20,6 +20,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
+from protopfaith.training.collapse import signs_of_shortfall
 from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
 from protopfaith.training.trust import check_paths, new_mark
 
@@ -187,13 +188,24 @@ class Run:
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
         return f"Validation balanced accuracy: {' / '.join(shown)}{self._about_few_images()}"
 
+    def shortfall(self) -> list[str]:
+        """A sentence where the network is far below its plain classifier; none where all is well."""
+        result = self.result()
+        accuracies = result.get("plain_classifier"), result["validation_balanced_accuracy"]
+        return signs_of_shortfall(*accuracies, self._validation_images())
+
     def _about_few_images(self) -> str:
         """How uncertain accuracies are that were measured on few images."""
-        images = self._kept_environment().get("images")
-        count = images.get("validation") if isinstance(images, dict) else None
-        if not isinstance(count, int) or not 0 < count < FEW:
+        count = self._validation_images()
+        if not 0 < count < FEW:
             return ""
         return f" ({count} images: standard errors of up to {0.5 / math.sqrt(count):.2f})"
+
+    def _validation_images(self) -> int:
+        """How many there were; 0 where that is not known."""
+        images = self._kept_environment().get("images")
+        count = images.get("validation") if isinstance(images, dict) else None
+        return count if isinstance(count, int) else 0
 
     def outcome(self) -> Outcome:
         """Whether its network decides for "one" class, or on "several" findings."""

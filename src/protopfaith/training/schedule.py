@@ -100,6 +100,9 @@ def make_stages(schedule: ScheduleRecipe, images: int | None = None) -> list[Sta
 
 
 LEAST_MOVED = 0.1
+F_STEPS = 1_000
+"""In which F gets where it should at its own rate; with fewer it has a higher one."""
+MOST_HURRIED = 10.0
 LOST = 0.5  # of the rate, for each cycle in a row that has brought nothing better
 
 
@@ -111,17 +114,22 @@ def make_optimizer(
     blocks: list[list[nn.Parameter]] | None = None,
     lost_cycles: int = 0,
     moved: float = 1.0,
+    iterations: int | None = None,
 ) -> AdamW:
     """AdamW with a group of parameters for each part that `stage` trains; weight decay on V and Z only.
 
     Where the recipe wants V's first `blocks` to learn more slowly, each block is a group of its own. `moved`
     is how far validation images let V move in the plain classifier: prototypes move it as much more slowly.
+    `iterations` are those of the whole stage: a schedule that depends on the number of images has a higher
+    rate for F where they are few, for F would hardly move in them.
     """
     pretraining = recipe.schedule.pretraining
     plain = stage.name == "pretraining"
     rate = pretraining.learning_rate if plain else recipe.optimization.learning_rate
     if recipe.schedule.lost_cycle == "go_back":
         rate *= LOST**lost_cycles
+    if stage.name == "classifier" and recipe.schedule.images is not None and iterations:
+        rate *= min(max(F_STEPS / iterations, 1.0), MOST_HURRIED)
     decay = pretraining.weight_decay if plain else recipe.optimization.weight_decay
     trained, groups = trained_parts(stage, recipe), []
     for part in trained:
