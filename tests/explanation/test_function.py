@@ -119,7 +119,7 @@ WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "a function of images or the path": (3, {}),
     "should give one number": (lambda x: x, {}),
     "gives 'text'": (lambda x: "text", {}),
-    "for 1 images": (lambda x: torch.zeros(5), {}),
+    "for 1 images": (lambda x: torch.zeros(5, 2), {}),
     "not finite": (lambda x: x.sum((1, 2, 3)) * float("nan"), {}),
     "3 names were given": (quarters, {"names": ["a", "b", "c"]}),
     "did you mean 'squares'": (quarters, {"names": ["product", "squares"], "outputs": "square"}),

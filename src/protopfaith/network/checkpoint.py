@@ -163,7 +163,7 @@ def _family(path: Path | str, header: dict[str, Any]) -> type[PatchNetwork]:
     if not isinstance(known, type) or not issubclass(known, PatchNetwork):
         raise ProtoPFaithError(
             f"{path} holds a network of the family {shown(name)}, which this version of protopfaith does not "
-            "know; install a newer one, or use another copy of it."
+            "know; name the module that registers it with --import, or install a newer version."
         )
     return known
 

@@ -175,6 +175,14 @@ def has_occurrence_maps(model: Explainable) -> bool:
     return hasattr(network_of(model), "occurrence_maps")
 
 
+def takes_minima(network: PatchNetwork) -> bool:
+    """Whether distances are those to the nearest latent patch, as most families have them: then some
+    prototypes can be asked for alone."""
+    kind = type(network)
+    own = kind.distances is PatchNetwork.distances and kind.distance_maps is PatchNetwork.distance_maps
+    return own and not has_occurrence_maps(network)
+
+
 def occurrence_maps(model: Any, x: Tensor) -> Tensor:
     """Where prototypes look: (B, C, H, W) to (B, P, h, w)."""
     return model.occurrence_maps(x)
@@ -182,10 +190,10 @@ def occurrence_maps(model: Any, x: Tensor) -> Tensor:
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
-    if isinstance(model, Prepared) and not has_occurrence_maps(model):
+    if isinstance(model, Prepared) and takes_minima(model.network):
         chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
         return lambda x: model.fused.distances(x, chosen_vectors)
-    if isinstance(model, PatchNetwork) and not has_occurrence_maps(model):
+    if isinstance(model, PatchNetwork) and takes_minima(model):
         vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
     chosen = torch.tensor(list(prototypes), device=network_of(model).prototypes.device)
