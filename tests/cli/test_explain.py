@@ -73,7 +73,7 @@ def test_a_page_of_a_file_is_explained(place: Path, run: Path, tmp_path: Path) -
 
 def test_nothing_written_says_where_files_lie(place: Path, run: Path, tmp_path: Path) -> None:
     image, out = place / "images" / "red" / "0.png", tmp_path / "out"
-    plan = ["--players", "8", "--budget", "80"]  # so few that a banner has a command
+    plan = ["--players", "8", "--budget", "80"]  # so few that the map is rough, with a command
     done = protopfaith(place, "explain", str(run), str(image), *plan, "--out", str(out))
     assert done.returncode == 0, done.stderr
     written = [path for path in out.rglob("*") if path.is_file()]

@@ -92,6 +92,7 @@ def test_hiding_regions_asks_again(visit: Visit) -> None:
     visit.choose(3)
     visit.stop()
     page = visit.page
+    page.locator(".pictures .pointable").scroll_into_view_if_needed()
     frame = page.locator(".pictures .pointable").bounding_box()
     page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
     page.locator(".whatif-row").wait_for()
@@ -113,6 +114,7 @@ def test_pointing_tells_the_value_for_the_class_and_for_prototypes(visit: Visit)
     visit.choose(4)
     visit.stop()
     page = visit.page
+    page.locator(".pictures .pointable").scroll_into_view_if_needed()
     frame = page.locator(".pictures .pointable").bounding_box()
     page.mouse.move(frame["x"] + 5, frame["y"] + 5)
     said = page.locator("#tip").inner_text()

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from protopfaith.evaluation.results import Faithfulness
-from protopfaith.explanation import Explainer, Explanation, explain_prototypes
+from protopfaith.explanation import Explainer, Explanation, explain, explain_prototypes
+from protopfaith.network import ProtoTree
 from protopfaith.show.catalog import render_catalog
 from protopfaith.show.faithfulness.figures import scores_figure
 from protopfaith.show.faithfulness.page import write_faithfulness
@@ -77,7 +79,7 @@ def test_it_fits_and_can_be_read(browser: Any, report: Path, width: int, scheme:
     script = "name => getComputedStyle(document.body)[name]"
     paper = luminance(visit.page.evaluate(script, "backgroundColor"))
     assert (paper < 0.1) is (scheme == "dark")
-    for selector in (".lead", ".note", ".kicker", ".chips li", "figcaption", ".bars th"):
+    for selector in (".lead", ".note", ".kicker", ".verdict p", "figcaption", ".bars th"):
         ink = luminance(visit.page.locator(selector).first.evaluate("e => getComputedStyle(e).color"))
         low, high = sorted((ink, paper))
         assert (high + 0.05) / (low + 0.05) >= 4.5, selector
@@ -198,3 +200,17 @@ def test_long_names_overprint_nothing(browser: Any, explanation: Explanation, tm
     path = replace(explanation, class_names=names, name=80 * "x").report(tmp_path / "long.html")
     for width in (400, 1200):
         assert Visit(browser, path, width).page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_way_through_a_tree_fits(browser: Any, tmp_path: Path, width: int) -> None:
+    torch.manual_seed(0)
+    tree = ProtoTree("small", [f"class {i}" for i in range(8)], depth=2, prototype_channels=8).eval()
+    tree.leaves.data.zero_()[:, 0] = 40  # so that most probabilities take many letters
+    page = explain(tree, torch.rand(3, 32, 32), players=16, budget=32, sources=False).report(
+        tmp_path / "report.html"
+    )
+    visit = Visit(browser, page, width)
+    assert "less than 0.01%" in visit.page.locator(".leaf").inner_text()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert visit.trouble == []

@@ -13,6 +13,7 @@ from protopfaith.explanation import Explainer, Explanation, SecondBaseline
 from protopfaith.explanation.regions import Agreement
 from protopfaith.show.heat import maps_of, scale_of
 from protopfaith.show.report import render_report
+from protopfaith.show.wording.decision import deciding
 from protopfaith.show.wording.numbers import percent
 
 
@@ -111,7 +112,8 @@ def test_a_rough_map_says_so_on_top_with_the_command_that_sharpens_it(explanatio
     errors = torch.full_like(mine.values, 0.45 * size)
     rough = replace(fine, class_map=replace(mine, standard_errors=errors))
     page = html.unescape(render_report(rough))
-    assert page.index("This map is rough.") < page.index("<main>")
+    assert page.index("<strong>rough</strong>") < page.index("<main>")
+    assert "does not make the decision less certain" in page
     assert "45%" in page
     assert "protopfaith explain RUN" in page
     others = html.unescape(render_report(replace(rough, class_map=mine, precision=0.6)))
@@ -154,7 +156,28 @@ def test_it_is_for_research(explanation: Explanation) -> None:
 
 def test_what_looks_like_nothing_known_is_said_on_top(explanation: Explanation) -> None:
     strange = render_report(replace(explanation, nearest_distance=3.0, usual_distance=2.0))
-    assert strange.index("This looks like nothing the network knows.") < strange.index("<main>")
+    assert strange.index("looks like nothing the network knows") < strange.index("<main>")
+
+
+def test_the_prototype_that_the_answer_names_is_shown_beside_it(explanation: Explanation) -> None:
+    page = render_report(explanation)
+    best = deciding(explanation)
+    assert best is not None
+    assert page.index(f"Prototype {best.prototype}, a part of a training image") < page.index("<main>")
+    alone = tuple(replace(one, source_side=None) for one in explanation.evidence)
+    assert "a part of a training image" not in render_report(replace(explanation, evidence=alone))
+
+
+def test_what_an_empty_image_is_called_is_a_caution_only_where_it_is_the_same(
+    explanation: Explanation,
+) -> None:
+    nothing = torch.zeros_like(explanation.probabilities)
+    for label, cautioned in ((explanation.target, True), (explanation.target - 1, False)):
+        empty = nothing.index_fill(0, torch.tensor([label % len(nothing)]), 1.0)
+        page = render_report(replace(explanation, empty_probabilities=empty))
+        assert ("Caution: an empty image would be called" in page) is cautioned
+        assert page.count("The empty image (baseline") == 1
+        assert page.index("How faithful is this?") < page.index("The empty image (baseline")
 
 
 def test_every_output_can_be_chosen(explanation: Explanation) -> None:

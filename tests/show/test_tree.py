@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,12 @@ def test_every_turn_is_a_step_with_both_probabilities(explained: Explanation) ->
 
 
 def test_the_report_shows_the_way_and_no_sums(explained: Explanation, tmp_path: Path) -> None:
-    page = render_report(explained)
+    page = html.unescape(render_report(explained))
     assert "The way through the tree" in page
     assert "The complete sum" not in page
     assert "Ψ" not in page
+    assert "ProtoTree's own map" in page
+    assert "ProtoPNet" not in page
     assert explained.route is not None
     for turn in explained.route.turns:
         assert f"Something like prototype {turn.prototype}?" in page

@@ -82,7 +82,9 @@ def own_maps(model: Any, image: Tensor, distance_maps: Tensor, prototypes: Seque
 
 def own_map_name(model: Any) -> str:
     """What such a map is called."""
-    return "its occurrence map" if hasattr(model, "occurrence_maps") else "ProtoPNet's own map"
+    if hasattr(model, "occurrence_maps"):
+        return "its occurrence map"
+    return "ProtoTree's own map" if hasattr(model, "route") else "ProtoPNet's own map"
 
 
 def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from protopfaith.explanation.explanation import Explanation
@@ -16,18 +17,19 @@ from protopfaith.show.bars import share_bars
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.findings import finding_cards
 from protopfaith.show.heat import decided, scale_of
-from protopfaith.show.pictures import Meaning
+from protopfaith.show.pictures import Meaning, Picture
 from protopfaith.show.report import make_legend
 from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
 from protopfaith.show.tree import tree_view
-from protopfaith.show.wording.decision import Chip, how_sure, lead
+from protopfaith.show.wording.decision import deciding, lead
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import adds_up, in_favor
-from protopfaith.show.wording.places import place_for
+from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import limits, remarks
+from protopfaith.show.wording.verdicts import ONLY_THE_MAP, Chip, Verdict, verdicts
 
-UNFAMILIAR = "looks like nothing the network knows"
+ALONE: dict[str, Any] = {"named": None, "verdicts": [], "shared": None}  # an answer without a map
 MOST_FINDINGS = 12  # whose probabilities stand beside the map
 
 
@@ -44,7 +46,7 @@ def blocks_of(case: Case) -> dict[str, str]:
         }
     explanation = case.explanation()
     return {
-        "answer": render("blocks/answer.html", **_answer(case, explanation)),
+        "answer": with_own_ids(render("blocks/answer.html", **_answer(case, explanation)), f"{case.mark}a-"),
         "pictures": _pictures_block(case, explanation),
         "bars": _bars_block(case),
         "findings": _findings_block(case, explanation),
@@ -192,7 +194,7 @@ def _target(case: Case) -> int:
 
 
 def _waiting(case: Case) -> dict[str, Any]:
-    return {"case": case, "title": "One moment", "lead": "The network is asked.", "chips": [], "banners": []}
+    return {"case": case, "title": "One moment", "lead": "The network is asked.", "banners": []} | ALONE
 
 
 def _first_answer(case: Case) -> dict[str, Any]:
@@ -204,13 +206,36 @@ def _first_answer(case: Case) -> dict[str, Any]:
     said = f"The network sees {names[first]} ({percent(float(p[first]))})."
     if case.findings:
         said = overall(case.findings)
-    return _base_answer(case) | {"lead": f"{said} Where that comes from follows in a moment.", "chips": []}
+    return _base_answer(case) | {"lead": f"{said} Where that comes from follows in a moment."} | ALONE
 
 
 def _answer(case: Case, explanation: Explanation) -> dict[str, Any]:
-    chips = [chip for chip in how_sure(explanation) if not chip.text.startswith("map:")]
-    chips += truth_chips(case)
-    return _base_answer(case) | {"lead": lead(explanation), "chips": chips}
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    return _base_answer(case) | {
+        "lead": lead(explanation),
+        "named": _named(case, explanation, pictures),
+        "verdicts": _verdicts(case, explanation),
+        "shared": pictures,
+    }
+
+
+def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
+    """Those of the report, but for what stands beside the map: its numbers, and how it becomes finer."""
+    of_decision, of_map = verdicts(explanation)
+    text = ONLY_THE_MAP if of_map.kind == "rough" else ""
+    chips = (*of_decision.chips, *truth_chips(case))
+    return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
+
+
+def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tuple[Picture, str] | None:
+    """The prototype that the answer names, as the part of its source image that it is."""
+    best = deciding(explanation)
+    patch = None if best is None else case.network.patch(best.prototype)
+    if best is None or patch is None:
+        return None
+    name = f"Prototype {best.prototype}"
+    part = pictures.cropped(patch.pixels, f"{name}: the part of a training image that it is", patch.box)
+    return part, f"{name}, a part of a training image"
 
 
 def truth_chips(case: Case) -> list[Chip]:
@@ -259,10 +284,8 @@ def _pictures_block(case: Case, explanation: Explanation | None) -> str:
     if explanation is not None:
         regions, favor = explanation.class_map, in_favor(explanation, explanation.output)
         scale = scale_of([regions])
-        place = place_for(regions)
-        alt = f"Map of what speaks for {favor}" + (
-            f": mostly {place}" if place else ": nothing is decided yet"
-        )
+        where = lies(regions) or "is not decided yet"
+        alt = f"Map of what speaks for {favor}, which {where}"
         meaning = Meaning("in the score", f"It speaks for {favor}.", f"It speaks against {favor}.")
         view["map"] = pictures.ours(original, regions, scale, alt, meaning)
         view["legend"] = make_legend(regions, scale, "against", f"for {favor}")

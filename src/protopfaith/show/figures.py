@@ -26,6 +26,7 @@ from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import in_favor
 from protopfaith.show.wording.trust import banners
+from protopfaith.show.wording.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,13 @@ STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ betwee
     "hatch.linewidth": 0.4,
 }
 EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
+PLAIN = {"facecolor": "#f4f6f8", "edgecolor": "#d5dbe0", "linewidth": 0.6, "pad": 3}
 ALERT = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
+VERDICT: dict[str, Any] = {"bbox": PLAIN}
+LOOKS: dict[str, dict[str, Any]] = {  # of verdicts, by their kind
+    "alert": {"color": "#7a2600", "bbox": ALERT},
+    "rough": {"bbox": PLAIN | {"edgecolor": "#515c66", "linestyle": "--"}},
+}
 
 
 @dataclass(frozen=True)
@@ -161,10 +168,12 @@ def _words(explanation: Explanation, room: float) -> list[_Text]:
     """The case in words, wrapped to `room` inches, one below the other."""
     facts = "\n".join(_wrapped(line, 7, room) for line in _facts(explanation))
     alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in banners(explanation)]
+    found = [(_verdict(one, room), VERDICT | LOOKS.get(one.kind, {})) for one in verdicts(explanation)]
     parts: list[tuple[str, float, dict[str, Any]]] = [
         (_wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
         (_wrapped(lead(explanation), 9, room), 9, {}),
-        *((text, 7, {"color": "#7a2600", "bbox": ALERT}) for text in alerts),
+        *((text, 7, look) for text, look in found),
+        *((text, 7, LOOKS["alert"]) for text in alerts),
         (facts, 7, {}),
     ]
     placed, top = [], 0.15
@@ -172,6 +181,12 @@ def _words(explanation: Explanation, room: float) -> list[_Text]:
         placed.append(_Text(text, size, top, look))
         top += placed[-1].height + 0.14
     return placed
+
+
+def _verdict(one: Verdict, room: float) -> str:
+    facts = [one.text, *(f"{chip.text}." for chip in one.chips)]
+    said = [f"{one.heading}. {' '.join(facts)}", *([one.command] if one.command else [])]
+    return "\n".join(_wrapped(line, 7, room) for line in said)
 
 
 def _wrapped(text: str, size: float, room: float) -> str:
@@ -186,7 +201,7 @@ def _facts(explanation: Explanation) -> list[str]:
     return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
-        f"{cost(explanation)} ({explanation.method}), relative error {error}",
+        f"{cost(explanation)} ({explanation.method}), relative error {error} in the worst map",
     ]
 
 
@@ -302,7 +317,9 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
 
 def _theirs(explanation: Explanation) -> str:
     """Whose map stands beside ours."""
-    return "occurrence" if explanation.findings else "ProtoPNet"
+    if explanation.findings:
+        return "occurrence"
+    return "ProtoPNet" if explanation.route is None else "ProtoTree"
 
 
 def _key(explanation: Explanation) -> str:

@@ -18,7 +18,7 @@ from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.places import place_for
+from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import LIMITS
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def _view(explanation: FunctionExplanation) -> dict[str, Any]:
 
 def lead(one: ExplainedOutput) -> str:
     """The answer in one or two sentences."""
-    found = [f"mostly {place} raises it" for place in [place_for(one.regions)] if place]
-    found += [f"mostly {place} lowers it" for place in [place_for(one.regions, sign=-1)] if place]
+    found = [f"what raises it {where}" for where in [lies(one.regions)] if where]
+    found += [f"what lowers it {where}" for where in [lies(one.regions, sign=-1)] if where]
     where = f"; {', '.join(found)}." if found else "; no region is decided yet: give a larger budget."
     return f"{one.name} is {one.value:.4g}, and {one.empty:.4g} without any region{where}"
 

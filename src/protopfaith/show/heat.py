@@ -68,6 +68,16 @@ def edges(regions: RegionValues, scale: float) -> list[Edge]:
     return [group for group in groups if group.members.any()]
 
 
+def outlined(regions: RegionValues, sign: int) -> Tensor:
+    """What the regions of one sign weigh that a reader sees first, (n,): those with a thick line around them,
+    or else with a thin one; all that are colored where errors, and with them lines, are not known."""
+    weights = (sign * shown_evidence(regions)).clamp_min(0)
+    groups = {one.strong: one.members for one in edges(regions, scale_of([regions])) if one.sign == sign}
+    if not groups:
+        return weights
+    return weights * torch.from_numpy(groups[max(groups)])
+
+
 def maps_of(shown: Sequence[PrototypeEvidence]) -> list[RegionValues]:
     """Every map of prototypes, on the test image and on source images: they share one scale."""
     sources = [one.source_side.regions for one in shown if one.source_side is not None]

@@ -15,9 +15,9 @@ from protopfaith.files import reason
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import write_page
 from protopfaith.show.pictures import Picture, Pictures
-from protopfaith.show.wording.decision import is_rough
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.verdicts import Verdict, verdicts
 
 logger = logging.getLogger("protopfaith")
 VERDICTS = {"right": "right", "wrong": "wrong", "": "true class not known"}
@@ -33,7 +33,7 @@ class Card:
     predicted: str
     truth: str
     verdict: str  # "right", "wrong", or nothing where the true class is not known
-    flags: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
     original: Picture
     map: Picture
 
@@ -65,7 +65,6 @@ def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
     mine = found.class_map
     truth = None if found.true_class is None else found.class_names[found.true_class]
     predicted = found.class_names[found.prediction]
-    warnings = {"rough map": is_rough(found), "looks like nothing known": found.is_unfamiliar}
     return Card(
         quote(f"{case.name}/report.html"),
         found.title,
@@ -75,7 +74,7 @@ def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
         else f"{predicted}, {percent(float(found.probabilities[found.prediction]))}",
         truth or "",
         "" if truth is None else "right" if truth == predicted else "wrong",
-        tuple(text for text, applies in warnings.items() if applies),
+        verdicts(found),
         pictures.plain(found.original, f"The image {found.name}"),
         pictures.ours(found.original, mine, scale_of([mine]), f"{found.title} A map"),
     )

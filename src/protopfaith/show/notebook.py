@@ -18,6 +18,7 @@ from protopfaith.show.pages import render_fragment
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.trust import banners
+from protopfaith.show.wording.verdicts import verdicts
 
 SIDE = 132  # pixels of a picture
 LARGE = 264
@@ -34,6 +35,7 @@ def explanation_html(explanation: Explanation) -> str:
         large=LARGE,
         title=explanation.title,
         lead=lead(explanation),
+        verdicts=verdicts(explanation),
         banners=banners(explanation),
         picture=data_uri(png(rgb(explanation.pixels))),
         class_map=heat_uri(explanation.pixels, mine, scale_of([mine])),

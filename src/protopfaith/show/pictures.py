@@ -18,6 +18,7 @@ from protopfaith.show.encoding import data_uri, photo_uri, png
 from protopfaith.show.heat import Edge, decided, edges, shown_evidence
 from protopfaith.show.outlines import Grid
 
+SMALLEST = 3  # parts that an image's side has at most where one of them is shown alone
 COARSEST = 56  # pixels of ProtoPNet's map, which is smooth: the browser scales it up again
 
 
@@ -108,6 +109,11 @@ class Pictures:
         """An image with a frame around (left, top, right, bottom)."""
         return Picture(self.image(pixels), alt, box=_frame(box), title=title)
 
+    def cropped(self, pixels: Tensor, alt: str, box: Sequence[int]) -> Picture:
+        """The square part of an image around (left, top, right, bottom), with enough of it to be seen."""
+        left, top, right, bottom = square_around(box, (pixels.shape[-2], pixels.shape[-1]))
+        return Picture(self.image(pixels[:, top:bottom, left:right].contiguous()), alt)
+
     def bordered(self, pixels: Tensor, alt: str, mask: Tensor) -> Picture:
         """An image with a line around `mask` (bool, H x W)."""
         grid = Grid.of(mask.numpy().astype(int))
@@ -193,6 +199,21 @@ class Pictures:
             self.outlines.append(grid.outlines())
             self.labels.append({"xs": grid.xs, "ys": grid.ys, "runs": runs})
         return self._known[key]
+
+
+def square_around(box: Sequence[int], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The square (left, top, right, bottom) around a box, no smaller than a third of the image's shorter side
+    and no larger than that, within the image.
+
+    >>> square_around((0, 10, 4, 12), (90, 120))
+    (0, 0, 30, 30)
+    """
+    left, top, right, bottom = box
+    height, width = size
+    side = min(max(right - left, bottom - top, round(min(size) / SMALLEST)), *size)
+    x = min(max((left + right - side) // 2, 0), width - side)
+    y = min(max((top + bottom - side) // 2, 0), height - side)
+    return x, y, x + side, y + side
 
 
 def _fills(evidence: np.ndarray, scale: float) -> tuple[Fill, ...]:

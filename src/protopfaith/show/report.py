@@ -16,12 +16,13 @@ from protopfaith.show.pictures import Meaning, Picture, Pictures
 from protopfaith.show.settings import settings_of
 from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
 from protopfaith.show.tree import tree_view
-from protopfaith.show.wording.decision import about_mask, how_sure, lead
+from protopfaith.show.wording.decision import about_mask, deciding, lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.glossary import TREE_WORDS, WORDS
-from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
-from protopfaith.show.wording.places import place_for
+from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name, own_map
+from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import banners, limits, remarks
+from protopfaith.show.wording.verdicts import verdicts
 
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
@@ -29,7 +30,6 @@ SIMILAR = Meaning(
 DECIDED = (
     "Colored and outlined: decided (thick: the strongest; dashed: against). Uncolored: undecided, or nothing."
 )
-PROTOPNETS = "ProtoPNet's own map"
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
 
@@ -91,7 +91,8 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "name": explanation.name,
         "title": explanation.title,
         "lead": lead(explanation),
-        "chips": how_sure(explanation),
+        "named": _named(explanation, pictures),
+        "verdicts": verdicts(explanation),
         "banners": banners(explanation),
         "original": _original(explanation, pictures),
         "about_mask": about_mask(explanation),
@@ -104,6 +105,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "sums": complete_sums(explanation),
         "tree": tree_view(explanation, scale, pictures),
         "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
+        "own_map": own_map(explanation),
         "prototypes": [_prototype(explanation, one, scale, pictures) for one in shown],
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
         "remarks": remarks(explanation),
@@ -131,6 +133,18 @@ def _original(explanation: Explanation, pictures: Pictures) -> Picture:
     return pictures.bordered(explanation.original, "The image, with the object's border", explanation.mask)
 
 
+def _named(explanation: Explanation, pictures: Pictures) -> Captioned | None:
+    """The prototype that the answer names, as the part of its source image that it is; None where no source
+    image is shown."""
+    best = deciding(explanation)
+    side = None if best is None else best.source_side
+    if best is None or side is None:
+        return None
+    name = f"Prototype {best.prototype}"
+    part = pictures.cropped(side.pixels, f"{name}: the part of {side.path} that it is", side.box)
+    return part, f"{name}, a part of a training image"
+
+
 def _output(explanation: Explanation, output: str, regions: RegionValues, pictures: Pictures) -> Output:
     favor, scale = in_favor(explanation, output), scale_of([regions])
     unit = "in the log probability" if output == "log_probability" else "in the score"
@@ -146,8 +160,8 @@ def _output(explanation: Explanation, output: str, regions: RegionValues, pictur
 
 def _places(regions: RegionValues) -> str:
     """Where the map is orange and blue, for those who cannot see it."""
-    found = {"for it": place_for(regions), "against it": place_for(regions, sign=-1)}
-    said = [f"mostly {place} speaks {what}" for what, place in found.items() if place]
+    found = {"for it": lies(regions), "against it": lies(regions, sign=-1)}
+    said = [f"what speaks {what} {where}" for what, where in found.items() if where]
     return f": {'; '.join(said)}" if said else ": nothing is decided"
 
 
@@ -157,7 +171,7 @@ def _prototype(
     limits = activation_limits(explanation.evidence)
     name, pixels, side = f"Prototype {one.prototype}", explanation.pixels, one.source_side
     ours = pictures.ours(pixels, one.test, scale, f"{name}: what makes this image similar", SIMILAR)
-    own = explanation.network.get("own_map", PROTOPNETS)
+    own = own_map(explanation)
     theirs = pictures.theirs(pixels, one.activation, limits, one.box, f"{name}: {own}")
     sides: dict[str, tuple[Captioned, ...]] = {
         "On this image": ((ours, "what makes it similar"), (theirs, own))

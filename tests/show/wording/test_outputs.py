@@ -6,7 +6,7 @@ import pytest
 
 from protopfaith.explanation import Explanation
 from protopfaith.explanation.settings import OUTPUTS
-from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name
+from protopfaith.show.wording.outputs import about_empty, adds_up, in_favor, maps_by_output, output_name
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -17,7 +17,7 @@ def test_every_output_has_a_name_and_a_sum(explanation: Explanation, output: str
     assert f"{float(regions.values.sum()):+.3g}" in said
     empty = explanation.empty_prediction
     assert empty is not None
-    assert explanation.class_names[empty] in said
+    assert explanation.class_names[empty] in about_empty(explanation)
     rival = explanation.class_names[explanation.rival or 0]
     assert (rival in in_favor(explanation, output)) is (output == "versus")
 
@@ -33,3 +33,4 @@ def test_explanations_of_earlier_versions_have_one_map(explanation: Explanation)
     old = replace(explanation, output="logit", other_maps={}, empty_probabilities=None)
     assert list(maps_by_output(old)) == ["logit"]
     assert "empty image" not in adds_up(old, "logit", old.class_map)
+    assert about_empty(old) == ""

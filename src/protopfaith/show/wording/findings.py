@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.findings import Finding
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.places import place_for
+from protopfaith.show.wording.places import lies
 
 MOST_NAMED = 6  # findings in one sentence
 
 
 def findings_lead(explanation: Explanation) -> str:
-    """What is said of all findings in a sentence, and what the explained one rests on in another."""
-    return f"{overall(explanation.findings)} {about_target(explanation)}"
+    """What is said of all findings in a sentence, and what the explained one rests on in others."""
+    found = explanation.findings[explanation.target]
+    if len(explanation.findings) == 1:
+        said = f"{_of_one(found)} ({percent(found.probability)})."
+    else:
+        said = (
+            f"{overall(explanation.findings)} Explained here: {found.name}, {found.verdict} "
+            f"({percent(found.probability)})."
+        )
+    return f"{said} {about_target(explanation)}".rstrip()
+
+
+def _of_one(found: Finding) -> str:
+    """What a network that has one finding says of it."""
+    return {
+        "present": f"The network finds {found.name}",
+        "absent": f"The network finds no {found.name}",
+    }.get(found.verdict, f"The network is not sure about {found.name}")
 
 
 def overall(findings: Sequence[Finding]) -> str:
@@ -40,20 +56,31 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def about_target(explanation: Explanation) -> str:
-    """Why the explained finding is called so: the nearest prototype of the kind that won, and where."""
-    found = explanation.findings[explanation.target]
-    for_it = found.probability >= found.rule.threshold
-    wanted = [one for one in explanation.evidence if (one.weight >= 0) == for_it]
-    if not wanted:
-        return f"{found.name} has a probability of {percent(found.probability)}."
-    best = min(wanted, key=lambda one: one.distance)
-    where = place_for(best.test)
-    looks = "the image" if where is None else where
-    stands = stands_for(found.name, best.weight)
-    return (
-        f"{found.name} is {found.verdict} ({percent(found.probability)}), above all because {looks} looks "
-        f"like prototype {best.prototype}, which stands for {stands}."
+    """Why the explained finding is called so: the nearest prototype of the kind that won, and where in the
+    image that what speaks for or against it lies; nothing where no such prototype is shown."""
+    found, best = explanation.findings[explanation.target], deciding_of_finding(explanation)
+    if best is None:
+        return ""
+    side, sign = ("for", 1) if _speaks_for(found) else ("against", -1)
+    where = lies(explanation.class_map, sign)
+    said = (
+        f"It looks most like prototype {best.prototype}, which stands for "
+        f"{stands_for(found.name, best.weight)}."
     )
+    if where is None:
+        return f"{said} Where in the image that comes from is not decided."
+    return f"{said} What speaks {side} {found.name} {where}."
+
+
+def deciding_of_finding(explanation: Explanation) -> PrototypeEvidence | None:
+    """The nearest prototype of the kind that won: for the explained finding, or against it."""
+    for_it = _speaks_for(explanation.findings[explanation.target])
+    wanted = [one for one in explanation.evidence if (one.weight >= 0) == for_it]
+    return min(wanted, key=lambda one: one.distance, default=None)
+
+
+def _speaks_for(found: Finding) -> bool:
+    return found.probability >= found.rule.threshold
 
 
 def stands_for(name: str, weight: float) -> str:

@@ -7,6 +7,7 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.wording.numbers import percent
 
 ORDER = ("margin", "versus", "log_probability", "logit")
+SAME = 0.5  # probability from which on the empty image is called what is explained
 
 
 def target_of(explanation: Explanation) -> str:
@@ -20,6 +21,13 @@ def rival_of(explanation: Explanation) -> str:
     if known is None and explanation.runner_up is not None:  # explanations of earlier versions
         known = explanation.runner_up.versus
     return explanation.class_names[known or 0]
+
+
+def own_map(explanation: Explanation) -> str:
+    """What the network's own explanation of a prototype is called."""
+    if explanation.route is not None:  # earlier versions called it ProtoPNet's
+        return "ProtoTree's own map"
+    return str(explanation.network.get("own_map", "ProtoPNet's own map"))
 
 
 def maps_by_output(explanation: Explanation) -> dict[str, RegionValues]:
@@ -60,22 +68,32 @@ def quantity(explanation: Explanation, output: str) -> str:
 
 
 def adds_up(explanation: Explanation, output: str, regions: RegionValues) -> str:
-    """One sentence on what the map adds up to, and one on what it is relative to."""
+    """One sentence on what the map adds up to, and a caution where the empty image says much the same."""
     total = float(regions.sign * regions.values.sum())
     more = "higher" if total >= 0 else "lower"
     said = (
         f"All regions together add up to {total:+.3g}: so much {more} is {quantity(explanation, output)} "
         "on this image than on the empty one."
     )
-    return f"{said} {_relative_to(explanation)}".rstrip()
+    return f"{said} {caution(explanation)}".rstrip()
 
 
-def _relative_to(explanation: Explanation) -> str:
+def caution(explanation: Explanation) -> str:
+    """What a reader must know where an empty image would be called the same; else nothing."""
+    p, target = explanation.empty_probabilities, explanation.target
+    if p is None or float(p[target]) < SAME:
+        return ""
+    called = f"{target_of(explanation)}, too ({percent(float(p[target]))})"
+    return f"Caution: an empty image would be called {called}; the map shows only what changes from there."
+
+
+def about_empty(explanation: Explanation) -> str:
+    """What every map is relative to, for the details."""
     label, p = explanation.empty_prediction, explanation.empty_probabilities
     if label is None or p is None:
         return ""
     if explanation.findings:
-        there = percent(float(p[explanation.target]))
-        return f"On the empty image (baseline {explanation.baseline}) its probability is {there}."
+        there, name = percent(float(p[explanation.target])), target_of(explanation)
+        return f"On the empty image (baseline {explanation.baseline}) the probability of {name} is {there}."
     name = explanation.class_names[label]
     return f"The empty image (baseline {explanation.baseline}) counts as {name} ({percent(float(p[label]))})."

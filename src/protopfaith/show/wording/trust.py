@@ -11,8 +11,9 @@ from protopfaith.shapley import ESTIMATORS
 from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
-from protopfaith.show.wording.decision import ROUGH, is_rough
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.outputs import about_empty
+from protopfaith.show.wording.verdicts import ROUGH, is_rough
 
 BASELINES = {
     "zero": "a plain color, the one that normalization makes zero",
@@ -33,8 +34,11 @@ LIMITS = (
     "The bars of evidence, and the complete sum, leave out nothing.",
 )
 LIMITS_WITHOUT_SUMS = LIMITS[:-1]  # where a decision is no sum, there is no score to rank by
-
-
+LIMITS_OF_TREES = (
+    *LIMITS[:3],
+    LIMITS[3].replace("ProtoPNet's", "ProtoTree's"),
+    "The way that is shown is the most probable one; the tree adds up all its leaves.",
+)
 LIMITS_OF_FINDINGS = (
     *LIMITS[:3],
     "An occurrence map, the network's own explanation, says where a prototype looks, not what it finds "
@@ -47,6 +51,8 @@ def limits(explanation: Explanation) -> tuple[str, ...]:
     """What no such explanation can say."""
     if explanation.findings:
         return LIMITS_OF_FINDINGS
+    if explanation.route is not None:
+        return LIMITS_OF_TREES
     return LIMITS if explanation.decomposition is not None else LIMITS_WITHOUT_SUMS
 
 
@@ -76,7 +82,7 @@ def remarks(explanation: Explanation) -> list[Remark]:
 
 @dataclass(frozen=True)
 class Banner:
-    """What a reader must know before looking at anything else."""
+    """What a reader must know besides how sure the decision is and how sharp the map."""
 
     title: str
     text: str
@@ -84,61 +90,21 @@ class Banner:
 
 
 def banners(explanation: Explanation) -> list[Banner]:
-    """Those that this explanation needs; usually none."""
+    """Those that this explanation needs beside its verdicts; usually none."""
     found = []
-    if explanation.is_unfamiliar and explanation.findings:
-        name = explanation.class_names[explanation.target]
+    error, worst = error_of(explanation.class_map), explanation.precision
+    if explanation.class_map.errors_known and not is_rough(explanation) and worst > ROUGH:
         found.append(
             Banner(
-                f"This image shows neither {name} nor its absence as the network knows them.",
-                f"The nearest prototype is at a distance of {explanation.nearest_distance:.3g}; 99% of the "
-                f"validation images are nearer than {explanation.usual_distance:.3g}. What is said of this "
-                "finding should not be relied on.",
+                "Some maps of prototypes are rough.",
+                f"The values of the worst one are off by about {percent(worst)} of a typical one, "
+                f"those of the class map by {percent(error)}. A larger budget sharpens them:",
+                sharper(explanation, worst),
             )
         )
-    elif explanation.is_unfamiliar:
-        name = explanation.class_names[explanation.prediction]
-        found.append(
-            Banner(
-                "This looks like nothing the network knows.",
-                f"The nearest prototype of {name} is at a distance of {explanation.nearest_distance:.3g}; "
-                f"99% of the validation images of that class are nearer than "
-                f"{explanation.usual_distance:.3g}. The decision should not be relied on.",
-            )
-        )
-    rough = _rough(explanation)
-    found += [] if rough is None else [rough]
     if explanation.coarse:
         found.append(Banner("This is the quick, coarse answer.", "The report on fine regions follows."))
     return found
-
-
-def _rough(explanation: Explanation) -> Banner | None:
-    """About the class map if that is rough, or else about maps of prototypes."""
-    error, worst = error_of(explanation.class_map), explanation.precision
-    if is_rough(explanation):
-        return Banner("This map is rough.", _verdict(explanation, error), sharper(explanation, error))
-    if explanation.class_map.errors_known and worst > ROUGH:
-        return Banner(
-            "Some maps of prototypes are rough.",
-            f"The values of the worst one are off by about {percent(worst)} of a typical one, "
-            f"those of the class map by {percent(error)}. A larger budget sharpens them:",
-            sharper(explanation, worst),
-        )
-    return None
-
-
-def _verdict(explanation: Explanation, error: float) -> str:
-    """What a rough map is good for all the same."""
-    sure = int(decided(explanation.class_map.flat).sum())
-    typical = f"a region is uncertain by about {percent(error)} of a typical value"
-    if not sure:
-        return f"It does not show where the decision comes from: {typical}. A larger budget sharpens it:"
-    which = "Its one colored region is" if sure == 1 else f"Its {sure} colored regions are"
-    return (
-        f"{which} what it does show, for or against; how much each counts is open, since {typical}, and the "
-        "rest is undecided. A larger budget sharpens it:"
-    )
 
 
 def stand_in(baseline: str) -> str:
@@ -156,7 +122,7 @@ def _what(explanation: Explanation) -> Remark:
     return Remark(
         f"The maps show Shapley values of {explanation.settings['players']}: how much each region adds "
         f"when it is shown instead of {stand_in(explanation.baseline)}, "
-        "averaged over all orders in which regions can appear."
+        f"averaged over all orders in which regions can appear. {about_empty(explanation)}".rstrip()
     )
 
 

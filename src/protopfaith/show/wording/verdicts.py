@@ -1,0 +1,167 @@
+"""The two verdicts on top: how sure the decision is, and how sharp the map. One says nothing of the other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from protopfaith.explanation.explanation import Explanation
+from protopfaith.show.heat import decided, error_of
+from protopfaith.show.wording.commands import AIM, sharper
+from protopfaith.show.wording.numbers import percent
+
+SURE = 0.95  # probability from which on a decision is called sure
+LIKELY = 0.5
+CLOSE = 1.5  # times as probable as the next class: less is a toss-up
+FAIR = AIM  # relative error from which on a map is no longer called sharp
+ROUGH = 0.3  # relative error above which a map is called rough
+MOSTLY = 0.5  # share of the evidence outside the object that is called out
+UNFAMILIAR = "looks like nothing the network knows"
+ONLY_THE_MAP = "A rough map does not make the decision less certain: only where it comes from is open."
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A short fact that belongs to a verdict; `kind` is "good", "alert" or nothing."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said first of the decision or of the map.
+
+    Args:
+        about: "Decision" or "Map"
+        word: the verdict itself
+        text: what it rests on
+        kind: "alert" where the decision should not be relied on, "rough" of a map, or nothing
+        chips: facts that belong to it
+        command: what would make it better
+    """
+
+    about: str
+    word: str
+    text: str
+    kind: str = ""
+    chips: tuple[Chip, ...] = ()
+    command: str = ""
+
+    @property
+    def heading(self) -> str:
+        return f"{self.about}: {self.word}"
+
+
+def verdicts(explanation: Explanation) -> tuple[Verdict, Verdict]:
+    """How sure the decision is, and how sharp the map."""
+    return decision_verdict(explanation), map_verdict(explanation)
+
+
+def decision_verdict(explanation: Explanation) -> Verdict:
+    """Sure, likely, unsure or a toss-up; of a finding whether it is present; or unlike all that is known."""
+    chips = tuple(chip for chip in [_right(explanation)] if chip is not None)
+    if explanation.is_unfamiliar:
+        return Verdict("Decision", UNFAMILIAR, _unfamiliar(explanation), "alert", chips)
+    word, text = _of_finding(explanation) if explanation.findings else _of_class(explanation)
+    usual = " This image is as near to its prototypes as usual." if explanation.is_unfamiliar is False else ""
+    kind = "" if word in ("sure", "likely", "present", "absent") else "alert"
+    return Verdict("Decision", word, f"{text}, {_calibrated(explanation)}.{usual}", kind, chips)
+
+
+def _of_class(explanation: Explanation) -> tuple[str, str]:
+    p = explanation.probabilities.double()
+    first = explanation.prediction
+    said = _with_share(explanation, first)
+    others = [label for label in p.argsort(descending=True).tolist() if label != first]
+    if not others:
+        return "sure", said
+    second = others[0]
+    both = f"{said} or {_with_share(explanation, second)}"
+    if float(p[first]) < CLOSE * float(p[second]):
+        return "toss-up", both
+    if float(p[first]) < LIKELY:
+        return "unsure", both
+    return ("sure" if float(p[first]) >= SURE else "likely"), said
+
+
+def _of_finding(explanation: Explanation) -> tuple[str, str]:
+    found = explanation.findings[explanation.target]
+    return found.verdict, f"{found.name} ({percent(found.probability)})"
+
+
+def _with_share(explanation: Explanation, label: int) -> str:
+    return f"{explanation.class_names[label]} ({percent(float(explanation.probabilities[label]))})"
+
+
+def _calibrated(explanation: Explanation) -> str:
+    return "calibrated" if explanation.calibrated else "not calibrated"
+
+
+def _unfamiliar(explanation: Explanation) -> str:
+    """What it says all the same, and why that should not be relied on."""
+    near = f"the nearest prototype is at a distance of {explanation.nearest_distance:.3g}"
+    usual = f"are nearer than {explanation.usual_distance:.3g}"
+    if explanation.findings:
+        _, said = _of_finding(explanation)
+        return (
+            f"It says {said}, but should not be relied on: the image shows neither the finding nor its "
+            f"absence as the network knows them; {near}, and 99% of the validation images {usual}."
+        )
+    return (
+        f"It says {_with_share(explanation, explanation.prediction)}, but should not be relied on: {near}, "
+        f"and 99% of the validation images of that class {usual}."
+    )
+
+
+def _right(explanation: Explanation) -> Chip | None:
+    if explanation.true_class is None:
+        return None
+    name = explanation.class_names[explanation.true_class]
+    if explanation.true_class == explanation.prediction:
+        return Chip(f"right: it is {name}", "good")
+    return Chip(f"wrong: it is {name}", "alert")
+
+
+def map_verdict(explanation: Explanation) -> Verdict:
+    """Exact, sharp, fair or rough, and how many regions it decides."""
+    mine = explanation.class_map.flat
+    chips = tuple(chip for chip in [_outside(explanation)] if chip is not None)
+    if not mine.errors_known:
+        return Verdict("Map", "of unknown sharpness", "This estimator does not know its error.", "", chips)
+    error, count = error_of(explanation.class_map), int(decided(mine).sum())
+    if error == 0:
+        return Verdict("Map", "exact", "No region's value has a sampling error.", "", chips)
+    typical = f"a region's value is off by about {percent(error)} of a typical one"
+    if is_rough(explanation):
+        text = f"{_what_it_shows(count, len(mine.values))}; {typical}. {ONLY_THE_MAP}"
+        return Verdict("Map", "rough", text, "rough", chips, sharper(explanation, error))
+    text = f"{count} of {len(mine.values)} regions are decided; {typical}."
+    return Verdict("Map", "fair" if error > FAIR else "sharp", text, "", chips)
+
+
+def _what_it_shows(count: int, regions: int) -> str:
+    """What a rough map is good for all the same."""
+    if not count:
+        return "It does not show where the decision comes from: no region is decided"
+    return f"Only {count} of {regions} regions {'is' if count == 1 else 'are'} decided"
+
+
+def is_rough(explanation: Explanation) -> bool:
+    """Whether the class map must not be read without a warning."""
+    return explanation.class_map.errors_known and error_of(explanation.class_map) > ROUGH
+
+
+def _outside(explanation: Explanation) -> Chip | None:
+    share = share_outside(explanation)
+    if share is None or share <= MOSTLY:
+        return None
+    return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
+
+
+def share_outside(explanation: Explanation) -> float | None:
+    """The share of the evidence for the class that lies outside the mask; None where that is not known."""
+    if explanation.mask is None:
+        return None
+    inside = explanation.class_map.share_inside(explanation.mask)
+    return None if math.isnan(inside) else 1 - inside
