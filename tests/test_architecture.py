@@ -61,6 +61,7 @@ SUGAR = {
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
     ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
+    ("protopfaith.evaluation.external_findings", "show"),  # likewise
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix
     ("protopfaith.evaluation.results", "show"),  # .frame()
 }

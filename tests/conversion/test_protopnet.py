@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +15,10 @@ import pytest
 import torch
 
 from protopfaith.conversion import convert
-from protopfaith.conversion.protopnet import read_boxes
+from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.protopnet import read_boxes, read_protopnet
 from protopfaith.errors import ProtoPFaithError
-from tests.conversion.originals import original, save_original
+from tests.conversion.originals import as_its_program, original, save_original
 
 CASES: dict[str, dict[str, Any]] = {
     "resnet18": {},
@@ -91,6 +97,61 @@ def test_data_parallel_and_wrapped_state_dicts_are_read(tmp_path: Path) -> None:
     assert_same(network, convert(tmp_path / "a.pth", tmp_path / "run").run.model())
 
 
+def _beside(state: Any, value: Any) -> Any:
+    return {"state_dict": state, "more": value}
+
+
+STRANGE: dict[str, Callable[[Any], Any]] = {
+    "under another name": lambda net: {"net": net.state_dict(), "epoch": 3},
+    "in a dictionary of a dictionary": lambda net: {"checkpoint": {"weights": net.state_dict()}},
+    "compiled": lambda net: {f"_orig_mod.{key}": value for key, value in net.state_dict().items()},
+    "in somebody's module": lambda net: {
+        "state_dict": {f"ppnet.{key}": value for key, value in net.state_dict().items()}
+        | {"criterion.weight": torch.ones(3)}
+    },
+    "half": lambda net: {
+        key: value.half() if value.is_floating_point() else value for key, value in net.state_dict().items()
+    },
+    "a backbone as a whole": lambda net: {**net.state_dict(), "features.fc.weight": torch.zeros(10, 512)},
+    "a bias of zeros": lambda net: {**net.state_dict(), "last_layer.bias": torch.zeros(3)},
+    "prototypes as a matrix": lambda net: {
+        **net.state_dict(), "prototype_vectors": net.prototype_vectors.detach()[:, :, 0, 0]
+    },
+    "a number of NumPy beside": lambda net: _beside(net.state_dict(), np.float64(0.7)),
+    "an array beside": lambda net: _beside(net.state_dict(), np.arange(3.0)),
+    "arguments beside": lambda net: _beside(net.state_dict(), argparse.Namespace(data=Path("x"), rate=0.1)),
+    "a log beside": lambda net: _beside(net.state_dict(), defaultdict(list, {"loss": [1.0]})),
+    "a date beside": lambda net: _beside(net.state_dict(), datetime(2024, 1, 2)),
+    "a function beside": lambda net: _beside(net.state_dict(), partial(torch.nn.BatchNorm2d, eps=1e-3)),
+    "the module in a dictionary": lambda net: {"network": net, "accuracy": np.float32(0.7)},
+    "the module in parallel": torch.nn.DataParallel,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def usual() -> Any:
+    return original()
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_files_as_strangers_have_them_are_read(name: str, usual: Any, tmp_path: Path) -> None:
+    with as_its_program():
+        torch.save(STRANGE[name](usual), tmp_path / "net.pth")
+    found = read_protopnet(tmp_path / "net.pth", Asked(size=64))
+    assert found.encoder == "resnet18"
+    assert torch.allclose(found.prototypes, usual.prototype_vectors.flatten(1), atol=1e-3)
+    assert torch.allclose(found.weights, usual.last_layer.weight, atol=1e-3)
+    assert found.layers == [32, "relu", 32, "sigmoid"]
+
+
+def test_what_contains_itself_is_one_sentence(tmp_path: Path) -> None:
+    round_and_round: dict[str, Any] = {}
+    round_and_round["model"] = round_and_round
+    torch.save(round_and_round, tmp_path / "net.pth")
+    with pytest.raises(ProtoPFaithError, match="contains itself"):
+        read_protopnet(tmp_path / "net.pth", Asked())
+
+
 def test_vgg_without_its_last_pooling_is_cut_there(tmp_path: Path) -> None:
     network = original("vgg11")
     network.features.features = network.features.features[:-1]
@@ -113,7 +174,7 @@ def _empty_class(state: dict[str, Any]) -> None:
 
 
 def _bias(state: dict[str, Any]) -> None:
-    state["last_layer.bias"] = torch.zeros(3)
+    state["last_layer.bias"] = torch.ones(3)
 
 
 def _other_encoder(state: dict[str, Any]) -> None:

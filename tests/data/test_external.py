@@ -138,3 +138,55 @@ def test_bad_places_are_one_sentence(tmp_path: Path, pictures: Path) -> None:
         load_external(str(pictures / "cat"), PREPROCESSING)
     with pytest.raises(ProtoPFaithError, match="column named patient"):
         load_external("birds", PREPROCESSING, groups=tmp_path / "groups.csv")
+
+
+# --- several findings
+
+FINDINGS = ("lung opacity", "edema", "mass")
+
+
+def finding_table(folder: Path, text: str) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "list.csv").write_text(text)
+    return str(folder / "list.csv")
+
+
+def test_a_table_has_one_column_per_finding(tmp_path: Path, save: Save) -> None:
+    for number in range(3):
+        save(tmp_path / "x" / f"{number}.png", number)
+    text = "file,patient,site,Edema,Lung_Opacity\n0.png,p,north,1,\n1.png,p,south,0,1\n2.png,q,,,0\n"
+    found = load_external(finding_table(tmp_path / "x", text), PREPROCESSING, findings=FINDINGS)
+    assert [sample.findings for sample in found.samples] == [(-1, 1, -1), (1, 0, -1), (0, -1, -1)]
+    assert [sample.group for sample in found.samples] == ["p", "p", "q"]
+    assert found.samples[0].about == {"site": "north"}
+    assert "mass" in found.notes[0]
+    assert found.pixels(1).shape == (3, 12, 12)
+
+
+def test_a_table_may_have_lists_of_findings(tmp_path: Path) -> None:
+    text = "file,Finding Labels\n0.png,Edema|Mass\n1.png,No Finding\n2.png,\n"
+    found = load_external(finding_table(tmp_path / "x", text), PREPROCESSING, findings=FINDINGS)
+    assert [sample.findings for sample in found.samples] == [(-1, 1, 1), (-1, 0, 0), (-1, -1, -1)]
+
+
+def test_findings_of_a_data_set_are_matched_by_name() -> None:
+    from protopfaith.data import load_data
+
+    birds = load_data("birds_multilabel", size=12)
+    found = load_external("birds_multilabel", PREPROCESSING, findings=["Eye_Mask", "hat"])
+    column = birds.classes.index("eye mask")
+    records = [record for images in birds.sets().values() for record in images.records]
+    assert [sample.findings for sample in found.samples] == [(r.findings[column], -1) for r in records]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [("birds", "one class each"), ("folder", "one class"), ("nothing", "nothing")]
+)
+def test_what_has_no_findings_is_refused(data: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ProtoPFaithError, match=says):
+        load_external(data, PREPROCESSING, root=tmp_path if data == "folder" else None, findings=FINDINGS)
+
+
+def test_findings_are_no_classes() -> None:
+    with pytest.raises(ProtoPFaithError, match="one class"):
+        load_external("birds_multilabel", PREPROCESSING)

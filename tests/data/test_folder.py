@@ -64,6 +64,24 @@ def test_given_splits_are_kept(split_folders: Path) -> None:
     assert refolded.test.paths == data.test.paths
 
 
+def test_validation_images_that_are_too_few_are_dealt_anew(tmp_path: Path, save: Save) -> None:
+    root = tmp_path / "few"
+    for number, (split, count) in enumerate({"train": 41, "val": 2, "test": 3}.items()):
+        for label, name in enumerate(("cat", "dog")):
+            for i in range(count):
+                save(root / split / name / f"{i}.jpg", 1000 * number + 100 * label + i)
+    kept, chosen = load(root), load(root, fold="auto")
+    assert [len(images) for images in kept.sets().values()] == [82, 4, 6]
+    assert chosen.splits() == load(root, fold=0).splits() != kept.splits()
+    assert any("has 4 beside 82 training images, too few" in note for note in chosen.notes)
+    assert not any("too few" in note for note in kept.notes)
+
+
+def test_auto_keeps_validation_images_that_are_enough(split_folders: Path, one_folder: Path) -> None:
+    for root in (split_folders, one_folder):
+        assert load(root, fold="auto").splits() == load(root).splits()
+
+
 def test_two_folders_of_one_split_are_an_error(split_folders: Path, one_folder: Path, save: Save) -> None:
     save(split_folders / "validation" / "cat" / "0.jpg", 9000)
     with pytest.raises(

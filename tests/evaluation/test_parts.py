@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from protopfaith.data import ImageData, ImageSet
+from protopfaith.data import ImageData, ImageSet, load_data
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import EXPLAINERS, Explained
 from protopfaith.evaluation.parts import evaluate_parts, part_names, part_remarks
-from protopfaith.network import ProtoPNet
+from protopfaith.network import ProtoPNet, XProtoNet
+from protopfaith.show.parts import parts_figure
 from protopfaith.training.reference import weights_hash
 from tests.evaluation.conftest import PREPROCESSING, SIZE
 
@@ -113,3 +114,19 @@ def test_bad_requests_are_one_sentence(model: ProtoPNet, images: ImageData) -> N
     ):
         with pytest.raises(ProtoPFaithError, match=words):
             evaluate_parts(model, PREPROCESSING, images.train, **more)  # type: ignore[arg-type]
+
+
+def test_of_findings_prototypes_that_stand_for_them_are_judged() -> None:
+    data = load_data("birds_multilabel", size=32, train=32, validation=0, test=32)
+    torch.manual_seed(0)
+    model = XProtoNet("small", list(data.classes), 4, 8).eval()
+    found = evaluate_parts(
+        model, data.preprocessing, data.test, explainers=["protopnet"], classes=[1, 4], per_class=2
+    )
+    judged = [row.prototype for row in found.scores[0].prototypes]
+    signs, owners = model.prototype_signs, model.prototype_classes
+    assert judged == [p for p in range(24) if owners[p] in (1, 4) and signs[p] > 0]
+    assert found.owners == (1, 1, 4, 4)
+    for image, finding in zip(found.shown, found.owners, strict=True):
+        assert data.test.records[image].findings[finding] == 1
+    assert parts_figure(found, data.test).axes

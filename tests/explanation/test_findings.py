@@ -60,9 +60,9 @@ def test_maps_of_all_findings_add_up(explainer: Explainer, data) -> None:
     model, image = explainer.model, explainer.open(data.test.image(2)).input
     with torch.no_grad():
         whole, nothing = model(torch.stack([image, torch.zeros_like(image)]))
-    scale = found.temperature or 1.0
+    scale = explainer.reference.calibrator.temperature
     for number, one in enumerate(found.findings):
-        change = float(whole[number] - nothing[number]) / scale
+        change = float(whole[number] - nothing[number]) / scale(number)
         assert float(one.regions.sign * one.regions.values.sum()) == pytest.approx(change, abs=1e-3)
     mine = found.findings[found.target].regions
     assert torch.allclose(mine.values, found.class_map.values)

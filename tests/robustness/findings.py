@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from PIL import Image
+
 from tests.robustness.harness import Case, Place
 from tests.robustness.images import GOOD_PNG
 
@@ -90,6 +92,17 @@ def asked(
 
 
 QUICK = ["--players", "12", "--budget", "64", "--device", "cpu", "--no-sources"]
+SHORT = ["--resamples", "10", "--device", "cpu"]
+
+
+def elsewhere(place: Place, header: str = "file,mass", values: tuple[str, str] = ("0", "1")) -> Any:
+    """A table of images that the network has not seen."""
+    lines = [header]
+    for number in range(4):
+        path = place.folder / f"other{number}.png"
+        Image.new("RGB", (24, 24), (60 * number, 200 - 40 * number, 30)).save(path)
+        lines.append(f"{path.name},{values[number % 2]}")
+    return place.write("other.csv", "\n".join(lines))
 
 
 ASKED = [
@@ -104,9 +117,19 @@ ASKED = [
                                 "out"], says=("no moment rule",)),
     asked("no such finding", lambda p: ["explain", "findings", p.image, *QUICK, "--class", "mas", "--out", "out"],
           says=("mass",)),
-    asked("images from elsewhere", lambda p: ["evaluate", "findings", "--data", p.images], says=("--data",)),
-    asked("in the explorer", lambda p: ["serve", "findings", "--no-browser", "--port", "0"], says=("one class",)),
-    asked("parts", lambda p: ["parts", "findings"], says=("several findings",)),
+    asked("a folder of classes", lambda p: ["evaluate", "findings", "--data", p.images], says=("one class", "CSV")),
+    asked("groups of a table", lambda p: ["evaluate", "findings", "--data", elsewhere(p), "--groups", "names"],
+          says=("column",)),
+    asked("a table from elsewhere", lambda p: ["evaluate", "findings", "--data", elsewhere(p), *SHORT], good=True),
+    asked("other findings", lambda p: ["evaluate", "findings", "--data", elsewhere(p, "file,cyst"), *SHORT],
+          says=("green",)),
+    asked("classes from elsewhere", lambda p: ["evaluate", "findings", "--data", "birds", *SHORT],
+          says=("one class each",)),
+    asked("a label that is none", lambda p: ["evaluate", "findings", "--data", elsewhere(p, values=("x", "0")), *SHORT],
+          says=("Row 2",)),
+    asked("nothing known", lambda p: ["evaluate", "findings", "--data", elsewhere(p, values=("", "")), *SHORT],
+          says=("Nothing is known",)),
+    asked("parts", lambda p: ["parts", "findings"], says=("part locations",)),
     asked("a split without images", lambda p: ["evaluate", "findings", "--split", "tests"], says=("test",)),
 ]  # fmt: skip
 

@@ -104,6 +104,7 @@ CASES = [
     on_run("prune", "--leaves", "0.1", says=("no leaves",)),
     *(train(f"model.family={v}") for v in ("prototwig", "1", "", "[]")),
     *(train("model.family=prototree", f"tree.depth={v}") for v in ("0", "-1", "12", "1.5", "x", HUGE)),
+    train("model.family=prototree", "model.activation=unit", says=("sigmoid",)),
     *(train("model.family=prototree", f"tree.prune={v}") for v in ("-1", "2", "nan", "x")),
     *(train("model.family=prototree", f"tree.milestones={v}") for v in ("x", "[2]", "[-1]", "[a]", "0.5")),
     on_run("prune", "--device", "meta", "--prototypes", "0"),

@@ -28,13 +28,14 @@ def served(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
     with opened([run.folder, other], port=0, device="cpu", bounds=BOUNDS, say=lambda text: None) as server:
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        _wait(server)
+        wait_until_it_answers(server)
         yield server
         server.stop()
         thread.join(timeout=20)
 
 
-def _wait(server: Server) -> None:
+def wait_until_it_answers(server: Server) -> None:
+    """Until the page is there."""
     for _ in range(200):
         try:
             httpx.get(server.address, timeout=1)

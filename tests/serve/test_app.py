@@ -147,7 +147,7 @@ def test_the_gallery_filters(client: httpx.Client, served: Server) -> None:
     _wait(lambda: None not in network.predictions)
     wrong = client.get("/gallery?run=0&wrong=1").json()["html"]
     labels = network.test.labels.tolist()  # type: ignore[union-attr]
-    expected = sum(p != t for p, t in zip(network.predictions, labels, strict=True))
+    expected = sum(p != (t,) for p, t in zip(network.predictions, labels, strict=True))
     assert wrong.count('class="thumb"') == min(expected, 48)
 
 

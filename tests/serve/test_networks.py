@@ -28,7 +28,7 @@ def test_test_images_are_classified_a_few_at_a_time(network: Network) -> None:
     assert parts > 1 or len(network.test) <= 16
     pixels, _ = network.test_image(2)
     expected = network.explainer.explain(pixels, players=24, budget=64, sources=False).prediction
-    assert network.predictions[2] == expected
+    assert network.predictions[2] == (expected,)
 
 
 def test_only_test_images_are_given_away(network: Network) -> None:

@@ -26,7 +26,7 @@ def test_the_confusion_matrix_counts_all_test_images(client: httpx.Client, serve
     network = served.desk.networks[0]
     assert sum(counts) == len(network.test)
     true = int(network.test.labels[0])  # type: ignore[union-attr]
-    cell = client.get(f"/evaluation/0?true={true}&predicted={network.predictions[0]}").text
+    cell = client.get(f"/evaluation/0?true={true}&predicted={network.predictions[0][0]}").text
     assert 'data-index="0"' in cell
     for odd in ("?true=x&predicted=1", "?true=99&predicted=0", "?true=../&predicted=1"):
         assert client.get(f"/evaluation/0{odd}").status_code == 200

@@ -26,7 +26,7 @@ def explanation() -> Explanation:
 
 
 def test_every_finding_has_a_card_and_present_ones_come_first(explanation: Explanation) -> None:
-    cards = finding_cards(explanation, Pictures())
+    cards = finding_cards(explanation.findings, explanation.target, explanation.pixels, Pictures())
     assert sorted(card.name for card in cards) == sorted(explanation.class_names)
     places = [ORDER.index(card.verdict) for card in cards]
     assert places == sorted(places)
@@ -45,9 +45,7 @@ def test_the_page_says_all_and_escapes_names(explanation: Explanation) -> None:
 
 
 def test_classes_have_no_cards(explanation: Explanation) -> None:
-    from dataclasses import replace
-
-    assert finding_cards(replace(explanation, findings=()), Pictures()) == []
+    assert finding_cards((), explanation.target, explanation.pixels, Pictures()) == []
 
 
 def test_a_figure_names_what_prototypes_stand_for(explanation: Explanation) -> None:

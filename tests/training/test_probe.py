@@ -83,6 +83,7 @@ def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_p
     result = run.result()
     assert result["plain_classifier"] >= result["linear_probe"] > 0.5
     assert f"linear probe {result['linear_probe']:.3f} / plain classifier" in run.comparison()
+    assert f"({len(data.validation)} images: standard errors of up to 0.14)" in run.comparison()
 
 
 def test_an_encoder_without_weights_has_no_probe(recipe, data, tmp_path) -> None:

@@ -55,3 +55,12 @@ def test_patience_ends_a_run_after_cycles_without_anything_better() -> None:
 def test_only_projected_epochs_compete(accuracy, best, projected, better) -> None:
     metrics = replace(METRICS, validation_balanced_accuracy=accuracy, projected=projected)
     assert is_better(metrics, best) is better
+
+
+def test_a_cycle_that_leaves_nothing_to_be_better_at_is_the_last() -> None:
+    end = next(i for i, stage in enumerate(STAGES) if stage.name == "classifier")
+    assert end + 1 < len(STAGES)
+    last = replace(Position(), stage=end, epoch=STAGES[end].epochs - 1, improved=True)
+    assert advance(replace(last, best=1.0), STAGES, None).finished
+    assert not advance(replace(last, best=0.99), STAGES, None).finished
+    assert not advance(replace(last, best=None), STAGES, None).finished  # without validation images

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ def test_leaf_counts_are_the_paper_s_sum_and_every_image_counts_once() -> None:
             expected[leaf, label] += share / float(logits[image, label].exp())
     assert torch.allclose(found, expected, atol=1e-5)
     assert torch.allclose(found.sum(0), torch.bincount(labels).float(), atol=1e-5)
+
+
+def test_a_tree_on_the_unit_sphere_is_refused(tree_recipe: Recipe, data: ImageData, tmp_path: Path) -> None:
+    """Recipes made for prototypes of length 1, such as cub_quick, do not turn into a poor tree."""
+    recipe = replace(tree_recipe, model=replace(tree_recipe.model, activation="unit"))
+    with pytest.raises(ProtoPFaithError, match=r"model\.activation=sigmoid"):
+        train(recipe, tmp_path / "run", data=data, progress=False)
 
 
 def test_cycles_of_a_tree_are_one_joint_stage(tree_recipe: Recipe) -> None:

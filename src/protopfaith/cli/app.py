@@ -21,6 +21,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
+from protopfaith.allocation import keep_freed_memory
 from protopfaith.arguments import named
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import EXTENSIONS_VARIABLE
@@ -81,6 +82,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    keep_freed_memory()
     try:
         app()
     except ProtoPFaithError as error:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from protopfaith.training import Run
 
 
+GROUPS_OF_FINDINGS = (
+    "Groups are given for a folder of classes; a CSV file of findings has them in a column named patient or "
+    "group."
+)
 ONLY_EXTERNAL = "goes with images from elsewhere; name these with --data, or leave it out."
 
 
@@ -31,8 +35,8 @@ def evaluate(
         str | None,
         typer.Option(
             help="Images from elsewhere, compared with the split: a folder with one folder per class, a CSV "
-            "file with the columns file and label (also patient, sex, age, site, device), or one of: "
-            "{DATASETS}."
+            "file with the columns file and label (also patient, sex, age, site, device; one column for each "
+            "of several findings instead of label), or one of: {DATASETS}."
         ),
     ] = None,
     root: Annotated[
@@ -78,10 +82,11 @@ def evaluate(
     run = Run(folder, root if data is None else own_root)
     if run.outcome() == "several":
         if data is not None:
-            raise ProtoPFaithError(
-                "Images from elsewhere are judged by their one class, but this network decides on several "
-                "findings; leave out --data."
-            )
+            if groups is not None:
+                raise ProtoPFaithError(GROUPS_OF_FINDINGS)
+            asked = data, root, columns_of(subgroups), split if compare else None
+            print_findings_elsewhere(run, *asked, resamples, seed, device, batch_size)
+            return
         print_findings(run, split, device, batch_size, resamples, seed)
         print_hidden(run, split, device, batch_size)
         print_prototypes(run)
@@ -152,6 +157,45 @@ def judge_external(
         seed=seed,
         batch_size=batch_size,
     )
+
+
+def print_findings_elsewhere(
+    run: Run,
+    data: str,
+    root: Path | None,
+    columns: list[str] | None,
+    split: str | None,
+    resamples: int,
+    seed: int,
+    device: str,
+    batch_size: int,
+) -> None:
+    """Judges the findings of images from elsewhere, and writes the results into the run's folder."""
+    from protopfaith.data.external import load_external
+    from protopfaith.devices import choose_device
+    from protopfaith.evaluation.external_findings import evaluate_external_findings
+    from protopfaith.training.reference import reference_of
+
+    model, preprocessing = run.model(choose_device(device)), run.preprocessing()
+    external = load_external(data, preprocessing, root=root, findings=model.class_names)
+    own = own_sets(run)
+    found = evaluate_external_findings(
+        model,
+        preprocessing,
+        external,
+        reference_of(run, model),
+        internal=choose_split(own, split) if split is not None and own else None,
+        seen={record.sha256 for name in ("train", "validation") if own for record in own[name].records},
+        columns=columns,
+        resamples=resamples,
+        seed=seed,
+        batch_size=batch_size,
+    )
+    console.print(found.table())
+    for sentence in found.notes:
+        say(sentence)
+    say(f"Written to {found.save(run.folder / 'evaluation')}")
+    fail_for(found.problems)
 
 
 def own_sets(run: Run) -> dict[str, ImageSet]:

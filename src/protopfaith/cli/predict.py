@@ -43,8 +43,8 @@ def predict(
     files = with_frames(expand_folders(images), frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     reference = reference_of(run, model)
-    temperature, rules = (None, None) if reference is None else (reference.temperature, reference.rules)
-    for prediction in predict_files(model, run.preprocessing(), files, batch_size, temperature, rules=rules):
+    calibrator, rules = (None, None) if reference is None else (reference.calibrator, reference.rules)
+    for prediction in predict_files(model, run.preprocessing(), files, batch_size, calibrator, rules=rules):
         predictions.append(prediction)
         name = named(next(shown))  # one line for each, whatever the name
         if prediction.verdicts:

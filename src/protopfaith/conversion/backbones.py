@@ -65,6 +65,5 @@ def in_channels(state: Mapping[str, Tensor]) -> int:
 
 
 def modern_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a DenseNet of old versions of torchvision (`norm.1`) under their later names "
-    "(`norm1`)."""
+    """The tensors of a DenseNet of old versions of torchvision (`norm.1`) under later names (`norm1`)."""
     return {OLD_DENSENET.sub(r"\1\2.", key): tensor for key, tensor in state.items()}

@@ -21,8 +21,10 @@ from protopfaith.files import is_file
 from protopfaith.network import SIMILARITIES
 from protopfaith.network.encoders.adapt import read_state_dict
 
+PROTOTYPES = "prototype_vectors"
 EPSILON = 1e-4  # of the original program, where a file does not say it
 SIZE = 224
+UNUSED = ("fc.", "classifier.")  # of a backbone that was taken over as a whole
 ACTIVATIONS = {"ReLU": "relu", "Sigmoid": "sigmoid"}
 EXPECTED = "the .pth file that the original ProtoPNet saved, or the state dict of its network"
 AMBIGUOUS = 0.5  # of the largest weight: a second one above it may as well be the prototype's class
@@ -44,9 +46,12 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
         ProtoPFaithError: if it is anything else, in one sentence
     """
     content = read_state_dict(path) if path.suffix == ".safetensors" else read_foreign(path)
-    module = _module(content)
+    try:
+        module = _module(content)
+        state = _state(content, path) if module is None else module_state(module)
+    except RecursionError as error:
+        raise ProtoPFaithError(f"What {path} holds contains itself; give {EXPECTED}.") from error
     attributes = {} if module is None else vars(module)
-    state = _state(content, path) if module is None else module_state(module)
     encoder_state, layers, rest = _split(state, path)
     prototypes = _prototypes(rest, path)
     weights = _weights(rest, len(prototypes), path)
@@ -103,25 +108,48 @@ def parts_of(module: Any) -> dict[str, Stub]:
 
 def _module(content: Any) -> Stub | None:
     """The network, if the file holds it as a whole."""
-    for key in ("model", "net", "ppnet"):
-        if isinstance(content, dict) and isinstance(content.get(key), Stub):
-            content = content[key]
+    if isinstance(content, dict):
+        inside = (value for value in content.values() if isinstance(value, Stub | dict))
+        return next((found for value in inside if (found := _module(value)) is not None), None)
     if not isinstance(content, Stub):
         return None
-    parallel = parts_of(content).get("module")  # nn.DataParallel around it
-    return content if parallel is None else parallel
+    if PROTOTYPES in module_state(content):
+        return content
+    parts = parts_of(content).values()  # nn.DataParallel, or a program of somebody's, around it
+    return next((found for part in parts if (found := _module(part)) is not None), None)
 
 
 def _state(content: Any, path: Path) -> dict[str, Tensor]:
-    for key in ("state_dict", "model_state_dict", "model"):
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
-    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+    """The tensors of the network, wherever the file has them, under the original's names."""
+    found = state_with(content, PROTOTYPES)
+    if found is not None:
+        return found
+    tensors = content if isinstance(content, dict) else {}
+    if not any(isinstance(value, Tensor) for value in tensors.values()):
         raise ProtoPFaithError(f"{path} holds no network; give {EXPECTED}.")
-    state = {str(key): value for key, value in content.items()}
-    if state and all(key.startswith("module.") for key in state):
-        state = {key.removeprefix("module."): value for key, value in state.items()}
-    return state
+    return {str(key): value for key, value in tensors.items() if isinstance(value, Tensor)}
+
+
+def state_with(content: Any, name: str) -> dict[str, Tensor] | None:
+    """The tensors that stand beside the one of that name, in a dictionary of dictionaries, whatever their
+    names begin with: `module.` of nn.DataParallel, `_orig_mod.` of torch.compile, the name of an attribute.
+
+    Args:
+        content: what a file holds
+        name: of one tensor
+
+    >>> state_with({"epoch": 3, "state_dict": {"module.x": torch.zeros(1), "loss.w": torch.ones(1)}}, "x")
+    {'x': tensor([0.])}
+    """
+    if not isinstance(content, dict):
+        return None
+    tensors = {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
+    starts = [key.removesuffix(name) for key in tensors if key == name or key.endswith(f".{name}")]
+    if starts:
+        start = min(starts, key=len)
+        return {key.removeprefix(start): tensors[key] for key in tensors if key.startswith(start)}
+    inside = (state_with(value, name) for value in content.values())
+    return next((found for found in inside if found is not None), None)
 
 
 def _split(
@@ -132,21 +160,24 @@ def _split(
     for key, tensor in state.items():
         start = next(start for start in groups if key.startswith(start))
         groups[start][key.removeprefix(start)] = tensor.float() if tensor.is_floating_point() else tensor
-    if not groups["features."] or not {"prototype_vectors", "last_layer.weight"} <= groups[""].keys():
+    if not groups["features."] or not {PROTOTYPES, "last_layer.weight"} <= groups[""].keys():
         raise ProtoPFaithError(
             f"{path} is no ProtoPNet: it should hold features.*, prototype_vectors and last_layer.weight, "
             f"but has {shown(list(state)[:4])}; give {EXPECTED}."
         )
-    if "last_layer.bias" in groups[""]:
+    if bool(groups[""].get("last_layer.bias", torch.zeros(1)).any()):
         raise ProtoPFaithError(
             f"The last layer in {path} has a bias, which the original ProtoPNet does not have and this one "
             "cannot show; convert a network without."
         )
-    return modern_names(groups["features."]), groups["add_on_layers."], groups[""]
+    features = {key: value for key, value in groups["features."].items() if not key.startswith(UNUSED)}
+    return modern_names(features), groups["add_on_layers."], groups[""]
 
 
 def _prototypes(rest: Mapping[str, Tensor], path: Path) -> Tensor:
-    prototypes = rest["prototype_vectors"]
+    prototypes = rest[PROTOTYPES]
+    if prototypes.dim() == 2:
+        prototypes = prototypes[:, :, None, None]
     if prototypes.dim() != 4:
         raise ProtoPFaithError(f"The prototypes in {path} are no P x D x 1 x 1 tensor; give {EXPECTED}.")
     if prototypes.shape[2:] != (1, 1):

@@ -127,15 +127,37 @@ def _text(value: Any, *_: Any) -> str:
     return str(value)
 
 
+def _inert(*_: Any) -> Any:
+    """Stands for a value that says nothing about a network: a number or array of NumPy, a path, a date."""
+    return Stub.__new__(stub_class("protopfaith.conversion", "NotRead"))
+
+
+def _dictionary(_: Any = None, content: Any = ()) -> dict[Any, Any]:
+    """A defaultdict without the function that makes its values."""
+    return dict(content)
+
+
 ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch", "Size"): lambda size=(): tuple(size),
     ("torch", "device"): _text,
     ("copyreg", "_reconstructor"): _reconstructor,
     ("copy_reg", "_reconstructor"): _reconstructor,
 }
+ALLOWED |= {
+    **{(f"{core}.multiarray", name): _inert for core in ("numpy.core", "numpy._core")
+       for name in ("scalar", "_reconstruct")},
+    **{("pathlib", f"{kind}Path"): _inert for kind in ("Posix", "Windows", "PurePosix", "PureWindows")},
+    **{("datetime", name): _inert for name in ("datetime", "date", "time", "timedelta", "timezone")},
+    ("numpy", "dtype"): _inert,
+    ("_codecs", "encode"): _inert,
+    ("functools", "partial"): _inert,
+    ("collections", "defaultdict"): _dictionary,
+}  # fmt: skip
+"""Values that stand beside networks in many files: they are not made, and nothing of them is run."""
 CONTAINERS: dict[tuple[str, str], type] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("builtins", "set"): set,
@@ -210,7 +232,7 @@ def read_foreign(path: Path | str) -> Any:
     except ForeignPickleError as error:
         raise ProtoPFaithError(
             f"{path} is not read because {error}: checkpoints hold tensors and layers, and loading runs no "
-            "code from a file; give a checkpoint of a network."
+            "code from a file; give a checkpoint of a network, such as its state dict alone."
         ) from error
     except Exception as error:  # unpickling raises almost anything on a broken or foreign file
         raise ProtoPFaithError(

@@ -10,6 +10,8 @@ import torch
 
 from protopfaith.arguments import instance, named, shown
 from protopfaith.data.dicom import patient
+from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
+from protopfaith.data.findings import FILES, GROUPS, known_findings, loosely
 from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
 from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.imageset import ImageData, ImageSet
@@ -36,6 +38,8 @@ class Sample:
         label: its class, as the data says it
         group: which images belong together, as those of one patient; empty where it stands alone
         about: what else is known: sex, age, site, device, ...
+        findings: of images that may show several things at once, one number for each: 1 there, 0 not there,
+            -1 not known
 
     >>> Sample("north/7.png", "healthy", "patient 3", {"site": "north"}).group
     'patient 3'
@@ -45,6 +49,7 @@ class Sample:
     label: str
     group: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +88,7 @@ def load_external(
     *,
     root: Path | str | None = None,
     groups: Path | str | None = None,
+    findings: Sequence[str] | None = None,
 ) -> External:
     """Images with labels to judge a network on that was trained on others.
 
@@ -93,6 +99,8 @@ def load_external(
         root: where a data set by name lies; for a CSV file the folder of its images, if not its own
         groups: for a folder, a CSV file of image and group, or `names`: what file names such as
             patient12_3.png say
+        findings: of a network that decides on several: then the data has those, and a CSV file one column for
+            each with 1, 0 or nothing, instead of labels
 
     >>> from tempfile import TemporaryDirectory
     >>> from PIL import Image
@@ -107,6 +115,9 @@ def load_external(
     if not data.strip():
         raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")
     place = None if root is None else Path(root).expanduser()
+    path = Path(data).expanduser()
+    if findings is not None:
+        return _with_findings(data, place, preprocessing, findings)
     if data == "folder":
         return _from_folder(existing_folder(place, "folder"), preprocessing, groups)
     if groups is not None and not is_folder(Path(data)):
@@ -115,12 +126,15 @@ def load_external(
         )
     if data in DATASETS:
         return _from_name(data, place, preprocessing)
-    path = Path(data).expanduser()
     if is_folder(path):
         return _from_folder(existing_folder(path, "folder"), preprocessing, groups)
     if is_file(path):
         return _from_table(path, place or path.parent, preprocessing)
-    raise ProtoPFaithError(
+    raise _nothing_named(data)
+
+
+def _nothing_named(data: str) -> ProtoPFaithError:
+    return ProtoPFaithError(
         f"There is no data set, folder or CSV file named {shown(named(data))}; "
         f"{did_you_mean(data, sorted(DATASETS))}"
     )
@@ -148,6 +162,11 @@ def _from_name(name: str, root: Path | None, preprocessing: Preprocessing) -> Ex
 
 def _sample(images: ImageSet, row: int) -> Sample:
     record = images.records[row]
+    if images.outcome == "several":
+        raise ProtoPFaithError(
+            "The images of this data set have several findings each, but the network decides for one class; "
+            "give data with one class per image."
+        )
     return Sample(record.path, images.classes[record.label], record.group, record.about)
 
 
@@ -213,6 +232,82 @@ def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> Externa
         samples.append(Sample(name, row[label], "" if group is None else row[group], about))
     check_once((sample.path for sample in samples), str(path))
     return _from_files(path.stem, root, samples, preprocessing)
+
+
+# --- several findings
+
+
+def _with_findings(
+    data: str, root: Path | None, preprocessing: Preprocessing, names: Sequence[str]
+) -> External:
+    """A data set of several findings by name, or a table with one column per finding."""
+    path = Path(data).expanduser()
+    if data in DATASETS and data != "folder":
+        return _findings_from_name(data, root, preprocessing, names)
+    if data == "folder" or is_folder(path):
+        raise ProtoPFaithError(
+            "A folder of classes says one class of each image, but this network decides on several findings; "
+            f"give {FINDINGS_EXPECTED}."
+        )
+    if is_file(path):
+        return _findings_from_table(path, root or path.parent, preprocessing, names)
+    raise _nothing_named(data)
+
+
+def _findings_from_name(
+    name: str, root: Path | None, preprocessing: Preprocessing, names: Sequence[str]
+) -> External:
+    found = load_data(name, root=root, size=preprocessing.size, skip_unreadable=True)
+    places = [(images, row) for images in found.sets().values() for row in range(len(images))]
+    if any(images.outcome != "several" for images in found.sets().values()):
+        raise ProtoPFaithError(
+            f"The images of {name} have one class each, but this network decides on several findings; give "
+            f"{FINDINGS_EXPECTED}."
+        )
+    classes = [loosely(one) for one in found.classes]
+    columns = [classes.index(loosely(one)) if loosely(one) in classes else None for one in names]
+    if all(column is None for column in columns):
+        raise ProtoPFaithError(
+            f"The network knows none of the findings of {name}, such as {shown(found.classes[0])}; it knows "
+            f"{shown(names[0])} and others."
+        )
+
+    def pixels(index: int) -> torch.Tensor:
+        images, row = places[index]
+        return preprocessing.uint8(images.image(row))
+
+    def sample(images: ImageSet, row: int) -> Sample:
+        record = images.records[row]
+        known = tuple(-1 if column is None else record.findings[column] for column in columns)
+        return Sample(record.path, "", record.group, record.about, known)
+
+    samples = tuple(sample(images, row) for images, row in places)
+    absent = [one for one, column in zip(names, columns, strict=True) if column is None]
+    notes = (*_notes_of(found), *_about_absent(absent))
+    return External(name, samples, pixels, lambda index: places[index][0].sha256(places[index][1]), notes)
+
+
+def _findings_from_table(
+    path: Path, root: Path, preprocessing: Preprocessing, names: Sequence[str]
+) -> External:
+    if not is_folder(root):
+        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
+    table = read_table(path, FINDINGS_EXPECTED)
+    file, group = table.needed(FILES), table.known(GROUPS)
+    values, columns, absent = known_findings(table, names)
+    samples = []
+    for row, known in zip(table.rows, values, strict=True):
+        name = row[file].replace("\\", "/")
+        check_inside(name, str(path))
+        about = table.about(row, (file, group, *columns))
+        samples.append(Sample(name, "", "" if group is None else row[group], about, known))
+    check_once((sample.path for sample in samples), str(path))
+    found = _from_files(path.stem, root, samples, preprocessing)
+    return replace(found, notes=tuple(_about_absent(absent)))
+
+
+def _about_absent(names: Sequence[str]) -> list[str]:
+    return [f"Nothing is known of {', '.join(names)} in these images."] if names else []
 
 
 # --- files, one by one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -215,6 +216,49 @@ def _from_columns(table: Table, columns: Sequence[int]) -> tuple[tuple[str, ...]
             )
         values.append(tuple(VALUES[row[place].lower()] for place in columns))
     return tuple(table.header[place] for place in columns), values
+
+
+def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, ...]], list[int], list[str]]:
+    """What a table says of findings that are given: 1, 0 or -1 (not known) of each, in each row.
+
+    Columns are found whatever their case, spaces and underscores. Where there are none of these, a column of
+    lists says it.
+
+    Args:
+        table: with one column per finding, or a column of lists
+        names: the findings
+
+    Returns:
+        The values of each row, the columns that say them, and the findings that the table says nothing about.
+    """
+    headings = [loosely(heading) for heading in table.header]
+    places = {name: headings.index(loosely(name)) for name in names if loosely(name) in headings}
+    if places:
+        _, values = _from_columns(table, list(places.values()))
+        rows = [dict(zip(places, row, strict=True)) for row in values]
+        columns = list(places.values())
+    else:
+        column = table.known(LISTS)
+        if column is None:
+            raise ProtoPFaithError(
+                f"{table.path} has no column for any finding of the network, such as {shown(names[0])}; give "
+                f"{EXPECTED}."
+            )
+        listed, values = _from_lists(table, column, "|")
+        rows = [dict(zip(map(loosely, listed), row, strict=True)) for row in values]
+        rows = [{name: row[loosely(name)] for name in names if loosely(name) in row} for row in rows]
+        columns = [column]
+    found = [tuple(row.get(name, -1) for name in names) for row in rows]
+    return found, columns, [name for name in names if all(name not in row for row in rows)]
+
+
+def loosely(name: str) -> str:
+    """A name whatever its case, spaces and underscores.
+
+    >>> loosely("Lung_Opacity") == loosely("lung opacity")
+    True
+    """
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
 def _from_lists(table: Table, column: int, separator: str) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:

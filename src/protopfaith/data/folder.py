@@ -19,6 +19,9 @@ from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
 
 READABLE = SUFFIXES | {".dcm"}
+ENOUGH = 100
+"""Validation images; fewer are too few where they are also less than the share `FEW` of training images."""
+FEW = 0.05
 SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "valid": "validation",
                  "test": "test"}  # fmt: skip
 
@@ -38,16 +41,18 @@ def load_folder(
 ) -> ImageData:
     """Your own images: train/<class>/*.jpg with validation/ and test/, or <class>/*.jpg, split for you.
 
+    The fold `auto` keeps a validation set that is there unless it is too small to choose a network by.
     `groups` is a CSV file of image and group, or `names`: what file names such as patient12_3.png say; by
     default, and with `none`, DICOM headers alone say which images belong together.
     """
     scaling = Scaling(bits, None if window is None else (window[0], window[1]))
     listing = list_folder(existing_folder(root, "folder"))
     belongs, named = _groups(listing, groups)
+    fold, chosen = _large_enough(listing, fold)
     split_given = [belongs.get(entry.path, entry.path) for entry in listing.entries if entry.split]
     notes = parted(split_given, [entry.split or "" for entry in listing.entries if entry.split])
     entries = tuple(replace(entry, group=belongs.get(entry.path, "")) for entry in listing.entries)
-    notes = [*listing.notes, *named, *notes]
+    notes = [*listing.notes, *named, *chosen, *notes]
     return load_listing(
         replace(
             listing, name=f"folder{scaling.name}", entries=entries, read=scaling.read, notes=tuple(notes)
@@ -69,6 +74,20 @@ def _groups(listing: Listing, groups: str | None) -> tuple[dict[str, str], list[
     if groups == "names" and not belongs:
         return named_groups(listing)
     return belongs, []
+
+
+def _large_enough(listing: Listing, fold: Fold) -> tuple[Fold, list[str]]:
+    """What the fold `auto` means, and a sentence where that is not the given validation set."""
+    if fold != "auto":
+        return fold, []
+    splits = Counter(entry.split for entry in listing.entries)
+    given, trained = splits["validation"], splits["train"]
+    if not 0 < given < min(ENOUGH, FEW * trained):
+        return None, []
+    return 0, [
+        f"The folder of validation images has {given} beside {trained:,} training images, too few to choose "
+        "a network by: one in five of both together validates instead; data.fold=null keeps yours."
+    ]
 
 
 def list_folder(root: Path, name: str = "folder") -> Listing:

@@ -42,7 +42,8 @@ def load_data(
         size: the training size, a number or (height, width); None for the data set's own
         seed: fixes the splits
         fold: 0 to 4 is the fold to validate on, "none" trains on everything, None is the
-            data set's own validation set, or fold 0 where it has none
+            data set's own validation set, or fold 0 where it has none; "auto" (of `folder`) is the same,
+            but fold 0 where the validation set is too small to choose by
         skip_unreadable: go on without images that cannot be read
         options: of that data set alone, see `options_of`
 

@@ -3,6 +3,7 @@
 from protopfaith.correlation import share_inside
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
+from protopfaith.evaluation.external_findings import ExternalFindings, evaluate_external_findings
 from protopfaith.evaluation.findings import evaluate_findings
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
@@ -29,6 +30,7 @@ __all__ = [
     "Explained",
     "ExplainerResult",
     "ExternalEvaluation",
+    "ExternalFindings",
     "Faithfulness",
     "FindingScores",
     "FindingsEvaluation",
@@ -44,6 +46,7 @@ __all__ = [
     "compare_with_truth",
     "default_explainers",
     "evaluate_external",
+    "evaluate_external_findings",
     "evaluate_findings",
     "evaluate_parts",
     "faithfulness",

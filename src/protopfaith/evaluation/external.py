@@ -19,6 +19,7 @@ from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.arguments import named
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
+from protopfaith.data.findings import loosely
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.bootstrap import (
     RESAMPLES,
@@ -197,18 +198,10 @@ def evaluate_external(
     """
     labels, notes = match_classes([sample.label for sample in external.samples], model.class_names)
     fresh = [index for index, label in enumerate(labels) if label is not None]
-    if seen:
-        fresh = [index for index in fresh if external.sha256(index) not in seen]
-        notes += _about_seen(sum(label is not None for label in labels) - len(fresh))
-    if not fresh:
-        raise ProtoPFaithError(
-            f"No image of {external.name} is left to judge the network on, since it was trained or chosen on "
-            "all of them; give images that it has not seen."
-        )
+    fresh, about_seen = not_seen(external, fresh, seen)
+    notes += about_seen
     logits, errors = external_logits(model, preprocessing, external, fresh, batch_size)
-    judged = [index for index in fresh if index not in errors]
-    if not judged:
-        raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
+    judged = judged_ones(external, fresh, errors)
     truth = torch.tensor([labels[index] for index in judged])
     notes += _about_missing(truth, model.class_names)
     result = classification(logits, truth, model.class_names, temperature)
@@ -236,6 +229,33 @@ def evaluate_external(
     )
 
 
+def not_seen(
+    external: External, indices: Sequence[int], seen: Collection[str]
+) -> tuple[list[int], list[str]]:
+    """The images that the network was neither trained nor chosen on, and a sentence about the others.
+
+    Args:
+        external: the images
+        indices: which of them
+        seen: fingerprints of the images that the network was trained or chosen on
+    """
+    fresh = [index for index in indices if not seen or external.sha256(index) not in seen]
+    if not fresh:
+        raise ProtoPFaithError(
+            f"No image of {external.name} is left to judge the network on, since it was trained or chosen on "
+            "all of them; give images that it has not seen."
+        )
+    return fresh, _about_seen(len(indices) - len(fresh))
+
+
+def judged_ones(external: External, indices: Sequence[int], errors: dict[int, str]) -> list[int]:
+    """The images that could be judged; raises if there are none."""
+    judged = [index for index in indices if index not in errors]
+    if not judged:
+        raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
+    return judged
+
+
 def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[list[int | None], list[str]]:
     """The class of each label, by its name or else whatever its case, spaces and underscores; None where the
     network has no such class, with a sentence about these.
@@ -244,9 +264,9 @@ def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[li
     [1, 0, None]
     """
     exact = {name: index for index, name in enumerate(class_names)}
-    counts = Counter(map(_loosely, class_names))
-    loose = {_loosely(name): i for i, name in enumerate(class_names) if counts[_loosely(name)] == 1}
-    found = [exact.get(label, loose.get(_loosely(label))) for label in labels]
+    counts = Counter(map(loosely, class_names))
+    loose = {loosely(name): i for i, name in enumerate(class_names) if counts[loosely(name)] == 1}
+    found = [exact.get(label, loose.get(loosely(label))) for label in labels]
     unknown = Counter(label for label, index in zip(labels, found, strict=True) if index is None)
     if not unknown:
         return found, []
@@ -259,10 +279,6 @@ def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[li
     named_some = ", ".join(f"{label[:80]!r} ({count})" for label, count in unknown.most_common(5))
     more = ", ..." if len(unknown) > 5 else ""
     return found, [f"Images of classes that the network does not have are left out: {named_some}{more}."]
-
-
-def _loosely(name: str) -> str:
-    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.findings import FindingsEvaluation, judge_findings
 from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, probabilities
+from protopfaith.training.calibration import as_calibrator
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.reference import Reference
 
@@ -30,7 +31,7 @@ def evaluate_findings(
         model: a network that decides on several findings
         images: with what is known of them
         preprocessing: how they are prepared for the network
-        reference: has temperature and thresholds; without it, thresholds of one half
+        reference: has calibration and thresholds; without it, thresholds of one half
         batch_size: images per forward pass
         resamples: how many sets are drawn for the intervals
         seed: of the draws
@@ -45,16 +46,17 @@ def evaluate_findings(
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
-    temperature = (reference.temperature if reference is not None else None) or 1.0
+    calibrator = None if reference is None else reference.calibrator
     rules = None if reference is None else reference.rules
     return judge_findings(
-        probabilities(logits.double() / temperature, "several"),
+        probabilities(as_calibrator(calibrator)(logits.double()), "several"),
         images.labels,
         model.class_names,
         thresholds=None if rules is None else [rule.threshold for rule in rules],
         groups=[record.group for record in images.records],
         resamples=resamples,
         seed=seed,
+        raw=None if calibrator is None else probabilities(logits.double(), "several"),
     )
 
 

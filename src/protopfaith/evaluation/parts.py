@@ -34,7 +34,7 @@ from protopfaith.evaluation.metrics.parts import (
     stable,
 )
 from protopfaith.files import atomic, read_json
-from protopfaith.network import PatchNetwork
+from protopfaith.network import PatchNetwork, outcome_of, weights_of
 from protopfaith.progress import Report
 from protopfaith.shapley import Players
 from protopfaith.training.reference import weights_hash
@@ -108,6 +108,7 @@ class PartsEvaluation:
         settings: what was asked for
         places: for each explainer and image, where its maps peak, for pictures: (P, 2) as (x, y)
         shown: the images, as numbers in their set, in the order of `places`
+        owners: the class, or the finding, whose prototypes were looked at in each
 
     >>> score = PartScores("ours", 0.9, 0.8, 2.5, ())
     >>> PartsEvaluation((score,), 8, 40, ("beak", "tail"), {}, {}, ()).to_dict()["scores"]["ours"]["coverage"]
@@ -121,6 +122,7 @@ class PartsEvaluation:
     settings: dict[str, Any]
     places: dict[str, list[Tensor]]
     shown: tuple[int, ...]
+    owners: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"PartsEvaluation({self.images} images of {self.classes} classes, {list(self.scores)})"
@@ -188,6 +190,9 @@ def evaluate_parts(
 ) -> PartsEvaluation:
     """Consistency, stability and coverage of parts, of every prototype on images of its class.
 
+    Of several findings it is about the prototypes that stand for a finding, on images that have it: what is
+    not there is on no part.
+
     Args:
         model: the network
         preprocessing: how images are prepared for it
@@ -211,11 +216,6 @@ def evaluate_parts(
     >>> found.images, len(found.scores[0].prototypes)
     (6, 6)
     """
-    if images.outcome == "several":
-        raise ProtoPFaithError(
-            "Parts are counted on images of a prototype's one class, but these images show several findings; "
-            "judge its maps with protopfaith faithfulness."
-        )
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)
@@ -228,7 +228,7 @@ def evaluate_parts(
         progress("parts", 0, total)
     collected: dict[str, list[_ClassHits]] = {name: [] for name in explainers}
     for label, indices in zip(chosen, found, strict=True):
-        prototypes = torch.where(model.prototype_classes.cpu() == label)[0].tolist()
+        prototypes = _prototypes_of(model, label)
         points = torch.stack([part_points(_points(images, index), names) for index in indices])
         looks: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in explainers}
         for index in indices:
@@ -247,7 +247,8 @@ def evaluate_parts(
     settings["weights_sha256"] = weights_hash(model)
     peaks = {name: [one for hits in collected[name] for one in hits.places] for name in explainers}
     shown = tuple(index for indices in found for index in indices)
-    return PartsEvaluation(scores, len(chosen), total, names, settings, peaks, shown)
+    owners = tuple(label for label, indices in zip(chosen, found, strict=True) for _ in indices)
+    return PartsEvaluation(scores, len(chosen), total, names, settings, peaks, shown, owners)
 
 
 def part_remarks(folder: Path | str, weights_sha256: str) -> dict[int, str]:
@@ -312,7 +313,7 @@ def _check(explainers: Sequence[str], noise: float, box: float, often: float) ->
 
 def _classes(images: ImageSet, count: int, wanted: int | Sequence[int] | None, seed: int) -> list[int]:
     """Numbers of classes that have images."""
-    present = sorted(set(images.labels.tolist()))
+    present = sorted({label for index in range(len(images)) for label in images.shows(index)})
     if not present:
         raise ProtoPFaithError("The set holds no images to judge prototypes on; choose another split.")
     if wanted is None:
@@ -327,8 +328,16 @@ def _classes(images: ImageSet, count: int, wanted: int | Sequence[int] | None, s
 
 
 def _images_of(images: ImageSet, label: int, most: int | None) -> list[int]:
-    found = torch.where(images.labels == label)[0].tolist()
+    found = [index for index in range(len(images)) if label in images.shows(index)]
     return found if most is None else found[: whole_number(most, "The images per class", least=1)]
+
+
+def _prototypes_of(model: PatchNetwork, label: int) -> list[int]:
+    """Those of a class, or those that stand for a finding."""
+    own = model.prototype_classes.cpu() == label
+    if outcome_of(model) == "several":
+        own &= weights_of(model).cpu()[label] >= 0
+    return torch.where(own)[0].tolist()
 
 
 def _windows(size: tuple[int, int]) -> Players:

@@ -19,6 +19,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
+from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.thresholds import FindingRule
 
@@ -80,16 +81,16 @@ def predict_files(
     preprocessing: Preprocessing,
     paths: Iterable[Path | str],
     batch_size: int = 64,
-    temperature: float | None = None,
+    temperature: float | Calibrator | None = None,
     *,
     rules: Sequence[FindingRule] | None = None,
 ) -> Iterator[Prediction]:
     """A prediction for each file, in their order; one that cannot be read, or that the network gives no
-    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`; `rules`
-    say how those of several findings are read."""
+    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`, or
+    calibrated as it says; `rules` say how those of several findings are read."""
     remaining = iter(paths)
     while chunk := list(islice(remaining, batch_size)):
-        for prediction in _predict_chunk(model, preprocessing, chunk, temperature or 1.0):
+        for prediction in _predict_chunk(model, preprocessing, chunk, as_calibrator(temperature)):
             several = outcome_of(model) == "several" and prediction.error is None
             yield with_verdicts(prediction, model.class_names, rules) if several else prediction
 
@@ -106,7 +107,7 @@ def with_verdicts(
 
 @torch.no_grad()
 def _predict_chunk(
-    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], temperature: float
+    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], calibrator: Calibrator
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:
@@ -118,7 +119,7 @@ def _predict_chunk(
     rows: Iterator[Tensor] = iter(())
     if readable:
         logits = model(torch.stack(readable).to(model.prototypes.device))
-        rows = iter(logits.cpu() / temperature)
+        rows = iter(calibrator(logits.cpu()))
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)

@@ -296,7 +296,7 @@ class _Request:
         rest["mask"] = None if self.mask is None else open_mask(self.mask, self.explainer.size)
         rest["output"] = choose_output(self.explainer.model, self.settings, self.versus)
         reference = self.explainer.reference
-        rest["temperature"] = None if reference is None else reference.temperature
+        rest["temperature"] = None if reference is None else reference.by_finding or reference.temperature
         given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))
         try:
             content = sha256(file)

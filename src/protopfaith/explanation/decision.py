@@ -29,9 +29,11 @@ from protopfaith.network import (
     duplicate_groups,
     equality_tolerance,
     outcome_of,
+    probabilities,
     route_of,
 )
 from protopfaith.shapley import make_baseline
+from protopfaith.training.calibration import UNCALIBRATED, Calibrator, as_calibrator
 
 Duplicates = dict[int, tuple[int | None, str]]
 """For each prototype one of higher rank that it repeats (or None), and whether "identical" or "near"."""
@@ -43,9 +45,9 @@ class Decision:
 
     picture: Picture
     distances: Tensor  # (P,), float64
-    logits: Tensor  # (C,), float64, divided by the temperature
+    logits: Tensor  # (C,), float64, calibrated
     empty_logits: Tensor  # (C,): of the baseline, that is of an image without any region
-    temperature: float | None  # None: not calibrated
+    temperature: float | None  # of the target; None: not calibrated
     target: int
     versus: int | None
     rival: int  # the class to compare with: the one asked for, or the most probable other one
@@ -57,6 +59,12 @@ class Decision:
     duplicates: Duplicates
     route: Route | None = None  # through a tree, from its root
     outcome: Outcome = "one"  # whether logits are those of one class of many, or of several findings
+    calibrator: Calibrator = UNCALIBRATED
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Of classes, which add up to one, or of findings: (C,)."""
+        return probabilities(self.logits, self.outcome)
 
     @property
     def adds_up(self) -> bool:
@@ -68,10 +76,12 @@ class Decision:
         output = output or self.output
         finding = finding_number(output)
         if finding is not None:
-            row = output_row(model, "logit", finding, finding)
-        else:
-            row = output_row(model, output, self.target, self.rival)
-        return row / (self.temperature or 1.0)
+            return self.finding_row(model, finding)
+        return output_row(model, output, self.target, self.rival) / (self.temperature or 1.0)
+
+    def finding_row(self, model: PrototypeNetwork, number: int) -> Tensor:
+        """The weights (P,) with which similarities add up to the score of a finding."""
+        return output_row(model, "logit", number, number) / self.calibrator.temperature(number)
 
     def class_weights(self, output: str) -> Tensor:
         """The weights (C,) with which the network's logits add up to an output."""
@@ -90,7 +100,7 @@ def decide(
     versus: str | int | None = None,
     *,
     settings: Settings | None = None,
-    temperature: float | None = None,
+    temperature: float | Calibrator | None = None,
 ) -> Decision:
     """Asks the network about one image.
 
@@ -100,13 +110,13 @@ def decide(
         target: the class to explain, by name or number; the predicted one by default
         versus: a class to compare it with
         settings: what to explain, against which baseline
-        temperature: what logits are divided by before they become probabilities
+        temperature: what logits are divided by before they become probabilities, or what else is done to them
     """
-    settings = settings or Settings()
+    settings, calibrator = settings or Settings(), as_calibrator(temperature)
     target, versus = find_class(model, target), find_class(model, versus)
     maps = _distance_maps(model, picture)
     distances = maps.amin(dim=(-2, -1))
-    logits = model.logits(distances[None])[0].double().cpu() / (temperature or 1.0)
+    logits = calibrator(model.logits(distances[None])[0].double().cpu())
     if not bool(torch.isfinite(logits).all()):
         raise ProtoPFaithError(f"The network's output on {picture.name} is not finite; check its weights.")
     if target is None:
@@ -122,21 +132,20 @@ def decide(
         picture,
         distances.double().cpu(),
         logits,
-        _empty_logits(model, picture, settings) / (temperature or 1.0),
-        temperature,
+        calibrator(_empty_logits(model, picture, settings)),
+        None if temperature is None else calibrator.temperature(target),
         target,
         versus,
         rival,
         output,
-        decomposition=decompose(model, distances, target, versus, temperature=temperature)
-        if summed
-        else None,
+        decomposition=decompose(model, distances, target, versus, temperature=calibrator) if summed else None,
         named=named,
         paper=paper,
         activations=own_maps(model, picture.input, maps, named).cpu(),
         duplicates=mark_duplicates(model, named, settings.duplicate_tolerance),
         route=route,
         outcome=outcome_of(model),
+        calibrator=calibrator,
     )
 
 

@@ -11,6 +11,7 @@ from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
 from protopfaith.registry import did_you_mean
+from protopfaith.training.calibration import Calibrator, as_calibrator
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class Decomposition:
     - the rest is what F adds from the prototypes of the other classes.
 
     Of several findings the total is the log odds of one of them: $\sum_k \Psi_k$ with $\Psi_k =
-    a_{ck}\,\sigma_k$, and no rest.
+    a_{ck}\,\sigma_k + b / K$, where b is the offset of its calibration, and no rest.
 
     For two classes the total is log P(c) - log P(d); R cancels, so $\Psi_k = (a_{ck} - a_{dk})
     \sigma_k$ for the prototypes of both.
@@ -36,7 +37,8 @@ class Decomposition:
         scores: their shares in the total, (K,)
         weighted: weight times similarity, without the share of log R, (K,)
         rest: what all other prototypes add, together
-        log_normalizer: log R; zero for a difference of classes, where it cancels
+        log_normalizer: log R; zero for a difference of classes, where it cancels; of a finding, minus the
+            offset of its calibration
 
     >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=8).eval()
@@ -230,7 +232,7 @@ def decompose(
     target: int | None = None,
     versus: int | None = None,
     *,
-    temperature: float | None = None,
+    temperature: float | Calibrator | None = None,
 ) -> Decomposition:
     """The sum of which log P(target), or the difference to `versus`, is made.
 
@@ -239,7 +241,8 @@ def decompose(
         distances: (P,), as the network computed them.
         target: the class; the predicted one by default.
         versus: another class to compare it with.
-        temperature: what logits are divided by before they become probabilities.
+        temperature: what logits are divided by before they become probabilities, or what else is done to
+            them.
 
     >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=3, prototype_channels=16)
@@ -249,14 +252,16 @@ def decompose(
     True
     """
     _check_classes(model, target, versus)
-    weighted = _weighted(model, distances) / (temperature or 1.0)
-    logits = weighted.sum(1)
+    calibrator = as_calibrator(temperature)
+    weighted = _weighted(model, distances) / torch.tensor(calibrator.temperatures)[:, None].double()
+    logits = calibrator(_weighted(model, distances).sum(1))
     target = int(logits.argmax()) if target is None else target
     owners = model.prototype_classes.cpu()
     if versus is None:
         named = torch.where(owners == target)[0]
         several = outcome_of(model) == "several"
-        row, normalizer = weighted[target], 0.0 if several else float(torch.logsumexp(logits, 0))
+        row = weighted[target]
+        normalizer = -calibrator.offset(target) if several else float(torch.logsumexp(logits, 0))
     else:
         check_different(model, target, versus)
         named = torch.cat([torch.where(owners == c)[0] for c in (target, versus)])

@@ -159,7 +159,7 @@ class Explainer:
             target,
             versus,
             settings=settings,
-            temperature=None if self.reference is None else self.reference.temperature,
+            temperature=None if self.reference is None else self.reference.calibrator,
         )
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,8 @@ class Explanation:
         output: what the class map adds up to, one of `settings.OUTPUTS`
         other_maps: of the other outputs, by name
         rival: the class asked for as `versus`, or the most probable other one
-        temperature: what logits were divided by; None: not calibrated
+        temperature: what logits were divided by (of a finding: before its offset was added); None: not
+            calibrated
         empty_probabilities: (C,): of the image without any region
         closeness: of the target; None where the average training image is unknown
         rival_closeness: of the rival, in the same quantity as if it were explained
@@ -311,7 +312,7 @@ def assemble(
         pixels=decision.picture.pixels,
         original=pil_to_tensor(decision.picture.original),
         class_names=model.class_names,
-        probabilities=probabilities(decision.logits, decision.outcome),
+        probabilities=decision.probabilities,
         prediction=prediction,
         target=decision.target,
         versus=decision.versus,
@@ -356,7 +357,7 @@ def _against_rival(model: PrototypeNetwork, decision: Decision) -> Decomposition
     if decision.outcome == "several":  # its presence against its absence: the same log odds
         return decision.decomposition
     return decompose(
-        model, decision.distances, decision.target, decision.rival, temperature=decision.temperature
+        model, decision.distances, decision.target, decision.rival, temperature=decision.calibrator
     )
 
 
@@ -382,7 +383,8 @@ def _closeness(
     if reference is None or not decision.adds_up:
         return None
     row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
-    return closeness(model, decision.distances, row, reference.mean_similarities, target)
+    found = closeness(model, decision.distances, row, reference.mean_similarities, target)
+    return replace(found, average=found.average + decision.calibrator.offset(target))
 
 
 def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float | None:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
-from protopfaith.explanation.decomposition import closeness, output_row
+from protopfaith.explanation.decomposition import closeness
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.network import PrototypeNetwork, probabilities
+from protopfaith.network import PrototypeNetwork
 from protopfaith.training.reference import Reference
 from protopfaith.training.thresholds import FindingRule
 
@@ -64,7 +64,7 @@ def findings_of(
     """
     if decision.outcome != "several":
         return ()
-    p = probabilities(decision.logits, "several").tolist()
+    p = decision.probabilities.tolist()
     rules = (reference.rules if reference is not None else None) or (HALF,) * len(p)
     found = []
     for number, (name, rule) in enumerate(zip(model.class_names, rules, strict=True)):
@@ -86,6 +86,6 @@ def findings_of(
 def _shares(model: PrototypeNetwork, decision: Decision, reference: Reference | None, number: int) -> Tensor:
     """What each prototype of a finding adds to its score, compared with an average training image, or where
     that is not known with the empty score."""
-    row = output_row(model, "logit", number, number) / (decision.temperature or 1.0)
+    row = decision.finding_row(model, number)
     means = torch.zeros(len(row)) if reference is None else reference.mean_similarities
     return closeness(model, decision.distances, row, means, number).shares

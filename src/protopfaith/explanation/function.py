@@ -1,5 +1,4 @@
-"""Any function of images explained: which regions raise which output, with errors, as page, figure and "
-"file."""
+"""Any function of images explained: which regions raise which output, with errors; page, figure and file."""
 
 from __future__ import annotations
 

@@ -92,10 +92,10 @@ class StartPages:
         network, index = self.desk.network(said.get("run", 0)), said.get("index")
         if type(index) is not int:
             raise ProtoPFaithError("A test image is named by its number.")
-        pixels, label = network.test_image(index)
+        pixels, known = network.test_image(index)
         visitor = request.scope["visitor"]
         case = await run_in_threadpool(
-            self.desk.open, network, pixels, f"test image {index}", visitor, label=label
+            self.desk.open, network, pixels, f"test image {index}", visitor, known=known
         )
         return await self.cases.opened(case)
 

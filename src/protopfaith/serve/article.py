@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from protopfaith.serve.case import Case
+from protopfaith.serve.case import Case, question_of
 from protopfaith.serve.compare import FIRST_CHOICE, choices
 from protopfaith.serve.networks import Network
 from protopfaith.serve.regions import usual_side
 
-BLOCKS = ("answer", "pictures", "bars", "progress", "evidence", "prototypes", "trust")
+BLOCKS = ("answer", "pictures", "bars", "progress", "findings", "evidence", "tree", "prototypes", "trust")
 PRECISIONS = (0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01)  # the slider's steps, as in explorer.js
 BASELINES = {"zero": "a plain color", "blur": "a blurred image", "mean": "the mean color of training images"}
 SUPERPIXELS = (30, 60, 120)
@@ -63,9 +63,7 @@ def title_of(case: Case) -> str:
     """The question of a case."""
     if case.decision is None:
         return ""
-    names = case.network.class_names
-    versus = "" if case.decision.versus is None else f" and not {names[case.decision.versus]}"
-    return f"Why {names[case.decision.target]}{versus}?"
+    return question_of(case.decision, case.network.class_names, case.findings)
 
 
 def state_of(case: Case) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from protopfaith.data import Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sitting import Sittings
@@ -46,7 +48,7 @@ class Case:
         question: what is asked.
         visitor: who asks.
         bounds: what a visitor may cost.
-        label: the true class, where it is known.
+        known: what is known of the image, where it is a test image.
     """
 
     def __init__(
@@ -57,12 +59,12 @@ class Case:
         visitor: str,
         *,
         bounds: Bounds,
-        label: int | None = None,
+        known: Record | None = None,
     ):
         self.id = secrets.token_urlsafe(16)
         self.mark = f"c{secrets.token_hex(3)}-"  # begins the ids of its pictures
         self.network, self.picture, self.question = network, picture, question
-        self.visitor, self.label, self.bounds = visitor, label, bounds
+        self.visitor, self.known, self.bounds = visitor, known, bounds
         self.board = Board()
         self.stage = "waiting"  # then "playing", "stopped", "done" or "failed"
         self.message = ""
@@ -71,6 +73,7 @@ class Case:
         self.before = 0  # visitors whose turn comes first
         self.images: dict[str, bytes] = {}  # what its pages show
         self.decision: Decision | None = None
+        self.findings: tuple[Finding, ...] = ()  # what is said of each, where there are several
         self.hidden: tuple[int, ...] = ()
         self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
@@ -151,8 +154,9 @@ class Case:
             self.question.target,
             self.question.versus,
             settings=settings,
-            temperature=self.network.temperature,
+            temperature=self.network.calibrator,
         )
+        self.findings = findings_of(explainer.model, self.decision, explainer.reference, {})
         players = players_for(self.question, self.picture.input, self.bounds.regions)
         coarse = first_players(players, self.picture.input)
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
@@ -227,6 +231,11 @@ class Case:
         )
         return replace(found, true_class=self.label, reached=True)
 
+    @property
+    def label(self) -> int | None:
+        """The true class, where it is known and images have one."""
+        return None if self.known is None or self.known.label < 0 else self.known.label
+
     def has_sources(self) -> bool:
         """Whether the source images of the prototypes that are shown are there."""
         assert self.decision is not None
@@ -241,6 +250,20 @@ class Case:
         if fine is None or self._coarse is not None or self._result is None:
             return False
         return self._result.precision <= self.precision or fine.evaluations >= self.bounds.evaluations
+
+
+def question_of(decision: Decision, names: Sequence[str], findings: Sequence[Finding]) -> str:
+    """What is asked about an image, or what is said of a finding.
+
+    Args:
+        decision: what the network said.
+        names: of its classes or findings.
+        findings: what is said of each, where there are several.
+    """
+    if findings:
+        return f"{names[decision.target]}: {findings[decision.target].verdict}"
+    versus = "" if decision.versus is None else f" and not {names[decision.versus]}"
+    return f"Why {names[decision.target]}{versus}?"
 
 
 def next_step(step: int, seconds: float, made: int) -> int:

@@ -180,7 +180,7 @@ class CasePages:
             case.picture.name,
             visitor,
             question=question,
-            label=case.label,
+            known=case.known,
         )
         return await self.opened(new)
 
@@ -188,14 +188,14 @@ class CasePages:
         """The same image under another network."""
         said, case = await self._message(request), self._case(request)
         network = self.desk.network(said.get("run"))
-        same_classes = network.class_names == case.network.class_names
+        same = (network.class_names, network.outcome) == (case.network.class_names, case.network.outcome)
         other = await run_in_threadpool(
             self.desk.open,
             network,
             case.picture.original,
             case.picture.name,
             request.scope["visitor"],
-            label=case.label if same_classes else None,
+            known=case.known if same else None,
         )
         await self.opened(other)
         return JSONResponse({"url": f"/beside/{case.id}/{other.id}"})

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from PIL import Image
 from torch import Tensor
 
+from protopfaith.data import Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
@@ -53,11 +54,11 @@ class Desk:
         visitor: str,
         *,
         question: Question | None = None,
-        label: int | None = None,
+        known: Record | None = None,
     ) -> Case:
         """A new case; it is decided when the worker comes to it."""
         picture = network.explainer.open(image, name)
-        case = Case(network, picture, question or Question(), visitor, bounds=self.bounds, label=label)
+        case = Case(network, picture, question or Question(), visitor, bounds=self.bounds, known=known)
         case.on_answer, case.on_state = write_answer, write_state
         self._keep(case)
         return case

@@ -16,7 +16,7 @@ def gallery_of(network: Network, label: str, wrong: bool, start: str) -> dict[st
 
     Args:
         network: whose test images they are.
-        label: only of this class, by its number; all where it is empty.
+        label: only of this class or finding, by its number; all where it is empty.
         wrong: only those that the network gets wrong.
         start: how many to leave out in the beginning.
     """
@@ -36,6 +36,7 @@ def gallery_of(network: Network, label: str, wrong: bool, start: str) -> dict[st
         "next": later if later < len(chosen) else None,
         "count": _count(network, len(chosen), wrong),
         "classes": list(network.class_names),
+        "kind": "Finding" if network.outcome == "several" else "Class",
     }
 
 
@@ -43,23 +44,20 @@ def _chosen(network: Network, label: int | None, wrong: bool) -> list[int]:
     test = network.test
     if isinstance(test, tuple):
         return []
-    labels = test.labels.tolist()
     return [
         index
-        for index, true in enumerate(labels)
-        if (label is None or true == label) and (not wrong or network.predictions[index] not in (None, true))
+        for index in range(len(test))
+        if (label is None or label in network.shows(index)) and (not wrong or network.is_wrong(index))
     ]
 
 
 def _one(network: Network, index: int) -> dict[str, Any]:
-    _, label = network.test_image(index)
-    found, names = network.predictions[index], network.class_names
-    wrong = found is not None and found != label
+    found = network.predictions[index]
     return {
         "index": index,
-        "label": names[label],
-        "wrong": wrong,
-        "predicted": "" if found is None else names[found],
+        "label": network.names(network.shows(index)),
+        "wrong": network.is_wrong(index),
+        "predicted": "" if found is None else network.names(found),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,18 +14,23 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.data import ImageData, ImageSet
+from protopfaith.data import ImageData, ImageSet, Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.catalog.nearest import Survey
+from protopfaith.explanation.findings import HALF
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.settings import BaselineLike
-from protopfaith.network import PatchNetwork
+from protopfaith.network import Outcome, PatchNetwork, outcome_of, probabilities
+from protopfaith.training.calibration import Calibrator, as_calibrator
+from protopfaith.training.thresholds import FindingRule
 
 BATCH = 16  # test images that are classified at a time while nobody asks anything
 THUMBNAIL = 128  # pixels of the longer side
 SOME = 200  # training images whose mean color is taken
+Answer = tuple[int, ...]
+"""What the network sees in an image: its class, or the findings that are there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,7 @@ class Network:
     def __init__(self, number: int, explainer: Explainer, name: str):
         self.number, self.explainer, self.name = number, explainer, name
         self.survey: Survey | None = None  # of training images, once somebody asked for it
-        self.predictions: list[int | None] = [None] * len(self.test)
+        self.predictions: list[Answer | None] = [None] * len(self.test)
         self._loaded = self._stamp()
         self._lock = threading.Lock()
         self.patch = lru_cache(maxsize=256)(self._patch)
@@ -78,20 +84,50 @@ class Network:
         return () if self.data is None else self.data.test
 
     @property
-    def temperature(self) -> float | None:
+    def outcome(self) -> Outcome:
+        """Whether it decides for "one" class, or on "several" findings."""
+        return outcome_of(self.explainer.model)
+
+    @property
+    def calibrator(self) -> Calibrator | None:
         reference = self.explainer.reference
-        return None if reference is None else reference.temperature
+        return None if reference is None else reference.calibrator
+
+    @property
+    def rules(self) -> Sequence[FindingRule]:
+        """How the probabilities of several findings are read."""
+        reference = self.explainer.reference
+        rules = None if reference is None else reference.rules
+        return rules or (HALF,) * len(self.class_names)
 
     @property
     def is_retrained(self) -> bool:
         """Whether the run's network on disk is another one than that loaded."""
         return self._stamp() != self._loaded
 
-    def test_image(self, index: int) -> tuple[Tensor, int]:
-        """The pixels (uint8, C x H x W) and the label of a test image."""
+    def test_image(self, index: int) -> tuple[Tensor, Record]:
+        """The pixels (uint8, C x H x W) of a test image, and what is known of it."""
         if isinstance(self.test, tuple) or not 0 <= index < len(self.test):
             raise ProtoPFaithError("There is no such test image; choose one of those shown.")
-        return self.test.image(index), self.test.records[index].label
+        return self.test.image(index), self.test.records[index]
+
+    def shows(self, index: int) -> tuple[int, ...]:
+        """The class of a test image, or the findings that are known to be there."""
+        return () if isinstance(self.test, tuple) else self.test.shows(index)
+
+    def is_wrong(self, index: int) -> bool:
+        """Whether the network's answer on a test image is known, and wrong: in the class, or in a finding."""
+        found, record = self.predictions[index], self.test_image(index)[1]
+        if found is None:
+            return False
+        if self.outcome == "one":
+            return found != (record.label,)
+        known = enumerate(record.findings)
+        return any((truth == 1) != (number in found) for number, truth in known if truth >= 0)
+
+    def names(self, numbers: Sequence[int]) -> str:
+        """Of classes or findings."""
+        return ", ".join(self.class_names[number] for number in numbers) or "no finding"
 
     def classify_some(self) -> bool:
         """Classifies a few test images that are not classified yet; whether there are more."""
@@ -104,10 +140,17 @@ class Network:
             assert preprocessing is not None
             inputs = preprocessing.normalize(preprocessing.uint8(pixels).to(self.explainer.device))
             with torch.no_grad():
-                found = self.explainer.model(inputs).argmax(1).tolist()
-            for index, label in zip(todo, found, strict=True):
-                self.predictions[index] = label
+                logits = self.explainer.model(inputs).double().cpu()
+            for index, row in zip(todo, logits, strict=True):
+                self.predictions[index] = self._answer(row)
         return None in self.predictions
+
+    def _answer(self, logits: Tensor) -> Answer:
+        if self.outcome == "one":
+            return (int(logits.argmax()),)
+        p = probabilities(as_calibrator(self.calibrator)(logits), "several").tolist()
+        rules = enumerate(zip(p, self.rules, strict=True))
+        return tuple(number for number, (one, rule) in rules if one >= rule.threshold)
 
     def baseline(self, name: str) -> BaselineLike:
         """The baseline of that name; the mean is that of training images."""

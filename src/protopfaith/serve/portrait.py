@@ -15,6 +15,7 @@ from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.show.bars import Bars, Term, make_bar
 from protopfaith.show.heat import scale_of
 from protopfaith.show.report import make_legend
+from protopfaith.show.wording.findings import stands_for
 
 NEAREST = 6
 MOST_CLASSES = 12
@@ -29,7 +30,7 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
     pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
     view: dict[str, Any] = {"name": f"Prototype {prototype}", "shared": pictures, "source": None}
     owner = class_of(network.model, prototype)
-    view["lead"] = f"A part of a training image{' of ' + owner if owner else ''}."
+    view["lead"] = _lead(network, prototype, owner)
     if case.has_sources():
         side = network.explainer.sources.explain([prototype], case.settings)[prototype]
         yield
@@ -40,8 +41,18 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         view["source"] = [(part, "its source image, and the part"), (seen, "what it sees there")]
         view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
     view["nearest"] = _nearest(network, prototype, pictures)
+    view["framed"] = network.outcome == "one"
     view["weights"] = weight_bars(network, prototype) if adds_up(network.model) else None
     return with_own_ids(render("blocks/portrait.html", **view), f"{case.mark}t-")
+
+
+def _lead(network: Network, prototype: int, owner: str) -> str:
+    """What it is."""
+    if network.outcome == "several":
+        label = int(network.model.prototype_classes[prototype])
+        weight = float(weights_of(network.model)[label, prototype])
+        return f"What it sees of a training image; it stands for {stands_for(owner, weight)}."
+    return f"A part of a training image{' of ' + owner if owner else ''}."
 
 
 def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list[tuple[Any, str]]:
@@ -55,9 +66,10 @@ def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list
         box = patch_box(patch, found.latent_size, size)
         name = ", ".join(network.class_names[label] for label in train.shows(patch.image)) or "no finding"
         alt = f"A training image of {name} at a distance of {patch.distance:.3g}"
-        shown.append(
-            (pictures.boxed(train.image(patch.image), alt, box), f"{name}, distance {patch.distance:.3g}")
-        )
+        pixels = train.image(patch.image)
+        whole = network.outcome == "several"  # such a prototype looks at all of an image
+        picture = pictures.plain(pixels, alt) if whole else pictures.boxed(pixels, alt, box)
+        shown.append((picture, f"{name}, distance {patch.distance:.3g}"))
     return shown
 
 
@@ -74,13 +86,15 @@ def weight_bars(network: Network, prototype: int) -> Bars:
     """How much a prototype counts for and against every class, or the classes that it counts most for."""
     model = network.model
     weights = weights_of(model).cpu()[:, prototype].tolist()
-    ranked = sorted(range(len(weights)), key=lambda c: -abs(weights[c]))[:MOST_CLASSES]
+    several = network.outcome == "several"
+    known = [c for c in range(len(weights)) if weights[c] or not several]  # a finding reads its own alone
+    ranked = sorted(known, key=lambda c: -abs(weights[c]))[:MOST_CLASSES]
     span = max(abs(weight) for weight in weights) or 1.0
     low = -1.02 if min(weights) < 0 else -0.02
     rows = tuple(
         make_bar(Term(network.class_names[c], weights[c]), span, f"{weights[c]:+.3g}", low=low, high=1.02)
         for c in ranked
     )
-    more = len(weights) - len(rows)
+    more = len(known) - len(rows)
     left = f"; {more} more classes have smaller ones" if more else ""
-    return Bars(f"Its weight for every class{left}", rows)
+    return Bars("Its weight for its finding" if several else f"Its weight for every class{left}", rows)

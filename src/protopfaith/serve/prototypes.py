@@ -11,6 +11,7 @@ from protopfaith.serve.linked import LinkedPictures
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pictures import Picture
 from protopfaith.show.report import Legend, make_legend
+from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
 
 MOST = 12
@@ -40,6 +41,7 @@ def prototype_cards(case: Case, explanation: Explanation) -> dict[str, Any]:
         "legend": legend,
         "shared": pictures,
         "left_out": len(explanation.evidence) - MOST,
+        "findings": bool(explanation.findings),
     }
 
 
@@ -57,6 +59,13 @@ def _card(
 
 def _sentence(explanation: Explanation, one: PrototypeEvidence) -> str:
     share = _share(explanation, one)
+    if explanation.findings:
+        stands = f"Stands for {stands_for(one.class_name, one.weight)}"
+        return (
+            f"{stands}; at a distance of {one.distance:.3g}."
+            if share is None
+            else f"{stands}: evidence {share:+.3g}."
+        )
     if not one.class_name:
         return f"{_turn(explanation, one)} at a distance of {one.distance:.3g}.".strip().capitalize()
     if share is None:

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from protopfaith.files import is_file
 from protopfaith.serve.answers import GoneError, kindly
 from protopfaith.serve.desk import Desk
+from protopfaith.serve.finding_pages import finding_cell, finding_evaluation
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
 from protopfaith.show.wording.numbers import percent
@@ -50,6 +51,11 @@ class RunPages:
 
     async def evaluation(self, request: Request) -> Response:
         network = self.desk.network(request.path_params["run"])
+        if network.outcome == "several":
+            asked = finding_cell(network, request.query_params)
+            view = await run_in_threadpool(finding_evaluation, network, asked)
+            page = render("finding_evaluation.html", page="evaluation", networks=self.desk.networks, **view)
+            return HTMLResponse(page)
         cell = _cell(network, request)
         view = await run_in_threadpool(evaluation_view, network, cell)
         return HTMLResponse(render("evaluation.html", page="evaluation", networks=self.desk.networks, **view))
@@ -75,7 +81,7 @@ def evaluation_view(network: Network, cell: tuple[int, int] | None) -> dict[str,
     """
     names, test = network.class_names, network.test
     labels = [] if isinstance(test, tuple) else test.labels.tolist()
-    pairs = [(t, p) for t, p in zip(labels, network.predictions, strict=True) if p is not None]
+    pairs = [(t, p[0]) for t, p in zip(labels, network.predictions, strict=True) if p is not None]
     classes = list(range(len(names)))
     if len(classes) > MOST_CLASSES:  # those with something to see
         wrong = [t for t, p in pairs if t != p] + [p for t, p in pairs if t != p]
@@ -120,8 +126,9 @@ def _lead(known: int, total: int, right: int) -> str:
 
 
 def _images(network: Network, labels: list[int], cell: tuple[int, int]) -> list[int]:
-    found = [i for i, (t, p) in enumerate(zip(labels, network.predictions, strict=True)) if (t, p) == cell]
-    return found[:MOST_SHOWN]
+    true, predicted = cell
+    pairs = enumerate(zip(labels, network.predictions, strict=True))
+    return [i for i, (t, p) in pairs if t == true and p == (predicted,)][:MOST_SHOWN]
 
 
 def _cell(network: Network, request: Request) -> tuple[int, int] | None:

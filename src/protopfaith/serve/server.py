@@ -21,7 +21,6 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.files import reason
-from protopfaith.network import outcome_of
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.desk import Desk, write_answer
@@ -161,11 +160,6 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
     networks = []
     for number, run in enumerate(runs):
         explainer = Explainer(run, root=root, device=chosen)
-        if outcome_of(explainer.model) == "several":
-            raise ProtoPFaithError(
-                f"The explorer shows networks that decide for one class, but {run} decides on several "
-                "findings; write a report with protopfaith explain."
-            )
         _ = explainer.reference, explainer.weights_hash  # read now: the first visitor does not wait for them
         networks.append(Network(number, explainer, run_name(Path(run))))
     names = [network.name for network in networks]

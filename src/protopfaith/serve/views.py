@@ -8,25 +8,29 @@ from typing import Any
 
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.picture import to_pil
-from protopfaith.serve.case import Case
+from protopfaith.serve.case import Case, question_of
 from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.serve.prototypes import prototype_cards
 from protopfaith.serve.whatif import WhatIf
 from protopfaith.show.bars import share_bars
 from protopfaith.show.encoding import data_uri
+from protopfaith.show.findings import finding_cards
 from protopfaith.show.heat import decided, scale_of
 from protopfaith.show.pictures import Meaning, Picture
 from protopfaith.show.report import make_legend
 from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
+from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import deciding, lead
+from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import adds_up, in_favor
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import limits, remarks
-from protopfaith.show.wording.verdicts import ONLY_THE_MAP, Verdict, verdicts
+from protopfaith.show.wording.verdicts import ONLY_THE_MAP, Chip, Verdict, verdicts
 
 ALONE: dict[str, Any] = {"named": None, "verdicts": [], "shared": None}  # an answer without a map
+MOST_FINDINGS = 12  # whose probabilities stand beside the map
 
 
 def blocks_of(case: Case) -> dict[str, str]:
@@ -38,13 +42,18 @@ def blocks_of(case: Case) -> dict[str, str]:
             "answer": render("blocks/answer.html", **_first_answer(case)),
             "pictures": _pictures_block(case, None),
             "bars": _bars_block(case),
+            "findings": _findings_block(case, None),
         }
     explanation = case.explanation()
     return {
         "answer": with_own_ids(render("blocks/answer.html", **_answer(case, explanation)), f"{case.mark}a-"),
         "pictures": _pictures_block(case, explanation),
         "bars": _bars_block(case),
-        "evidence": render("blocks/evidence.html", evidence=evidence_bars(explanation)),
+        "findings": _findings_block(case, explanation),
+        "evidence": render(
+            "blocks/evidence.html", evidence=evidence_bars(explanation), findings=bool(case.findings)
+        ),
+        "tree": _tree_block(case, explanation),
         "prototypes": _prototypes_block(case, explanation),
         "trust": render("blocks/trust.html", remarks=remarks(explanation), limits=limits(explanation)),
     }
@@ -103,7 +112,9 @@ def whatif_block(case: Case, found: WhatIf) -> str:
     """Both answers of the network, and what the map had predicted."""
     names, target = case.network.class_names, _target(case)
     order = found.before.argsort(descending=True).tolist()
-    shown = list(dict.fromkeys([target, found.prediction, *order]))[:MOST_PROBABLE]
+    shown = list(dict.fromkeys([target, *([] if case.findings else [found.prediction]), *order]))[
+        :MOST_PROBABLE
+    ]
     count = len(found.hidden)
     tables = {"with all regions": found.before, f"without {_regions(count)}": found.after}
     if found.predicted is not None:
@@ -117,7 +128,7 @@ def whatif_block(case: Case, found: WhatIf) -> str:
     pixels = (preprocessing.denormalize(found.image.cpu()) * 255).round().byte()
     return render(
         "blocks/whatif.html",
-        sentence=_whatif_sentence(found, names, target),
+        sentence=_findings_sentence(case, found) if case.findings else _whatif_sentence(found, names, target),
         score=_score_sentence(found),
         bars=bars,
         seen=_picture_uri(pixels),
@@ -144,6 +155,28 @@ def _whatif_sentence(found: WhatIf, names: tuple[str, ...], target: int) -> str:
     return f"{said}.{f' The network now sees {names[found.prediction]}.' if changed else ''}"
 
 
+def _findings_sentence(case: Case, found: WhatIf) -> str:
+    """What becomes of the explained finding, and of all others about which something else is said now."""
+    target = _target(case)
+    said = _change(case, found, target)
+    if found.predicted is not None:
+        said += f"; the map had predicted {percent(float(found.predicted[target]))}"
+    others = [
+        _change(case, found, number)
+        for number, one in enumerate(case.findings)
+        if number != target and one.rule.verdict(float(found.after[number])) != one.verdict
+    ]
+    more = f" Also: {'; '.join(others)}." if others else ""
+    return f"Without {'it' if len(found.hidden) == 1 else 'them'}, {said}.{more}"
+
+
+def _change(case: Case, found: WhatIf, number: int) -> str:
+    """What becomes of a finding."""
+    one, before, after = case.findings[number], float(found.before[number]), float(found.after[number])
+    now = one.rule.verdict(after)
+    return f"{one.name} goes from {percent(before)} ({one.verdict}) to {percent(after)} ({now})"
+
+
 def _score_sentence(found: WhatIf) -> str:
     before, after = found.score
     said = f"The score that the map explains changes by {after - before:+.3g}"
@@ -168,9 +201,11 @@ def _first_answer(case: Case) -> dict[str, Any]:
     """What is known before any map."""
     decision, names = case.decision, case.network.class_names
     assert decision is not None
-    p = decision.logits.softmax(0)
+    p = decision.probabilities
     first = int(p.argmax())
     said = f"The network sees {names[first]} ({percent(float(p[first]))})."
+    if case.findings:
+        said = overall(case.findings)
     return _base_answer(case) | {"lead": f"{said} Where that comes from follows in a moment."} | ALONE
 
 
@@ -179,16 +214,17 @@ def _answer(case: Case, explanation: Explanation) -> dict[str, Any]:
     return _base_answer(case) | {
         "lead": lead(explanation),
         "named": _named(case, explanation, pictures),
-        "verdicts": _verdicts(explanation),
+        "verdicts": _verdicts(case, explanation),
         "shared": pictures,
     }
 
 
-def _verdicts(explanation: Explanation) -> list[Verdict]:
+def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
     """Those of the report, but for what stands beside the map: its numbers, and how it becomes finer."""
     of_decision, of_map = verdicts(explanation)
     text = ONLY_THE_MAP if of_map.kind == "rough" else ""
-    return [of_decision, replace(of_map, text=text, command="")]
+    chips = (*of_decision.chips, *truth_chips(case))
+    return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
 
 
 def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tuple[Picture, str] | None:
@@ -202,26 +238,36 @@ def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tu
     return part, f"{name}, a part of a training image"
 
 
+def truth_chips(case: Case) -> list[Chip]:
+    """Whether the explained finding is there, where that is known."""
+    target = _target(case)
+    known = case.known.findings[target] if case.findings and case.known is not None else -1
+    if known < 0:
+        return []
+    one, there = case.findings[target], "present" if known else "absent"
+    kind = {there: "good", "uncertain": ""}.get(one.verdict, "alert")
+    right = {"good": "right: ", "alert": "wrong: "}.get(kind, "")
+    return [Chip(f"{right}{one.name} is {there}", kind)]
+
+
 def _base_answer(case: Case) -> dict[str, Any]:
     decision, names = case.decision, case.network.class_names
     assert decision is not None
-    title = f"Why {names[decision.target]}"
-    if decision.versus is not None:
-        title += f" and not {names[decision.versus]}"
     notes = []
     if case.network.is_retrained:
         notes.append("The run was trained again since this page's network was loaded; start the server anew.")
-    return {"case": case, "title": f"{title}?", "banners": notes}
+    return {"case": case, "title": question_of(decision, names, case.findings), "banners": notes}
 
 
 def _bars_block(case: Case) -> str:
     decision, names = case.decision, case.network.class_names
     assert decision is not None
-    p = decision.logits.softmax(0)
+    p = decision.probabilities
     ranked = p.argsort(descending=True).tolist()
-    shown = ranked[:MOST_PROBABLE]
+    shown = ranked[: MOST_FINDINGS if case.findings else MOST_PROBABLE]
     shown += [c for c in (decision.target, decision.versus) if c is not None and c not in shown]
     caption = "Probabilities, calibrated" if decision.temperature else "Probabilities, not calibrated"
+    caption += ", each of its own" if case.findings else ""
     table = share_bars(caption, [(names[c], float(p[c]), percent(float(p[c]))) for c in shown])
     return render("blocks/bars.html", table=table)
 
@@ -262,6 +308,28 @@ def _numbers(explanation: Explanation, pictures: LinkedPictures, mark: str) -> s
     ]
     # "<" never appears in the data, so nothing in it can end the element that holds it.
     return json.dumps(numbers, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _findings_block(case: Case, explanation: Explanation | None) -> str:
+    """All findings, each with its map as soon as there is one."""
+    if not case.findings:
+        return ""
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    findings = case.findings if explanation is None else explanation.findings
+    pixels = case.picture.pixels
+    view = {"findings": finding_cards(findings, _target(case), pixels, pictures), "shared": pictures}
+    maps = any(one.regions is not None for one in findings)
+    return with_own_ids(render("blocks/findings.html", maps=maps, **view), f"{case.mark}f-")
+
+
+def _tree_block(case: Case, explanation: Explanation) -> str:
+    """The way of the image, where the network is a tree."""
+    if explanation.route is None:
+        return ""
+    pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
+    scale = scale_of([one.test for one in explanation.evidence])
+    tree = tree_view(explanation, scale, pictures, case.network.patch)
+    return with_own_ids(render("blocks/tree.html", tree=tree, shared=pictures), f"{case.mark}w-")
 
 
 def _prototypes_block(case: Case, explanation: Explanation) -> str:

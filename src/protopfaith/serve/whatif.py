@@ -10,13 +10,14 @@ from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.sitting import Sittings
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import PrototypeNetwork, probabilities
 from protopfaith.shapley import Attribution
 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Probabilities of all classes with and without some regions, and as the map predicts them without."""
+    """Probabilities of all classes or findings with and without some regions, and as the map predicts them
+    without."""
 
     hidden: tuple[int, ...]
     before: Tensor  # (C,)
@@ -54,26 +55,30 @@ def hide(
     shown = torch.ones(1, len(sittings.players), dtype=torch.bool, device=game.device)
     shown[0, list(hidden)] = False
     image = game.masked(shown)
-    temperature = decision.temperature or 1.0
     outputs = sittings.function(image)[0].double().cpu()
     count, explained = len(model.prototypes), sittings.driving[-1]
-    after = model.logits(outputs[None, :count].to(model.prototypes))[0].double().cpu() / temperature
+    after = _probabilities(model, decision, outputs[:count])
     before = float(game.grand[explained])
     predicted = score = error = None
     if result is not None:
         gone = list(hidden)
         distances = decision.distances - result.values[:count, gone].sum(1)
-        logits = model.logits(distances.clamp_min(0)[None].to(model.prototypes))[0].double().cpu()
-        predicted = (logits / temperature).softmax(0)
+        predicted = _probabilities(model, decision, distances.clamp_min(0))
         score = before - float(result.values[explained, gone].sum())
         error = float(result.standard_errors[explained, gone].square().sum().sqrt())
     return WhatIf(
         tuple(hidden),
-        decision.logits.softmax(0),
-        after.softmax(0),
+        decision.probabilities,
+        after,
         predicted,
         (before, float(outputs[explained])),
         score,
         error,
         image[0],
     )
+
+
+def _probabilities(model: PrototypeNetwork, decision: Decision, distances: Tensor) -> Tensor:
+    """What distances (P,) lead to, calibrated as the decision was: (C,)."""
+    logits = model.logits(distances[None].to(model.prototypes))[0].double().cpu()
+    return probabilities(decision.calibrator(logits), decision.outcome)

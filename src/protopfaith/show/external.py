@@ -28,10 +28,10 @@ def comparison_figure(result: ExternalEvaluation) -> Figure:
     for axes, (score, title) in zip(panels, PANELS.items(), strict=True):
         _draw(axes, rows, score)
         axes.set_title(title, fontsize=11)
-    labels = [f"{_short(row.name)}  ({row.images:,})" for row in rows]
+    labels = [f"{short(row.name)}  ({row.images:,})" for row in rows]
     panels[0].set_yticks(range(len(rows)), labels, fontsize=9)
     panels[0].invert_yaxis()
-    figure.suptitle(f"{_short(result.name)}: 95% intervals, number of images in parentheses", fontsize=11)
+    figure.suptitle(f"{short(result.name)}: 95% intervals, number of images in parentheses", fontsize=11)
     return without_math(figure)
 
 
@@ -47,7 +47,7 @@ def _draw(axes: Axes, rows: list[Row], score: str) -> None:
         axes.errorbar(
             found.value,
             place,
-            xerr=_lengths(found),
+            xerr=lengths(found),
             fmt="s" if inside else "o",
             color=COOL if inside else WARM,
             capsize=3,
@@ -70,11 +70,13 @@ def _column(row: Row) -> str:
     return name if colon and name != EXTERNAL else ""
 
 
-def _lengths(found: Interval) -> list[list[float]] | None:
+def lengths(found: Interval) -> list[list[float]] | None:
+    """Of the bars of an interval, as matplotlib takes them."""
     if math.isnan(found.low):
         return None
     return [[max(found.value - found.low, 0.0)], [max(found.high - found.value, 0.0)]]
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
+    """A name that has room beside a picture."""
     return name if len(name) <= 40 else f"{name[:38]}…"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protopfaith.explanation.explanation import Explanation
+from torch import Tensor
+
 from protopfaith.explanation.findings import Finding
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pictures import Meaning, Picture, Pictures
@@ -27,31 +29,48 @@ class FindingCard:
     thresholds: str
     picture: Picture | None
     explained: bool
+    number: int
 
 
-def finding_cards(explanation: Explanation, pictures: Pictures) -> list[FindingCard]:
-    """One for each finding: those that are present first, then uncertain ones; all maps on one scale."""
-    findings = explanation.findings
+def finding_cards(
+    findings: Sequence[Finding], explained: int, pixels: Tensor, pictures: Pictures
+) -> list[FindingCard]:
+    """One for each finding: those that are present first, then uncertain ones; all maps on one scale.
+
+    Args:
+        findings: what is said of each
+        explained: the one that the page explains
+        pixels: of the image, uint8, C x H x W
+        pictures: those of the page
+    """
     maps = [one.regions for one in findings if one.regions is not None]
     scale = scale_of(maps) if maps else 1.0
-    ranked = sorted(
-        enumerate(findings), key=lambda pair: (ORDER.index(pair[1].verdict), -pair[1].probability)
-    )
     return [
-        _card(explanation, one, scale, pictures, explained=number == explanation.target)
-        for number, one in ranked
+        _card(findings[number], number, scale, pixels, pictures, explained=number == explained)
+        for number in ranked_findings(findings)
     ]
 
 
+def ranked_findings(findings: Sequence[Finding]) -> list[int]:
+    """The numbers of findings: those that are present first, then uncertain ones.
+
+    >>> from protopfaith.explanation.findings import HALF
+    >>> found = [Finding(v, p, v, HALF, 0.0, 0.0, None) for v, p in (("absent", 0.1), ("present", 0.9))]
+    >>> ranked_findings(found)
+    [1, 0]
+    """
+    return sorted(
+        range(len(findings)), key=lambda one: (ORDER.index(findings[one].verdict), -findings[one].probability)
+    )
+
+
 def _card(
-    explanation: Explanation, one: Finding, scale: float, pictures: Pictures, *, explained: bool
+    one: Finding, number: int, scale: float, pixels: Tensor, pictures: Pictures, *, explained: bool
 ) -> FindingCard:
     picture = None
     if one.regions is not None:
         meaning = Meaning("in the score", f"It speaks for {one.name}.", f"It speaks against {one.name}.")
-        picture = pictures.ours(
-            explanation.pixels, one.regions, scale, f"Map of what speaks for {one.name}", meaning
-        )
+        picture = pictures.ours(pixels, one.regions, scale, f"Map of what speaks for {one.name}", meaning)
     return FindingCard(
         one.name,
         one.verdict,
@@ -61,5 +80,6 @@ def _card(
         f"{one.evidence_for:+.2g} for it, {one.evidence_against:+.2g} against it",
         about_thresholds(one),
         picture,
-        explained,
+        explained=explained,
+        number=number,
     )

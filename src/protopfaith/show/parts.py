@@ -52,8 +52,9 @@ def parts_figure(found: PartsEvaluation, images: ImageSet) -> Figure:
 def _rows(found: PartsEvaluation, images: ImageSet) -> list[tuple[str, str, list[int]]]:
     """A title, the explainer and the places in `shown`, for the first classes."""
     by_class: dict[int, list[int]] = {}
-    for place, index in enumerate(found.shown):
-        by_class.setdefault(int(images.labels[index]), []).append(place)
+    owners = found.owners or [images.records[index].label for index in found.shown]
+    for place, label in enumerate(owners):
+        by_class.setdefault(label, []).append(place)
     some = list(by_class.items())[: max(1, ROWS // max(len(found.scores), 1))]
     return [
         (f"{images.classes[label]}: {score.explainer}", score.explainer, places[:COLUMNS])

@@ -110,7 +110,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
         "remarks": remarks(explanation),
         "limits": limits(explanation),
-        "findings": finding_cards(explanation, pictures),
+        "findings": finding_cards(explanation.findings, explanation.target, explanation.pixels, pictures),
         "settings": settings_of(explanation),
         "words": _words(explanation),
         "shared": pictures,

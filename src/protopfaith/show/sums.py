@@ -12,6 +12,7 @@ from protopfaith.show.wording.outputs import rival_of, target_of
 MOST_PROBABLE = 5
 AVERAGE = "an average training image"
 OTHERS = "prototypes of other classes"
+CALIBRATION = "calibration"
 
 
 def probability_bars(explanation: Explanation) -> Bars:
@@ -105,8 +106,11 @@ def _complete(explanation: Explanation, sum_: Decomposition, caption: str) -> Ba
         Term(_prototype_name(explanation, sum_, prototype), term)
         for prototype, term in zip(sum_.prototypes.tolist(), sum_.weighted.tolist(), strict=True)
     ]
-    if explanation.findings:
-        pass  # a finding reads its own prototypes alone
+    if explanation.findings:  # a finding reads its own prototypes alone
+        if sum_.log_normalizer:
+            terms.append(
+                Term(CALIBRATION, -sum_.log_normalizer, "How often it is there, by validation images.")
+            )
     elif sum_.versus is None:
         # Both are large and nearly cancel; apart they would dwarf all that tells prototypes from one another.
         detail = f"other classes' prototypes {sum_.rest:+.4g}, normalizer {-sum_.log_normalizer:+.4g}"

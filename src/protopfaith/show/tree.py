@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
 
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.network import Route
@@ -18,6 +21,19 @@ WIDEST = 4  # steps to the left or right that a page has room for
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
+
+
+class Patch(Protocol):
+    """A prototype's place on its source image."""
+
+    @property
+    def pixels(self) -> Tensor: ...
+
+    @property
+    def box(self) -> tuple[int, int, int, int]: ...
+
+
+Patches = Callable[[int], Patch | None]
 
 
 @dataclass(frozen=True)
@@ -78,13 +94,16 @@ class TreeView:
     sentence: str
 
 
-def tree_view(explanation: Explanation, scale: float, pictures: Pictures) -> TreeView | None:
+def tree_view(
+    explanation: Explanation, scale: float, pictures: Pictures, patches: Patches | None = None
+) -> TreeView | None:
     """The way through the tree; None where the network is none.
 
     Args:
         explanation: of one image
         scale: of the maps of prototypes
         pictures: those of the page
+        patches: a prototype's source image and its part there, where the explanation has none
     """
     route = explanation.route
     if route is None:
@@ -99,6 +118,7 @@ def tree_view(explanation: Explanation, scale: float, pictures: Pictures) -> Tre
             places[number],
             scale=scale,
             pictures=pictures,
+            patches=patches,
         )
         for number, turn in enumerate(route.turns)
     )
@@ -120,14 +140,15 @@ def _step(
     *,
     scale: float,
     pictures: Pictures,
+    patches: Patches | None,
 ) -> Step:
     assert explanation.route is not None
     turn, name = explanation.route.turns[number], f"Prototype {one.prototype}"
     yes = turn.probability if turn.right else 1 - turn.probability
     here = pictures.boxed(explanation.pixels, f"{name}: the part of this image most like it", one.box)
     shown = [(here, "on this image")]
-    if one.source_side is not None:
-        side = one.source_side
+    side = one.source_side or (None if patches is None else patches(one.prototype))
+    if side is not None:
         shown.append((pictures.boxed(side.pixels, f"{name}: on its source image", side.box), "the prototype"))
     ours = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes it similar", SIMILAR)
     return Step(

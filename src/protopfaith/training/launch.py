@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from protopfaith.allocation import keeping_freed_memory
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
@@ -99,6 +100,7 @@ def train(
     with ExitStack() as holding:
         if fabric.is_global_zero:
             holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
+        holding.enter_context(keeping_freed_memory())
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
         kind = trainer_of(model)
         trainer = kind(fabric, run, recipe, data, model, progress=progress)

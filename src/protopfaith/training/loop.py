@@ -34,7 +34,7 @@ from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.saving import Saver, is_better
+from protopfaith.training.saving import PERFECT, Saver, is_better
 from protopfaith.training.schedule import (
     LOST,
     Stage,
@@ -132,6 +132,15 @@ class Trainer:
             self.progress.begin(self.saver.epochs_done * self.images.iterations)
             while not self.saver.position.finished:
                 self._run_stage(self.stages[self.saver.position.stage])
+            if self.saver.position.stage < len(self.stages):
+                self.progress.say(self._why_early())
+
+    def _why_early(self) -> str:
+        """Why later cycles are left out."""
+        best = self.saver.position.best
+        if best is not None and best >= PERFECT:
+            return "All validation images are right, so no further cycle could be better: training ends here."
+        return f"{self.saver.position.stale_cycles} cycles brought nothing better: training ends here."
 
     # --- one stage
 

@@ -15,7 +15,8 @@ MEANINGS = {
     "data.root": "the folder that holds the images",
     "data.size": "height and width that images are brought to; null: the data set's own",
     "data.seed": "of the split into training, validation and test images",
-    "data.fold": "0 to 4: the fold to validate on; none: train on everything; null: the data set's default",
+    "data.fold": "0 to 4: the fold to validate on; none: train on everything; null: the data set's default; "
+    "auto: the same, but fold 0 where a folder's validation images are too few",
     "data.skip_unreadable": "go on without images that cannot be read",
     "data.options": "whatever else the data set takes",
     "data.bits": "of values in files with more than 8 (12: 0 to 4095); range: each file's own range",

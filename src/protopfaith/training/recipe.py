@@ -41,7 +41,8 @@ class DataRecipe:
     root: str | None = None
     size: tuple[int, int] | None = None  # height, width; null: the data set's own
     seed: int = field(default=0, metadata=SEED)  # of the split
-    fold: int | str | None = None  # null: the data set's default; "none": train on everything
+    # null: the data set's default; "auto": the same, unless it is too small; "none": train on everything
+    fold: int | str | None = None
     skip_unreadable: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # whatever else the data set takes
     bits: int | str | None = None  # of values in files with more than 8; "range": each file's own range

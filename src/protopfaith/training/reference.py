@@ -20,18 +20,25 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
 from protopfaith.network import PrototypeNetwork, outcome_of
 from protopfaith.progress import told_time
+from protopfaith.training.calibration import (
+    TEMPERATURES,
+    Calibrator,
+    as_calibrator,
+    calibrator_from_json,
+    calibrator_to_json,
+    fit_calibrator,
+)
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
 
 logger = logging.getLogger("protopfaith")
 NAME = "reference.json"
-FORMAT = 2
+FORMATS = (2, 3)  # the second one where findings have calibrations of their own
 SAMPLE = 512  # images of each set at most, evenly spread: enough for means, little beside an explanation
 RULED = 10_000  # validation images of several findings, some of which are rare
 FEW = 100  # validation images of a class, below which the tails of all classes are taken together
 USUAL = 0.99  # share of the validation images that counts as usual
-TEMPERATURES = (0.05, 50.0)
 MUCH = 0.75  # of its accuracy is left to a network that knows images of which half is hidden
 HIDDEN = 256  # images on which that is measured
 TRIAL = 8  # images of the batch that is timed beforehand
@@ -47,12 +54,15 @@ class Reference:
         images: how many of them.
         usual_distances: (C,), float64: 99% of a class's validation images are nearer than this to the nearest
             prototype of their class; NaN where there are none.
-        temperature: logits divided by it give calibrated probabilities; None without validation images.
+        temperature: logits divided by it give calibrated probabilities; None without validation images. Of
+            several findings, one for all.
         validation_images: how many it was fitted on.
         half_hidden: balanced accuracy on validation images, and again with half of each hidden; None where
             it was not measured.
         hidden_seen: whether the network was trained on images with hidden regions; None where not known.
         rules: how the probabilities of several findings are read, one for each; None for classes.
+        by_finding: how the logits of several findings are calibrated, each by itself; None for classes, and
+            in runs of earlier versions.
     """
 
     weights_sha256: str
@@ -64,6 +74,14 @@ class Reference:
     half_hidden: tuple[float, float] | None = None
     hidden_seen: bool | None = None
     rules: tuple[FindingRule, ...] | None = None
+    by_finding: Calibrator | None = None
+
+    @property
+    def calibrator(self) -> Calibrator | None:
+        """What is done to logits before they become probabilities; None: nothing was fitted."""
+        if self.by_finding is None and self.temperature is None:
+            return None
+        return self.by_finding or as_calibrator(self.temperature)
 
     def __repr__(self) -> str:
         fitted = "not calibrated" if self.temperature is None else f"temperature={self.temperature:.3g}"
@@ -87,7 +105,7 @@ class Reference:
         """Writes `reference.json` into a run's folder."""
         path = Path(folder) / NAME
         values = {
-            "format": FORMAT,
+            "format": FORMATS[self.by_finding is not None],
             "weights_sha256": self.weights_sha256,
             "mean_similarities": self.mean_similarities.tolist(),
             "images": self.images,
@@ -97,6 +115,7 @@ class Reference:
             "half_hidden": self.half_hidden,
             "hidden_seen": self.hidden_seen,
             "findings": rules_to_json(self.rules),
+            "calibration": calibrator_to_json(self.by_finding),
         }
         with atomic(path) as partial:
             partial.write_text(json.dumps(values, indent=1), encoding="utf-8")
@@ -108,7 +127,7 @@ class Reference:
         path = Path(folder) / NAME
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            if values["weights_sha256"] != weights_sha256 or values.get("format") != FORMAT:
+            if values["weights_sha256"] != weights_sha256 or values.get("format") not in FORMATS:
                 return None
             distances = [math.nan if d is None else d for d in values["usual_distances"]]
             hidden = values.get("half_hidden")
@@ -124,6 +143,7 @@ class Reference:
                 else (float(hidden[0]), float(hidden[1])),
                 values.get("hidden_seen"),
                 rules_from_json(values.get("findings")),
+                calibrator_from_json(values.get("calibration")),
             )
         except (OSError, ValueError, KeyError, TypeError):  # measured anew
             return None
@@ -155,6 +175,9 @@ def measure_reference(
     validation = _distances(model, chosen, data.preprocessing, batch_size)
     logits = _logits(model, validation)
     temperature = fit_temperature(logits, chosen.labels) if len(chosen) else None
+    calibrator = None
+    if several and temperature is not None:
+        calibrator = fit_calibrator(logits, chosen.labels, temperature)
     return Reference(
         weights_hash(model),
         model.similarities(train).mean(0),
@@ -164,7 +187,8 @@ def measure_reference(
         len(chosen),
         _half_hidden(model, chosen, data.preprocessing, batch_size) if len(chosen) else None,
         hidden_seen,
-        choose_rules((logits / (temperature or 1.0)).sigmoid(), chosen.labels) if several else None,
+        choose_rules(as_calibrator(calibrator)(logits).sigmoid(), chosen.labels) if several else None,
+        calibrator,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 from dataclasses import replace
@@ -25,6 +26,8 @@ from protopfaith.training.trust import check_paths, new_mark
 if TYPE_CHECKING:
     import pandas as pd
 
+FEW = 500
+"""Validation images below which the summary says how uncertain their accuracies are."""
 PACKAGES = (
     "protopfaith",
     "torch",
@@ -182,7 +185,15 @@ class Run:
             (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
-        return f"Validation balanced accuracy: {' / '.join(shown)}"
+        return f"Validation balanced accuracy: {' / '.join(shown)}{self._about_few_images()}"
+
+    def _about_few_images(self) -> str:
+        """How uncertain accuracies are that were measured on few images."""
+        images = self._kept_environment().get("images")
+        count = images.get("validation") if isinstance(images, dict) else None
+        if not isinstance(count, int) or not 0 < count < FEW:
+            return ""
+        return f" ({count} images: standard errors of up to {0.5 / math.sqrt(count):.2f})"
 
     def outcome(self) -> Outcome:
         """Whether its network decides for "one" class, or on "several" findings."""
@@ -250,7 +261,7 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         root=data.root if root is None else root,
         size=data.size,
         seed=data.seed,
-        fold=data.fold,
+        fold=None if data.fold == "auto" and data.name != "folder" else data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
         **{name: value for name, value in given.items() if value is not None},

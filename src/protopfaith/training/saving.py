@@ -27,6 +27,8 @@ from protopfaith.training.schedule import Stage
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
+PERFECT = 1.0
+"""Of a validation balanced accuracy: no epoch can be better."""
 RESULT = ("epoch", "cycle", "validation_balanced_accuracy", "distinct_prototypes", "prototypes")
 
 
@@ -113,14 +115,16 @@ def is_better(metrics: EpochMetrics, best: float | None) -> bool:
 
 
 def advance(position: Position, stages: list[Stage], patience: int | None) -> Position:
-    """The position after one more epoch; finished after the last stage, or when `patience` cycles have
-    brought nothing better."""
+    """The position after one more epoch; finished after the last stage, when `patience` cycles have brought
+    nothing better, or when a cycle has left nothing to be better at."""
     stage = stages[position.stage]
     if position.epoch + 1 < stage.epochs:
         return replace(position, epoch=position.epoch + 1)
     position = replace(position, stage=position.stage + 1, epoch=0)
+    perfect = False
     if stage.name == "classifier":
+        perfect = position.best is not None and position.best >= PERFECT
         stale = 0 if position.improved else position.stale_cycles + 1
         position = replace(position, stale_cycles=stale, improved=False)
     out_of_patience = patience is not None and position.stale_cycles >= patience
-    return replace(position, finished=position.stage == len(stages) or out_of_patience)
+    return replace(position, finished=position.stage == len(stages) or out_of_patience or perfect)

@@ -21,6 +21,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
 from protopfaith.dtypes import full_precision
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PatchNetwork, ProtoTree, distinct_prototypes
 from protopfaith.network.tree import log_mixture
 from protopfaith.training.collapse import FALL
@@ -51,7 +52,13 @@ SOME = 256  # images that distances are measured on
 
 
 def build_tree(recipe: Recipe, data: ImageData) -> ProtoTree:
-    """The recipe's tree for the data's classes."""
+    """The recipe's tree for the data's classes; raises for one on the unit sphere."""
+    if recipe.model.activation == "unit":
+        raise ProtoPFaithError(
+            "On the unit sphere no distance is larger than 2, so that no node of a ProtoTree could send an "
+            "image to the left with more than 86%; set model.activation=sigmoid, or start from the recipe "
+            "cub_prototree."
+        )
     return ProtoTree(
         recipe.model.encoder,
         list(data.classes),

@@ -25,12 +25,25 @@ from protopfaith.evaluation.metrics.bootstrap import (
     percentiles,
     weighted_auroc,
 )
+from protopfaith.evaluation.metrics.calibration import BINS
 from protopfaith.files import atomic
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 SCORES = ("auroc", "average_precision", "sensitivity", "specificity")
+ERRORS = ("calibration_error", "raw_calibration_error")
+
+
+HEADINGS = (
+    "present in",
+    "AUROC",
+    "average precision",
+    "threshold",
+    "sensitivity",
+    "specificity",
+    "calibration error",
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class FindingScores:
         average_precision: mean precision over all thresholds, weighted by the recall that each adds
         sensitivity: at the threshold, share of the images that have it and are found
         specificity: at the threshold, share of the images that have it not and are left alone
+        calibration_error: how far probabilities are from frequencies, see `finding_calibration_error`
+        raw_calibration_error: the same without calibration, where that is known
 
     >>> sure = Interval(1.0, 0.9, 1.0)
     >>> FindingScores("edema", 20, 60, 0.5, sure, sure, sure, sure).auroc.low
@@ -60,6 +75,8 @@ class FindingScores:
     average_precision: Interval
     sensitivity: Interval
     specificity: Interval
+    calibration_error: float = math.nan
+    raw_calibration_error: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -93,15 +110,16 @@ class FindingsEvaluation:
         return {
             "images": self.images,
             "groups": self.groups,
-            "mean_auroc": _plain(self.mean_auroc),
-            "mean_average_precision": _plain(self.mean_average_precision),
+            "mean_auroc": plain(self.mean_auroc),
+            "mean_average_precision": plain(self.mean_average_precision),
             "findings": [
                 {
                     "name": one.name,
                     "present": one.present,
                     "absent": one.absent,
                     "threshold": one.threshold,
-                    **{score: _plain(getattr(one, score)) for score in SCORES},
+                    **{score: plain(getattr(one, score)) for score in SCORES},
+                    **{name: _number(getattr(one, name)) for name in ERRORS},
                 }
                 for one in self.findings
             ],
@@ -117,20 +135,23 @@ class FindingsEvaluation:
         title = f"{self.images} images{stood}, mean AUROC {self.mean_auroc.value:.3f}"
         table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("finding", overflow="fold")
-        for name in ("present in", "AUROC", "average precision", "threshold", "sensitivity", "specificity"):
+        for name in HEADINGS:
             table.add_column(name, justify="right")
         for one in self.findings:
             table.add_row(
                 escape(one.name),
                 f"{one.present} of {one.present + one.absent}",
-                _cell(one.auroc),
-                _cell(one.average_precision),
+                cell_of(one.auroc),
+                cell_of(one.average_precision),
                 f"{one.threshold:.3f}",
-                _cell(one.sensitivity),
-                _cell(one.specificity),
+                cell_of(one.sensitivity),
+                cell_of(one.specificity),
+                _error_cell(one),
             )
         table.add_section()
-        table.add_row("mean", "", _cell(self.mean_auroc), _cell(self.mean_average_precision), style="bold")
+        table.add_row(
+            "mean", "", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold"
+        )
         return table
 
     def write_csv(self, path: Path) -> None:
@@ -138,9 +159,10 @@ class FindingsEvaluation:
         headings = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
         with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(["finding", "present", "absent", "threshold", *headings])
+            writer.writerow(["finding", "present", "absent", "threshold", *headings, *ERRORS])
             for one in self.findings:
-                ends = [value for score in SCORES for value in _plain(getattr(one, score)).values()]
+                ends = [value for score in SCORES for value in plain(getattr(one, score)).values()]
+                ends += [_number(getattr(one, name)) for name in ERRORS]
                 texts = ["" if value is None else value for value in ends]
                 writer.writerow([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
 
@@ -154,6 +176,7 @@ def judge_findings(
     groups: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    raw: Tensor | None = None,
 ) -> FindingsEvaluation:
     """Judges probabilities (N, C) against labels (N, C): 1, 0, or not-a-number where a label is not known.
 
@@ -165,6 +188,7 @@ def judge_findings(
         groups: which images belong together; None or an empty text: an image stands alone
         resamples: how many sets are drawn for the intervals
         seed: of the draws
+        raw: the probabilities without calibration, (N, C)
 
     >>> p, y = torch.tensor([[0.9], [0.2], [0.1]]), torch.tensor([[1.0], [0.0], [float("nan")]])
     >>> found = judge_findings(p, y, ["edema"], resamples=20)
@@ -200,6 +224,10 @@ def judge_findings(
                 )
                 for score in SCORES
             },
+            calibration_error=finding_calibration_error(probabilities[:, c], labels[:, c]),
+            raw_calibration_error=math.nan
+            if raw is None
+            else finding_calibration_error(raw[:, c].cpu(), labels[:, c]),
         )
         for c, name in enumerate(names)
     )
@@ -267,6 +295,29 @@ def weighted_average_precision(scores: Tensor, positive: Tensor, weights: Tensor
     return (right * precision).sum(1) / right.sum(1)
 
 
+def finding_calibration_error(probabilities: Tensor, labels: Tensor, bins: int = BINS) -> float:
+    """The expected calibration error of one finding.
+
+    Images are sorted by their probability into equal steps; it is how far the mean probability of a step is
+    from the share of its images that have the finding, averaged over images.
+
+    Args:
+        probabilities: that it is there, (N,)
+        labels: 1, 0, or not-a-number where it is not known, (N,)
+        bins: steps of the probability
+
+    >>> finding_calibration_error(torch.full((4,), 0.75), torch.tensor([1.0, 1.0, 0.0, 0.0]))
+    0.25
+    """
+    known = ~labels.isnan()
+    p, there = probabilities[known].double(), labels[known].double()
+    if not len(p):
+        return math.nan
+    step = (p * bins).long().clamp_max(bins - 1)
+    gaps = torch.zeros(bins, dtype=torch.float64).index_add(0, step, p - there)
+    return float(gaps.abs().sum() / len(p))
+
+
 def _certain(labels: Tensor, index: Tensor, score: str) -> int:
     """Patients that an exact bound is computed from, where a score is 0 or 1 and resamples never vary."""
     wanted = {"sensitivity": labels == 1, "specificity": labels == 0}.get(score)
@@ -283,13 +334,25 @@ def _interval(value: float, draws: Tensor, certain: int) -> Interval:
     return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
-def _plain(interval: Interval) -> dict[str, float | None]:
+def plain(interval: Interval) -> dict[str, float | None]:
+    """For JSON, which has no not-a-number."""
     return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}
 
 
-def _cell(interval: Interval) -> str:
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _error_cell(one: FindingScores) -> str:
+    if math.isnan(one.calibration_error):
+        return "-"
+    raw = one.raw_calibration_error
+    return f"{one.calibration_error:.3f}" + ("" if math.isnan(raw) else f"\n{raw:.3f} raw")
+
+
+def cell_of(interval: Interval) -> str:
     """Two lines, so that tables stay narrow."""
     if math.isnan(interval.value):
         return "-"
-    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f}-{interval.high:.3f}"
+    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f} to {interval.high:.3f}"
     return f"{interval.value:.3f}\n{ends}"

@@ -70,7 +70,7 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         row["class"],
         asked["versus"],
         settings=settings,
-        temperature=None if explainer.reference is None else explainer.reference.temperature,
+        temperature=None if explainer.reference is None else explainer.reference.calibrator,
     )
     found = assemble(
         explainer.model,

@@ -276,7 +276,7 @@ def make_manifest(explainer: Explainer, request: Request, items: Sequence[Item])
     settings, size = request.settings, explainer.size
     window = (settings.players, settings.players) if isinstance(settings.players, int) else None
     reference = explainer.reference
-    temperature = "" if reference is None else str(reference.temperature)
+    temperature = "" if reference is None else str(reference.by_finding or reference.temperature)
     key = settings.key(explainer.weights_hash, json.dumps(request.facts(), sort_keys=True), temperature)
     return Manifest(
         images=len(items),

@@ -75,6 +75,7 @@
       next = said.next;
       more.hidden = said.next === null;
       count.textContent = said.count;
+      document.getElementById("gallery-kind").textContent = said.kind;
       if (classes.options.length === 1) {
         said.classes.forEach(function (name, number) {
           classes.add(new Option(name, number));
@@ -453,6 +454,18 @@
           field.disabled = false;
         }
       });
+    });
+    article.addEventListener("click", async function (event) {
+      const button = event.target.closest(".choose-finding");
+      if (button) {
+        button.disabled = true;
+        try {
+          const said = await send(address + "/change", { target: Number(button.dataset.finding) });
+          window.location.assign(said.url);
+        } finally {
+          button.disabled = false;
+        }
+      }
     });
     if (part(".other")) {
       part(".other").addEventListener("change", async function (event) {

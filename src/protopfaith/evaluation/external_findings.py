@@ -1,0 +1,303 @@
+"""A network that decides on several findings, on images from elsewhere, beside its own test set."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from protopfaith.anonymous import public_names, safe_cell
+from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.data.external import External
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.evaluation.external import (
+    DIFFERENCE,
+    EXTERNAL,
+    INTERNAL,
+    external_logits,
+    file_name,
+    judged_ones,
+    not_seen,
+)
+from protopfaith.evaluation.findings import evaluate_findings
+from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
+from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
+from protopfaith.evaluation.metrics.subgroups import subgroups
+from protopfaith.files import atomic
+from protopfaith.network import PatchNetwork, probabilities
+from protopfaith.training.calibration import as_calibrator
+from protopfaith.training.reference import Reference
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class JudgedFindings:
+    """One external image: what is known of its findings, what the network says, or why it says nothing."""
+
+    path: str
+    group: str
+    known: tuple[int, ...]
+    probabilities: tuple[float, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ExternalFindings:
+    """A network of several findings on images from elsewhere.
+
+    Args:
+        name: of these images
+        result: how well each finding is decided on them
+        internal: the same on the run's own test images, if these are compared
+        parts: the same on every subgroup, by its name
+        images: what became of each image
+        notes: sentences for people
+        resamples: how many sets were drawn for the intervals
+
+    >>> from protopfaith.evaluation import judge_findings
+    >>> p, y = torch.tensor([[0.9], [0.2]]), torch.tensor([[1.0], [0.0]])
+    >>> ExternalFindings("clinic", judge_findings(p, y, ["edema"], resamples=10), None, {}, (), (), 10)
+    ExternalFindings('clinic', FindingsEvaluation(2 images, mean AUROC 1.000))
+    """
+
+    name: str
+    result: FindingsEvaluation
+    internal: FindingsEvaluation | None
+    parts: dict[str, FindingsEvaluation]
+    images: tuple[JudgedFindings, ...]
+    notes: tuple[str, ...]
+    resamples: int
+
+    def __repr__(self) -> str:
+        return f"ExternalFindings({self.name!r}, {self.result})"
+
+    @property
+    def problems(self) -> list[str]:
+        """Why images could not be judged, a sentence each."""
+        return [image.error for image in self.images if image.error]
+
+    def differences(self) -> dict[str, dict[str, Interval]]:
+        """By how much the external images do better in each score, finding by finding; empty where nothing is
+        compared."""
+        if self.internal is None:
+            return {}
+        return {
+            here.name: {score: difference(getattr(here, score), getattr(there, score)) for score in SCORES}
+            for here, there in zip(self.result.findings, self.internal.findings, strict=True)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts, for JSON; not-a-number becomes None."""
+        return {
+            **self.result.to_dict(),
+            "internal": None if self.internal is None else self.internal.to_dict(),
+            "differences": {
+                name: {score: plain(found) for score, found in scores.items()}
+                for name, scores in self.differences().items()
+            },
+            "subgroups": {name: part.to_dict() for name, part in self.parts.items()},
+            "resamples": self.resamples,
+            "notes": list(self.notes),
+            "not_judged": len(self.problems),
+        }
+
+    def table(self) -> Table:
+        """For each finding the external images, the internal ones and the difference; then every subgroup."""
+        from rich.box import SIMPLE_HEAD
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(
+            title="95% intervals, from drawing whole patients", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        table.add_column("finding", overflow="fold")
+        table.add_column("images from", overflow="fold")
+        for heading in ("present in", "AUROC", "average precision", "sensitivity", "specificity"):
+            table.add_column(heading, justify="right")
+        differences = self.differences()
+        for number, here in enumerate(self.result.findings):
+            if not here.present + here.absent:
+                continue  # nothing is known of it
+            sets = {f"{EXTERNAL}: {self.name}": here}
+            if self.internal is not None:
+                sets[INTERNAL] = self.internal.findings[number]
+            for name, one in sets.items():
+                scores = [cell_of(getattr(one, score)) for score in SCORES]
+                count = f"{one.present} of {one.present + one.absent}"
+                table.add_row(escape(here.name) if one is here else "", escape(name), count, *scores)
+            if here.name in differences:
+                table.add_row("", DIFFERENCE, "", *map(cell_of, differences[here.name].values()))
+            table.add_section()
+        for name, part in {**self._wholes(), **self.parts}.items():
+            means = cell_of(part.mean_auroc), cell_of(part.mean_average_precision)
+            table.add_row("mean", escape(name), f"{part.images} images", *means, "", "")
+        return table
+
+    def _wholes(self) -> dict[str, FindingsEvaluation]:
+        inside = {} if self.internal is None else {INTERNAL: self.internal}
+        return {f"{EXTERNAL}: {self.name}": self.result, **inside}
+
+    def save(self, folder: Path | str) -> Path:
+        """Writes numbers, a row for each image, and the picture into a folder; returns the JSON file."""
+        from protopfaith.show.external_findings import finding_comparison
+
+        folder, name = Path(folder), file_name(self.name)
+        with atomic(folder / f"{name}.json") as partial:
+            partial.write_text(json.dumps(self.to_dict(), indent=2))
+        self.result.write_csv(folder / f"{name}.csv")
+        with atomic(folder / f"{name}-compared.png") as partial:
+            finding_comparison(self).savefig(partial, format="png")
+        _write_images(folder / f"{name}-images.csv", self.images, [one.name for one in self.result.findings])
+        return folder / f"{name}.json"
+
+
+def evaluate_external_findings(
+    model: PatchNetwork,
+    preprocessing: Preprocessing,
+    external: External,
+    reference: Reference | None = None,
+    *,
+    internal: ImageSet | None = None,
+    seen: Collection[str] = (),
+    columns: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    batch_size: int = 64,
+) -> ExternalFindings:
+    """Judges a network that decides on several findings on images from elsewhere.
+
+    Args:
+        model: the network
+        preprocessing: how images are prepared for it
+        external: the images, from `load_external` with `findings=model.class_names`
+        reference: has calibration and thresholds; without it, thresholds of one half
+        internal: the run's own test images, to compare with
+        seen: fingerprints of the images that it was trained or chosen on; these are left out
+        columns: what subgroups are made of; None: sex, age, site and device where they are known
+        resamples: sets drawn for the intervals
+        seed: of these draws
+        batch_size: images in one forward pass
+
+    >>> from protopfaith.data import Sample, load_data
+    >>> from protopfaith.network import XProtoNet
+    >>> birds = load_data("birds_multilabel", size=32, train=32, validation=0, test=32)
+    >>> model = XProtoNet("small", list(birds.classes), 2, 8).eval()
+    >>> samples = tuple(Sample(one.path, "", findings=one.findings) for one in birds.test.records)
+    >>> other = External("elsewhere", samples, birds.test.image, birds.test.sha256)
+    >>> found = evaluate_external_findings(model, birds.preprocessing, other, resamples=20)
+    >>> len(found.result.findings), found.result.images
+    (6, 32)
+    """
+    labeled = [index for index, one in enumerate(external.samples) if max(one.findings, default=-1) >= 0]
+    if not labeled:
+        raise ProtoPFaithError(
+            f"Nothing is known of the findings in {external.name}; write 1 or 0 where one is known."
+        )
+    fresh, notes = not_seen(external, labeled, seen)
+    if len(labeled) < len(external):
+        notes.append(
+            f"Left out, as nothing is known of their findings: {len(external) - len(labeled)} images."
+        )
+    logits, errors = external_logits(model, preprocessing, external, fresh, batch_size)
+    judged = judged_ones(external, fresh, errors)
+    samples = [external.samples[index] for index in judged]
+    truth = torch.tensor([one.findings for one in samples]).double()
+    truth[truth < 0] = torch.nan
+    found = probabilities(
+        as_calibrator(None if reference is None else reference.calibrator)(logits.double()), "several"
+    )
+    judge = _Judge(model.class_names, reference, resamples, seed)
+    groups = [one.group for one in samples]
+    inside = None
+    if internal is not None and len(internal):
+        inside = evaluate_findings(
+            model,
+            internal,
+            preprocessing,
+            reference,
+            batch_size=batch_size,
+            resamples=resamples,
+            seed=seed + 1,
+        )
+    members, about_columns = subgroups([one.about for one in samples], columns)
+    parts = {
+        f"{column}: {value}": judge(found[places], truth[places], [groups[place] for place in places])
+        for column, values in members.items()
+        for value, places in values.items()
+    }
+    return ExternalFindings(
+        external.name,
+        judge(found, truth, groups, logits.double().sigmoid()),
+        inside,
+        parts,
+        _images(external, fresh, errors, found),
+        (*external.notes, *notes, *about_columns),
+        resamples,
+    )
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Judges sets of images alike."""
+
+    names: Sequence[str]
+    reference: Reference | None
+    resamples: int
+    seed: int
+
+    def __call__(
+        self, found: Tensor, truth: Tensor, groups: Sequence[str], raw: Tensor | None = None
+    ) -> FindingsEvaluation:
+        rules = None if self.reference is None else self.reference.rules
+        calibrated = self.reference is not None and self.reference.calibrator is not None
+        return judge_findings(
+            found,
+            truth,
+            self.names,
+            thresholds=None if rules is None else [rule.threshold for rule in rules],
+            groups=groups,
+            resamples=self.resamples,
+            seed=self.seed,
+            raw=raw if calibrated else None,
+        )
+
+
+def _images(
+    external: External, indices: Sequence[int], errors: dict[int, str], found: Tensor
+) -> tuple[JudgedFindings, ...]:
+    rows = iter(found.tolist())
+    images = []
+    for index in indices:
+        sample = external.samples[index]
+        row = () if index in errors else tuple(next(rows))
+        images.append(JudgedFindings(sample.path, sample.group, sample.findings, row, errors.get(index, "")))
+    return tuple(images)
+
+
+def _write_images(path: Path, images: Sequence[JudgedFindings], names: Sequence[str]) -> None:
+    """A CSV file with a row for each image: what is known of each finding, and its probability."""
+    shown = public_names([image.path for image in images])
+    with (
+        atomic(path) as partial,
+        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
+        writer = csv.writer(file)
+        headings = [safe_cell(text) for name in names for text in (name, f"probability of {name}")]
+        writer.writerow(["image", "group", *headings, "error"])
+        for name, image in zip(shown, images, strict=True):
+            chances = image.probabilities or (math.nan,) * len(names)
+            pairs = [
+                value
+                for known, p in zip(image.known, chances, strict=True)
+                for value in ("" if known < 0 else known, "" if math.isnan(p) else p)
+            ]
+            writer.writerow([safe_cell(name), safe_cell(image.group), *pairs, safe_cell(image.error)])

@@ -1,0 +1,88 @@
+"""How good a network is at several findings: what is found, what is missed, and the images of each number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from protopfaith.serve.networks import Network
+
+CELLS = {
+    "there and found": (1, 1),
+    "there, not found": (1, 0),
+    "not there, but found": (0, 1),
+    "not there, not found": (0, 0),
+}
+"""Whether a finding is there, and whether the network finds it."""
+MOST_SHOWN = 120
+Cell = tuple[int, int, int]  # finding, whether it is there, whether it is found
+
+
+def finding_evaluation(network: Network, asked: Cell | None) -> dict[str, Any]:
+    """The table of the findings, and the images of one of its numbers.
+
+    Args:
+        network: the run.
+        asked: whose images are shown.
+    """
+    names = network.class_names
+    rows = [
+        {
+            "number": number,
+            "name": name,
+            "cells": [_cell(network, name, (number, *pair)) for pair in CELLS.values()],
+        }
+        for number, name in enumerate(names)
+    ]
+    said = None
+    if asked is not None:
+        said = f"{names[asked[0]]}: {next(text for text, pair in CELLS.items() if pair == asked[1:])}"
+    return {
+        "network": network,
+        "rows": rows,
+        "columns": list(CELLS),
+        "lead": _lead(network),
+        "cell": said,
+        "images": [] if asked is None else images_of(network, asked)[:MOST_SHOWN],
+    }
+
+
+def finding_cell(network: Network, asked: Mapping[str, str]) -> Cell | None:
+    """The number of the table that an address asks for; None where it asks for none that is there."""
+    texts = [asked.get(name, "") for name in ("finding", "there", "found")]
+    if not all(text.isdecimal() and len(text) < 6 for text in texts):
+        return None
+    finding, there, found = map(int, texts)
+    return (finding, there, found) if finding < len(network.class_names) and max(there, found) < 2 else None
+
+
+def images_of(network: Network, cell: Cell) -> list[int]:
+    """The test images that one number of the table counts."""
+    finding, there, found = cell
+    return [
+        index
+        for index, answer in enumerate(network.predictions)
+        if answer is not None
+        and network.test_image(index)[1].findings[finding] == there
+        and (finding in answer) == bool(found)
+    ]
+
+
+def _cell(network: Network, name: str, cell: Cell) -> dict[str, Any]:
+    finding, there, found = cell
+    count = len(images_of(network, cell))
+    total = count + len(images_of(network, (finding, there, 1 - found)))
+    what = f"with {name}" if there else f"without {name}"
+    says = f"{count} of {total} images {what}, {'found' if found else 'not found'}"
+    return {"there": there, "found": found, "count": count, "share": count / max(total, 1), "says": says}
+
+
+def _lead(network: Network) -> str:
+    total, known = len(network.test), sum(answer is not None for answer in network.predictions)
+    if not total:
+        return "The run's test images are not there."
+    right = sum(
+        answer is not None and not network.is_wrong(i) for i, answer in enumerate(network.predictions)
+    )
+    said = f"In {right:,} of {known:,} test images every finding that is known of is right."
+    return said if known == total else f"{said} {total - known:,} more are being judged; load the page anew."
