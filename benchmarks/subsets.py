@@ -4,7 +4,8 @@ python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subse
 protopfaith train folder --root subsets/cub20 ...
 
 With --small a few hundred images each, as people have them, for `benchmarks/carry_over.py`: 10 classes of 30
-birds, 20 of 5, 100 of 4; 300 radiographs, and 380 healthy with 20 others; 300 digits.
+birds, 20 of 5, 100 of 4; 300 radiographs, and 380 healthy with 20 others; 300 digits; 90 patches of brick,
+grass and gravel.
 """
 
 from __future__ import annotations
@@ -72,8 +73,22 @@ def few_digits(out: Path, images: int) -> None:
             gray.resize((64, 64), Image.Resampling.BICUBIC).save(place)
 
 
+def few_textures(out: Path) -> None:
+    """Patches of three of scikit-image's pictures that do not overlap."""
+    from PIL import Image
+    from skimage import data
+
+    for name in ("brick", "grass", "gravel"):
+        picture = getattr(data, name)()
+        for number, (row, column) in enumerate((84 * i, 100 * j) for i in range(6) for j in range(5)):
+            place = out / name / f"{number:03}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture[row : row + 84, column : column + 84]).save(place)
+
+
 def small(cub_root: Path | None, rsna_root: Path | None, out: Path) -> None:
     few_digits(out / "digits", 30)
+    few_textures(out / "textures")
     if cub_root:
         few_birds(cub_root, out / "cub10", slice(None, None, 20), 30)
         few_birds(cub_root, out / "cub20x5", slice(3, None, 10), 5)
