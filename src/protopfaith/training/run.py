@@ -196,10 +196,13 @@ class Run:
 
     def _about_few_images(self) -> str:
         """How uncertain accuracies are that were measured on few images."""
-        count = self._validation_images()
-        if not 0 < count < FEW:
+        count, classes = self._validation_images(), self._kept_environment().get("validation_per_class")
+        known = isinstance(classes, list) and all(isinstance(number, int) for number in classes)
+        present = [number for number in classes if number > 0] if known and classes else []
+        if not 0 < count < FEW or not present:
             return ""
-        return f" ({count} images: standard errors of up to {0.5 / math.sqrt(count):.2f})"
+        error = 0.5 * math.sqrt(sum(1 / number for number in present)) / len(present)
+        return f" ({count} images: standard errors of up to {error:.2f})"
 
     def _validation_images(self) -> int:
         """How many there were; 0 where that is not known."""
@@ -292,6 +295,7 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
         "data_fingerprint": data.fingerprint,
         "classes": list(data.classes),
         "images": {name: len(images) for name, images in data.sets().items()},
+        "validation_per_class": _per_class(data),
         **new_mark(recipe),
         **more,
     }
@@ -300,6 +304,12 @@ def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Ru
         (partial / "environment.json").write_text(json.dumps(environment, indent=2))
         recipe.save(partial / "recipe.yaml")
     return Run(folder)
+
+
+def _per_class(data: ImageData) -> list[int]:
+    """How many validation images each class has; nothing where images have several findings."""
+    labels = data.validation.labels
+    return [] if labels.dim() > 1 else torch.bincount(labels, minlength=len(data.classes)).tolist()
 
 
 def refuse_existing(folder: Path) -> None:
