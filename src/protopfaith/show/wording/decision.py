@@ -10,7 +10,7 @@ from protopfaith.show.wording.findings import deciding_of_finding, findings_lead
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import lies
-from protopfaith.show.wording.verdicts import share_outside
+from protopfaith.show.wording.verdicts import is_rough, share_outside
 
 CLOSE = 1.1  # a ratio of probabilities that no one should rely on
 
@@ -161,9 +161,10 @@ def about_mask(explanation: Explanation) -> str:
     if share is None:
         return f"The dashed line is the object's border; it covers {covers} of the image."
     target = explanation.class_names[explanation.target]
+    hint = " The map is rough, so that is no more than a hint." if is_rough(explanation) else ""
     return (
         f"The dashed line is the object's border. {percent(share)} of the evidence for {target} "
-        f"lies outside; the object covers {covers} of the image."
+        f"lies outside; the object covers {covers} of the image.{hint}"
     )
 
 

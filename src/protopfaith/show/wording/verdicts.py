@@ -154,7 +154,7 @@ def is_rough(explanation: Explanation) -> bool:
 
 def _outside(explanation: Explanation) -> Chip | None:
     share = share_outside(explanation)
-    if share is None or share <= MOSTLY:
+    if share is None or share <= MOSTLY or is_rough(explanation):  # much of a rough map is chance
         return None
     return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
 
