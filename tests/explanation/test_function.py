@@ -116,10 +116,10 @@ def test_torchvisions_transforms_are_shown_as_they_crop(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
-    "a function of images or the path": (3, {}),
+    "must be a function, a path or text": (3, {}),
     "should give one number": (lambda x: x, {}),
     "gives 'text'": (lambda x: "text", {}),
-    "for 1 images": (lambda x: torch.zeros(5), {}),
+    "for 1 images": (lambda x: torch.zeros(5, 2), {}),
     "not finite": (lambda x: x.sum((1, 2, 3)) * float("nan"), {}),
     "3 names were given": (quarters, {"names": ["a", "b", "c"]}),
     "did you mean 'squares'": (quarters, {"names": ["product", "squares"], "outputs": "square"}),

@@ -38,7 +38,7 @@ def wait_until_it_answers(server: Server) -> None:
     """Until the page is there."""
     for _ in range(200):
         try:
-            httpx.get(server.address, timeout=1)
+            httpx.get(server.address, timeout=10)
             return
         except httpx.HTTPError:
             continue
@@ -48,7 +48,7 @@ def wait_until_it_answers(server: Server) -> None:
 @pytest.fixture
 def client(served: Server) -> Iterator[httpx.Client]:
     """A visitor without a browser."""
-    with httpx.Client(base_url=served.address, timeout=30) as client:
+    with httpx.Client(base_url=served.address, timeout=120) as client:
         client.get("/")
         yield client
 

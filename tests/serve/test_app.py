@@ -22,7 +22,7 @@ def ask(client: httpx.Client, index: int = 0) -> str:
     return answer.json()["case"]
 
 
-def follow(client: httpx.Client, case: str, seconds: float = 60) -> dict[str, str]:
+def follow(client: httpx.Client, case: str, seconds: float = 300) -> dict[str, str]:
     """Reads a stream until the map is as precise as asked."""
     blocks: dict[str, str] = {}
     end = time.monotonic() + seconds
@@ -151,7 +151,7 @@ def test_the_gallery_filters(client: httpx.Client, served: Server) -> None:
     assert wrong.count('class="thumb"') == min(expected, 48)
 
 
-def _wait(done: Any, seconds: float = 20) -> None:
+def _wait(done: Any, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end

@@ -85,7 +85,7 @@ def test_superpixels_and_the_mean_color(served: Server, settled: tuple[httpx.Cli
 def test_the_same_question_is_the_same_case(served: Server, settled: tuple[httpx.Client, str]) -> None:
     first = changed(settled, {"baseline": "blur"})
     assert changed(settled, {"baseline": "blur"}) == first
-    with httpx.Client(base_url=served.address, timeout=60) as other:
+    with httpx.Client(base_url=served.address, timeout=120) as other:
         other.get("/")
         theirs = other.post(f"/case/{settled[1]}/change", json={"baseline": "blur"}).json()["case"]
     assert theirs != first

@@ -25,7 +25,7 @@ def test_the_worker_does_one_piece_at_a_time() -> None:
     with Worker() as worker:
         errand = Errand("somebody", pieces(done))
         worker.enter(errand)
-        assert errand.result.result(timeout=5) == "done"
+        assert errand.result.result(timeout=120) == "done"
     assert done == [0, 1, 2]
 
 
@@ -34,7 +34,7 @@ def test_what_fails_is_told() -> None:
         errand = Errand("somebody", pieces([], fails=True))
         worker.enter(errand)
         with pytest.raises(ProtoPFaithError, match="cannot be done"):
-            errand.result.result(timeout=5)
+            errand.result.result(timeout=120)
 
 
 def test_an_errand_that_is_given_up_is_not_done() -> None:
@@ -44,5 +44,5 @@ def test_an_errand_that_is_given_up_is_not_done() -> None:
     assert not errand.wants_to_play
     with Worker() as worker:
         worker.enter(errand)
-        worker.ask("somebody", lambda: None).result(timeout=5)
+        worker.ask("somebody", lambda: None).result(timeout=120)
     assert done == []

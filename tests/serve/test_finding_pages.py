@@ -136,7 +136,7 @@ def test_the_gallery_knows_findings(network: Network) -> None:
 
 
 def test_findings_are_not_compared_with_one_another(findings: Server) -> None:
-    with httpx.Client(base_url=findings.address, timeout=30) as client:
+    with httpx.Client(base_url=findings.address, timeout=120) as client:
         client.get("/")
         url = client.post("/ask/test", json={"run": 0, "index": 0}).json()["url"]
         assert "and not" not in client.get(url).text

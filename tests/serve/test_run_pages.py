@@ -13,7 +13,7 @@ from protopfaith.serve.server import Server
 
 
 def wait_for_predictions(served: Server) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while None in served.desk.networks[0].predictions:
         assert time.monotonic() < end
         time.sleep(0.1)

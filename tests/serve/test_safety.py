@@ -83,7 +83,7 @@ def test_every_answer_is_marked(client: httpx.Client, path: str) -> None:
 )
 def test_no_path_leads_anywhere_else(served: Server, path: str) -> None:
     host, port = "127.0.0.1", served.address.rpartition(":")[2].strip("/")
-    with socket.create_connection((host, int(port)), timeout=10) as raw:  # as written: clients tidy paths up
+    with socket.create_connection((host, int(port)), timeout=120) as raw:  # as written: clients tidy paths up
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     status = int(answer.split()[1])

@@ -12,7 +12,14 @@ from torch import nn
 from protopfaith.training import Recipe, train
 from protopfaith.training.images import TrainingImages
 from protopfaith.training.launch import build_model, make_fabric
-from protopfaith.training.probe import blend, class_weights, fit_probe, measure_batch_norm
+from protopfaith.training.probe import (
+    blend,
+    class_weights,
+    fit_probe,
+    hold_batch_norm,
+    measure_batch_norm,
+    temper,
+)
 from protopfaith.training.recipe import recipe_from_dict
 from protopfaith.training.schedule import LEAST_MOVED, Stage, make_optimizer
 
@@ -78,12 +85,45 @@ def probing(recipe: Recipe, trained, tmp_path) -> Recipe:
 
 def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_path) -> None:
     """Not even where training destroys the encoder."""
-    wild = ["schedule.pretraining.learning_rate=3.0", "schedule.cycles=1"]
+    wild = ["schedule.pretraining.learning_rate=3.0", "schedule.cycles=1", "schedule.warmup.batch_norm=eval"]
     run = train(recipe_from_dict(probing.to_dict(), wild), tmp_path / "run", data=data, progress=False)
     result = run.result()
     assert result["plain_classifier"] >= result["linear_probe"] > 0.5
     assert f"linear probe {result['linear_probe']:.3f} / plain classifier" in run.comparison()
     assert f"({len(data.validation)} images: standard errors of up to 0.14)" in run.comparison()
+    before, after = load_file(probing.model.weights), run.model().encoder.state_dict()
+    statistics = [name for name in before if "running_" in name]
+    assert statistics
+    for name in statistics:  # V as it came has the batch norms that the probe was fitted to
+        torch.testing.assert_close(after[name], before[name])
+
+
+def test_held_batch_norms_neither_follow_nor_use_the_batch() -> None:
+    encoder = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Dropout(0.5))
+    hold_batch_norm(encoder.train())
+    assert encoder.training
+    assert encoder[2].training
+    before = encoder[1].running_mean.clone()
+    encoder(torch.randn(8, 3, 2, 2) + 5)
+    assert torch.equal(encoder[1].running_mean, before)
+
+
+@pytest.mark.parametrize("too_sure", [0.5, 30.0])
+def test_a_tempered_head_decides_alike_and_is_as_sure_as_images_warrant(too_sure) -> None:
+    features, labels = groups([30, 30, 30], apart=0.3)
+    probe = fit_probe(features, labels, 3, (features, labels))
+    head = nn.Linear(7, 3)
+    with torch.no_grad():
+        head.weight.copy_(too_sure * probe.weight)
+        head.bias.copy_(too_sure * probe.bias)
+        before = head(features)
+    temper(head, before, labels)
+    with torch.no_grad():
+        after = head(features)
+    assert torch.equal(before.argmax(1), after.argmax(1))
+    loss = nn.functional.cross_entropy
+    assert loss(after, labels) < loss(before, labels)
+    assert loss(after, labels) < 1.02 * min(loss(after * factor, labels) for factor in (0.5, 0.8, 1.25, 2.0))
 
 
 def test_an_encoder_without_weights_has_no_probe(recipe, data, tmp_path) -> None:

@@ -230,10 +230,18 @@ def _distance_maps(model: PrototypeNetwork, picture: Picture) -> Tensor:
     image = picture.input[None]
     maps = model.distance_maps(image)
     distances = maps.amin(dim=(-2, -1))
-    if bool(((model.distances(image) - distances).abs() > 1e-3 * distances.abs().max()).any()):
+    once, again = model.distances(image), model.distances(image)
+    allowed = 1e-3 * distances.abs().max()
+    if bool(((once - again).abs() > allowed).any()):
         raise ProtoPFaithError(
             "The network answers differently when asked twice about one image; switch off whatever is random "
             "in its encoder before explaining it."
+        )
+    if bool(((once - distances).abs() > allowed).any()):
+        raise ProtoPFaithError(
+            f"The distances of a {type(model).__name__} are not the minima of its distance maps, as "
+            "explanations expect; where a family has no such maps, let distance_maps give "
+            "distances(x)[:, :, None, None]."
         )
     return maps[0]
 

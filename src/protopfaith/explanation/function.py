@@ -14,11 +14,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.answers import Answers, described, first_channels
 from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, open_picture, to_pil
 from protopfaith.explanation.regions import RegionValues, region_values
@@ -30,7 +32,7 @@ from protopfaith.shapley import make_baseline
 USUAL = 3  # outputs, where none are named: the largest ones
 USUAL_SIZE = (224, 224)
 Function = Callable[[Tensor], Any]
-"""From images (B, C, H, W) to numbers (B,) or (B, outputs): a tensor or an array."""
+"""From images (B, C, H, W) to numbers (B,) or (B, outputs)."""
 Prepare = Preprocessing | Callable[[Image.Image], Tensor]
 
 
@@ -166,14 +168,15 @@ def explain_function(
     ever called: no gradients, no layers. Every value comes with its standard error.
 
     Args:
-        function: from images (B, C, H, W) to (B,) or (B, outputs), tensors or arrays; or an .onnx file
+        function: from images (B, C, H, W) to (B,) or (B, outputs), tensors, arrays or lists; of a tuple, a
+            list of tensors or a dictionary the first counts, or the one named logits; or an .onnx file
         image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, the input itself
             (with a `Preprocessing`, one with values in 0..1 is normalized first)
         outputs: which to explain, by number or name; by default the three largest on the image
         names: of all outputs
         preprocessing: how images become the function's input: a `Preprocessing`, or any function from a
             Pillow image to a tensor, such as torchvision's `weights.transforms()`. By default 224 x 224
-            pixels (of an ONNX model its own size) with ImageNet's colors.
+            pixels (of an ONNX model its own size) with ImageNet's colors, gray for a network of one channel.
         name: of the image, for people
         device: where to compute; by default where the parameters of a module are
         settings: how to compute it
@@ -192,17 +195,16 @@ def explain_function(
     >>> [one.name for one in found.outputs]
     ['c']
     """
+    check_arguments(explain_function, locals())
     start = time.perf_counter()
     if isinstance(image, Tensor) and image.is_floating_point():
-        function = _callable(function, preprocessing)[
-            0
-        ]  # the input itself: a model's own size does not matter
+        function, _ = _callable(function, preprocessing)  # the input itself: no other size is asked for
     else:
         function, preprocessing = _callable(function, preprocessing)
     place = _device(function, device)
     picture = _open(image, preprocessing, place, name)
     settings = Settings.of(settings, **keywords).on(place, picture.input.shape[-2:])
-    whole = _Whole(function)
+    whole = Answers(function)
     values = whole(picture.input[None])[0]
     numbers = _chosen(outputs, values, names)
     columns = torch.tensor(numbers)
@@ -239,30 +241,6 @@ def explain_function(
     )
 
 
-class _Whole:
-    """A function whose answers are always a tensor (B, outputs) of as many rows as there are images."""
-
-    def __init__(self, function: Function):
-        self.function = function
-
-    @torch.no_grad()
-    def __call__(self, images: Tensor) -> Tensor:
-        found = self.function(images)
-        if isinstance(found, np.ndarray):
-            found = torch.from_numpy(found)
-        is_tensor = isinstance(found, Tensor) and found.dim() in (1, 2) and found.numel() > 0
-        if not is_tensor or len(found) != len(images):
-            raise ProtoPFaithError(
-                f"The function gives {_described(found)} for {len(images)} images; it should give one number "
-                "or one row of numbers for each."
-            )
-        return found[:, None] if found.dim() == 1 else found
-
-
-def _described(found: object) -> str:
-    return f"a tensor of shape {tuple(found.shape)}" if isinstance(found, Tensor) else shown(found)
-
-
 def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, Prepare | None]:
     """The function itself, in evaluation mode if it is a module; that of an ONNX file with its own size."""
     if isinstance(function, str | Path):
@@ -274,8 +252,10 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
         raise ProtoPFaithError(
             f"What is explained is a function of images or the path of an ONNX model, not {shown(function)}."
         )
-    if isinstance(function, nn.Module) and function.training:
-        function = copy.deepcopy(function).eval()
+    if isinstance(function, nn.Module):
+        function = copy.deepcopy(function).eval() if function.training else function
+        if preprocessing is None and first_channels(function) == 1:
+            preprocessing = Preprocessing(USUAL_SIZE, 1, (0.0,), (1.0,))
     return function, preprocessing
 
 
@@ -336,7 +316,7 @@ def _prepared(
         made = made[0]
     if not isinstance(made, Tensor) or made.dim() != 3 or not made.is_floating_point():
         raise ProtoPFaithError(
-            f"The preprocessing gives {_described(made)} for one image; it should give a float tensor of "
+            f"The preprocessing gives {described(made)} for one image; it should give a float tensor of "
             "channels x height x width."
         )
     known = _statistics(prepare, made)
@@ -345,8 +325,7 @@ def _prepared(
 
 
 def _statistics(prepare: object, made: Tensor) -> Preprocessing | None:
-    """Mean and standard deviation, where the function says them as torchvision's do: to show the image "
-    "again."""
+    """Mean and standard deviation, to show the image again, where the function says them as torchvision's."""
     mean, std = getattr(prepare, "mean", None), getattr(prepare, "std", None)
     if not isinstance(mean, list | tuple) or not isinstance(std, list | tuple) or len(mean) != len(made):
         return None

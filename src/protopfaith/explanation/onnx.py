@@ -14,6 +14,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, reason
 
 USUAL_SIDE = 224
+DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
 class OnnxFunction:
@@ -39,13 +40,13 @@ class OnnxFunction:
         except Exception as error:  # onnxruntime has a class of exceptions for each of its own reasons
             raise ProtoPFaithError(f"{path} is no ONNX model that can be run ({reason(error)}).") from error
         inputs = self.session.get_inputs()
-        if len(inputs) != 1 or len(inputs[0].shape) != 4 or "float" not in inputs[0].type:
+        if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
             found = ", ".join(f"{one.type} {one.shape}" for one in inputs)
             raise ProtoPFaithError(
                 f"{path} takes {found}, but a function of images takes one float tensor of four dimensions."
             )
         self.name, self.shape = inputs[0].name, inputs[0].shape
-        self.dtype = np.float16 if "float16" in inputs[0].type else np.float32
+        self.dtype = DTYPES[inputs[0].type]
         self.channels_last = self.shape[3] in (1, 3) and self.shape[1] not in (1, 3)
 
     def __repr__(self) -> str:

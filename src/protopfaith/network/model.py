@@ -98,7 +98,7 @@ class ProtoPNet(PatchNetwork):
         of dozens have two digits left in bfloat16.
         """
         with full_precision(self.prototypes.device.type):
-            similarity = self._similarity(distances)
+            similarity = self.similarities(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
     def keep(self, kept: Sequence[int]) -> None:

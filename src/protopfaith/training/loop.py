@@ -29,7 +29,16 @@ from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
-from protopfaith.training.probe import SHARES, START, blend, class_weights, measure_batch_norm, probe_encoder
+from protopfaith.training.probe import (
+    SHARES,
+    START,
+    blend,
+    class_weights,
+    hold_batch_norm,
+    measure_batch_norm,
+    probe_encoder,
+    temper,
+)
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct, project
 from protopfaith.training.recipe import Recipe
@@ -43,7 +52,7 @@ from protopfaith.training.schedule import (
     make_stages,
     trained_parts,
 )
-from protopfaith.training.validation import prototype_accuracy, stored_distances, validation
+from protopfaith.training.validation import plain_outputs, prototype_accuracy, stored_distances, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -292,6 +301,10 @@ class Trainer:
         found = [(accuracy, share) for share, accuracy in accuracies.items() if accuracy is not None]
         share = max(found)[1] if found else 1.0
         self._blend(start, end, share)
+        if share < 1:
+            temper(
+                self.head, plain_outputs(self.model, self.head, self.images), self.images.validation.labels
+            )
         self.saver.position = replace(self.saver.position, moved=share)
         if found:
             self.progress.say(
@@ -364,8 +377,11 @@ class Trainer:
         return GraphedEncoder(self.model.encoder, self.progress.say, steps)
 
     def _set_modes(self, stage: Stage) -> None:
-        """In the F stage V and Z stay in evaluation mode: drifting batch norm would undo the projection."""
+        """In the F stage V and Z stay in evaluation mode: drifting batch norm would undo the projection.
+        Where V is still as it came, so are its batch norms: the head knows nothing else."""
         self.model.train(stage.name != "classifier")
+        if stage.name == "joint" and self.saver.position.moved == 0:
+            hold_batch_norm(self.model.encoder)
         if stage.name == "warmup" and self.recipe.schedule.warmup.batch_norm == "eval":
             self.model.encoder.eval()
 

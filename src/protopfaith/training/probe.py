@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -21,6 +21,7 @@ from protopfaith.training.batches import ImageBatches
 from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
 from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.reference import fit_temperature
 from protopfaith.training.resemblance import signs_of_leakage
 
 DECAYS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
@@ -66,12 +67,42 @@ def probe_encoder(model: PatchNetwork, images: TrainingImages, classes: int) -> 
 
 
 @torch.no_grad()
+def temper(head: nn.Linear, logits: Tensor, labels: Tensor) -> None:
+    """Makes a head as sure as the images warrant whose logits and labels these are.
+
+    A probe's has fitted few images exactly. As a companion it would be so sure of its mistakes on changed
+    images that V learned nothing else.
+
+    Args:
+        head: changed in place; the order of its logits stays
+        logits: what it says of images that it was not fitted to, (N, C)
+        labels: what they are
+    """
+    temperature = fit_temperature(logits.cpu(), labels.cpu())
+    head.weight.div_(temperature)
+    if head.bias is not None:
+        head.bias.div_(temperature)
+
+
+def hold_batch_norm(encoder: nn.Module) -> None:
+    """Puts batch norms into evaluation mode and leaves all else in training mode: means and variances stay
+    those that a probe was fitted to."""
+    for norm in _batch_norms(encoder):
+        norm.eval()
+
+
+def _batch_norms(encoder: nn.Module) -> list[_BatchNorm]:
+    """Those that keep means and variances."""
+    norms = [module for module in encoder.modules() if isinstance(module, _BatchNorm)]
+    return [norm for norm in norms if norm.track_running_stats]
+
+
+@torch.no_grad()
 def measure_batch_norm(model: PatchNetwork, images: TrainingImages) -> None:
     """Measures the means and variances of V's batch norms anew, on training images: those of a network
     between two others do not lie between theirs."""
     model.eval()
-    norms = [module for module in model.encoder.modules() if isinstance(module, _BatchNorm)]
-    norms = [norm for norm in norms if norm.track_running_stats]
+    norms = _batch_norms(model.encoder)
     if not norms:
         return
     before = [norm.momentum for norm in norms]

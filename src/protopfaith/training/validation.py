@@ -26,14 +26,18 @@ def validation(
     if len(batches) == 0:
         return lambda: None
     if stage.name == "pretraining":
-        plain = PlainObjective(model.encoder, head)
-        return lambda: _accuracy(_outputs(model, images, batches, plain.logits), batches)
+        return lambda: _accuracy(plain_outputs(model, head, images), batches)
     if stage.projected:  # distances do not change in this stage
         distances = stored_distances(model, images, batches)
         return lambda: _accuracy(model.logits(distances), batches)
     if images.recipe.compute.validate == "projected":
         return lambda: None
     return lambda: _accuracy(model.logits(stored_distances(model, images, batches)), batches)
+
+
+def plain_outputs(model: PatchNetwork, head: nn.Linear, images: TrainingImages) -> Tensor:
+    """The plain classifier's logits of the validation images, in evaluation mode: (N, C)."""
+    return _outputs(model, images, images.validation, PlainObjective(model.encoder, head).logits)
 
 
 def prototype_accuracy(model: PatchNetwork, images: TrainingImages) -> float | None:
