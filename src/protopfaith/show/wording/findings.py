@@ -61,15 +61,16 @@ def about_target(explanation: Explanation) -> str:
     found, best = explanation.findings[explanation.target], deciding_of_finding(explanation)
     if best is None:
         return ""
-    side, sign = ("for", 1) if _speaks_for(found) else ("against", -1)
-    where = lies(explanation.class_map, sign)
     said = (
         f"It looks most like prototype {best.prototype}, which stands for "
         f"{stands_for(found.name, best.weight)}."
     )
-    if where is None:
-        return f"{said} Where in the image that comes from is not decided."
-    return f"{said} What speaks {side} {found.name} {where}."
+    sides = {"for": 1, "against": -1}
+    if found.verdict != "uncertain":
+        sides = {"for": 1} if _speaks_for(found) else {"against": -1}
+    where = {side: lies(explanation.class_map, sign) for side, sign in sides.items()}
+    places = [f"What speaks {side} {found.name} {place}." for side, place in where.items() if place]
+    return " ".join([said, *(places or ["Where in the image that comes from is not decided."])])
 
 
 def deciding_of_finding(explanation: Explanation) -> PrototypeEvidence | None:
