@@ -94,10 +94,10 @@ def _or(words: list[str]) -> str:
 
 def _where(explanation: Explanation) -> str:
     """The place of what the class map outlines, which is the map that the words stand above."""
-    where = lies(explanation.class_map)
+    where, roughly = lies(explanation.class_map), is_rough(explanation)
     it = "it" if explanation.target == explanation.prediction else explanation.class_names[explanation.target]
     if where is not None:
-        return f"What speaks for {it} {where}."
+        return f"{'As far as the map tells, what' if roughly else 'What'} speaks for {it} {where}."
     if lies(explanation.class_map, sign=-1) is not None:
         return f"No region is known to speak for {it}."
     return "Where in the image that comes from is not decided."

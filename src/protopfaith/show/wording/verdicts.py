@@ -144,7 +144,8 @@ def _what_it_shows(count: int, regions: int) -> str:
     """What a rough map is good for all the same."""
     if not count:
         return "It does not show where the decision comes from: no region is decided"
-    return f"Only {count} of {regions} regions {'is' if count == 1 else 'are'} decided"
+    colored = "one colored region" if count == 1 else f"{count} colored regions"
+    return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet"
 
 
 def is_rough(explanation: Explanation) -> bool:
