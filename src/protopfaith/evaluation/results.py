@@ -238,7 +238,7 @@ class Faithfulness:
             reliability, ranks = _mean(self.truth.reliability), _mean(self.truth.rank_reliability)
             said.append(
                 "Pearson, Spearman and error are against the true Shapley values of "
-                f"{len(self.truth_prototypes)} prototypes ({self.truth.evaluations:,} evaluations an image), "
+                f"{len(self.truth_prototypes)} prototypes, from {self.truth.evaluations:,} evaluations each, "
                 f"whose own reliability is {reliability:.3f}, so that Pearson's correlation ends at about "
                 f"{max(reliability, 0) ** 0.5:.3f}; the rank correlation between its halves is {ranks:.3f}, "
                 "as the order of players that hardly matter is noise."
