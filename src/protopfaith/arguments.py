@@ -6,6 +6,7 @@ import math
 import operator
 import os
 import reprlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,39 @@ def tensor(value: Any, what: str, expected: str, *dimensions: int) -> Any:
     count = getattr(value, "dim", None)
     if not callable(count):
         raise ProtoPFaithError(f"{what} must be a tensor of {expected}, not {shown(value)}.")
+    if value.is_complex():
+        raise ProtoPFaithError(f"{what} must be of real numbers, not of {value.dtype}.")
     if count() not in dimensions:
         raise ProtoPFaithError(f"{what} must be {expected}, not of shape {tuple(value.shape)}.")
     return value
+
+
+def path(value: Any, what: str) -> Path:
+    """`value` as a path, which it must name already: text or a path.
+
+    >>> path("bird.png", "The image").name
+    'bird.png'
+    """
+    return Path(instance(value, (str, os.PathLike), what, "a path"))
+
+
+def numbers_below(count: int, value: Any, what: str) -> list[int]:
+    """Numbers from 0 to `count` - 1, at least one, from a list, an array, a tensor or whatever gives them.
+
+    >>> numbers_below(3, range(2), "The outputs")
+    [0, 1]
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ProtoPFaithError(f"{what} are {shown(value)}; give them as a list of numbers.")
+    try:
+        found = [whole_number(one, what, least=0, most=count - 1) for one in value]
+    except ProtoPFaithError:
+        found = []
+    if not found:
+        raise ProtoPFaithError(
+            f"{what} are {shown(value)}; give some of the numbers from 0 to {count - 1}, in a list."
+        )
+    return found
 
 
 def _range(least: float | None, most: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 
@@ -62,6 +63,7 @@ def share_inside(maps: Tensor, mask: Tensor) -> Tensor:
     >>> share_inside(torch.tensor([[3.0, 1.0], [-5.0, 0.0]]), mask).item()
     0.75
     """
+    check_arguments(share_inside, locals())
     tensor(mask, "A mask", "height x width", 2)
     if mask.dtype != torch.bool or maps.shape[-2:] != mask.shape:
         raise ProtoPFaithError(

@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import socket
+import stat
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from protopfaith import arguments
 from protopfaith.errors import ProtoPFaithError
 
 LARGEST_TEXT = 50_000_000
@@ -32,7 +35,10 @@ def atomic(path: Path | str) -> Iterator[Path]:
     Whatever happens inside, also a power cut, `path` holds either what it held before or the new content,
     whole. A link is followed, so that what it points to is replaced and not the link.
     """
-    path = _followed(Path(path))
+    path = _followed(arguments.path(path, "Where to write"))
+    if _is_stream(path):
+        yield from _into_stream(path)
+        return
     partial = path.with_name(_partial_name(path.name))
     _final_names[partial] = path
     try:
@@ -49,6 +55,30 @@ def atomic(path: Path | str) -> Iterator[Path]:
     finally:
         _final_names.pop(partial, None)
         _remove(partial)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a device, a pipe or the like, such as /dev/stdout: written to, never replaced."""
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
+def _into_stream(path: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / re.sub(r"[^A-Za-z0-9_.-]", "_", path.name)
+        yield whole
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # a pipe that nobody reads is an error
+            os.set_blocking(descriptor, True)
+            with whole.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+                shutil.copyfileobj(source, target)
+        except OSError as error:
+            raise ProtoPFaithError(
+                f"Could not write to {path} ({error.strerror or error}); give the name of a plain file."
+            ) from error
 
 
 def final_name(path: Path) -> Path:

@@ -55,6 +55,9 @@ class Registry(dict[str, T]):
         self.kind = kind
 
     def register(self, name: str) -> Callable[[T], T]:
+        if not isinstance(name, str):
+            raise TypeError(f"a {self.kind} is registered under a name, not {shown(name)}")
+
         def add(thing: T) -> T:
             if name in self.keys():
                 raise ValueError(f"there is already a {self.kind} named {name!r}")
@@ -63,11 +66,14 @@ class Registry(dict[str, T]):
 
         return add
 
-    def __missing__(self, name: str) -> T:
-        if not isinstance(name, str):
+    def __getitem__(self, name: str) -> T:
+        if not isinstance(name, str):  # it may not even be hashable
             raise ProtoPFaithError(
                 f"A {self.kind} has a name, such as {next(iter(self), '...')!r}, not {shown(name)}."
             )
+        return super().__getitem__(name)
+
+    def __missing__(self, name: str) -> T:
         raise self.unknown(name, self)
 
     def unknown(self, name: str, known: Iterable[str], others: str = "") -> ProtoPFaithError:

@@ -116,7 +116,7 @@ def test_torchvisions_transforms_are_shown_as_they_crop(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
-    "a function of images or the path": (3, {}),
+    "must be a function, a path or text": (3, {}),
     "should give one number": (lambda x: x, {}),
     "gives 'text'": (lambda x: "text", {}),
     "for 1 images": (lambda x: torch.zeros(5, 2), {}),

@@ -74,7 +74,7 @@ def test_a_rough_map_says_so_with_the_command_that_sharpens_it(explanation: Expl
         replace(mine, standard_errors=factor * mine.values.abs(), sure=None) for factor in (0.5, 0.1)
     )
     rough = " ".join(texts(figure(replace(explanation, class_map=vague))))
-    assert "Map: rough." in rough
+    assert "Map: rough" in rough
     assert "--budget" in rough
     fine = replace(explanation, class_map=sure, precision=0.2)
     assert "rough" not in " ".join(texts(figure(fine)))

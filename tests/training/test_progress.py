@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from protopfaith.training.metrics import EpochMetrics
-from protopfaith.training.progress import TrainingProgress
+from protopfaith.training.progress import TrainingProgress, title
 from protopfaith.training.schedule import Stage
 
 STAGE = Stage("classifier", epochs=2, cycle=3)
@@ -58,6 +58,11 @@ def test_what_was_not_measured_is_left_out():
     assert "balanced accuracy 0.625 (training)" in line
     assert "cluster" not in line
     assert "distinct" not in line
+
+
+def test_the_last_stage_of_a_tree_is_about_its_leaves():
+    assert title(STAGE) == "cycle 3 classifier (F)"
+    assert title(STAGE, "prototree") == "cycle 3 leaves"
 
 
 def test_silence_when_asked_for():

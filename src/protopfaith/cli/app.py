@@ -84,6 +84,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     keep_freed_memory()
     try:
+        _refuse_empty(sys.argv[1:])
         app()
     except ProtoPFaithError as error:
         _print_error("Error", str(error))
@@ -99,6 +100,14 @@ def main() -> None:
 
         _print_error("Error", unexpected(error))
         sys.exit(1)
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Raises if an argument is empty: of paths that would be the current folder, which nobody means."""
+    if "" in arguments:
+        place = arguments.index("")
+        before = f" after {arguments[place - 1]}" if place else ""
+        raise ProtoPFaithError(f"Argument {place + 1}{before} is '' (empty); give a value, or leave it out.")
 
 
 def _print_error(kind: str, text: str) -> None:

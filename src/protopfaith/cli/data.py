@@ -52,6 +52,10 @@ def data_show(
     """Draw a contact sheet of a data set, one class per row."""
     check_root(root)
     check_output_file(out, ".png")
+    if out.suffix.lower() != ".png":
+        raise ProtoPFaithError(
+            f"A contact sheet is a PNG file; give a name that ends in .png, not {out.name}."
+        )
     refuse_picture(out)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic

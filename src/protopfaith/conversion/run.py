@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.check import Check, check_conversion
@@ -125,6 +126,7 @@ def convert(
     ...
     protopfaith.errors.ProtoPFaithError: There is nothing at ProtoPNet.pth; give ...
     """
+    check_arguments(convert, locals())
     path, out = (Path(instance(one, (str, Path), "A path", "a text or a Path")) for one in (path, out))
     refuse_existing(out)
     if size is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, named, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
@@ -111,6 +112,7 @@ def load_external(
     ...     load_external(f"{place}/clinic", Preprocessing((16, 16)))
     External('clinic', 2 images)
     """
+    check_arguments(load_external, locals())
     instance(data, str, "External data", "a name, a folder or a CSV file")
     if not data.strip():
         raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")

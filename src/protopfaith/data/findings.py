@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
@@ -297,6 +298,7 @@ def as_finding(data: ImageData, positive: str) -> ImageData:
     >>> as_finding(birds, "Great Tukka").train
     ImageSet(16 images with 1 finding, 3x16x16)
     """
+    check_arguments(as_finding, locals())
     if positive not in data.classes:
         raise ProtoPFaithError(f"There is no class {shown(positive)}; {did_you_mean(positive, data.classes)}")
     place = data.classes.index(positive)

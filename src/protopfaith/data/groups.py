@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -10,8 +9,8 @@ from pathlib import Path
 
 from protopfaith.data.cache import remember
 from protopfaith.data.listing import Listing
+from protopfaith.data.table import read_cells
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import read_plain_text
 
 WORDS = "person|patient|pat|subject|subj|sub|participant|case|child"
 NAMED = re.compile(
@@ -31,14 +30,10 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
         listing: the images.
     """
     path = Path(path)
-    try:
-        lines = read_plain_text(path, "a CSV file of images and their groups").splitlines()
-        rows = [row for row in csv.reader(lines) if row and any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise ProtoPFaithError(f"The groups {path} cannot be read ({error}); give a CSV file.") from error
+    rows = read_cells(path, "a CSV file of images and their groups")
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
-    given = {row[0].strip(): row[1].strip() for row in rows}
+    given = {row[0]: row[1] for row in rows}
     names = Counter(Path(entry.path).name for entry in listing.entries)
     found = {}
     for entry in listing.entries:

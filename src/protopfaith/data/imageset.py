@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
@@ -107,6 +108,7 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         part_names: Sequence[str] = (),
         outcome: Outcome = "one",
     ):
+        check_arguments(ImageSet.__init__, locals())
         _check_pixels(pixels, len(records) if rows is None else max(rows, default=-1) + 1)
         self.pixels = pixels
         self.records = tuple(records)

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from protopfaith.annotations import check_arguments
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.registry import Size, load_data
 
@@ -63,6 +64,7 @@ def prepare(name: str, root: Path | str | None = None, size: Size = None, **opti
     at 16x16: 8 train, 8 validation, 8 test
     fingerprint ..., ready in ... s
     """
+    check_arguments(prepare, locals())
     start = perf_counter()
     data = load_data(name, root=root, size=size, **options)
     return Preparation(name, data, perf_counter() - start)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from protopfaith.arguments import finite_number, instance, shown, whole_number
+from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.data.constants import constant
 from protopfaith.data.images import to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
@@ -87,11 +87,13 @@ class Preprocessing:
 
     def normalize(self, pixels: torch.Tensor) -> torch.Tensor:
         """(pixels / 255 - mean) / std for uint8 of shape (..., C, H, W), on the device of `pixels`."""
+        tensor(pixels, "Pixels", "... x channels x height x width", 3, 4, 5)
         mean, std = self._statistics(pixels.device)
         return (pixels.to(torch.float32) / 255 - mean) / std
 
     def denormalize(self, images: torch.Tensor) -> torch.Tensor:
         """The inverse of `normalize`: floats in 0..1, clipped, for showing."""
+        tensor(images, "Images", "... x channels x height x width", 3, 4, 5)
         mean, std = self._statistics(images.device)
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, seed_number
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.preprocessing import checked_size
@@ -50,6 +51,7 @@ def load_data(
     >>> load_data("birds", size=16, train=8, validation=8, test=8).train
     ImageSet(8 images of 8 classes, 3x16x16)
     """
+    check_arguments(load_data, locals())
     loader = DATASETS[instance(name, str, "A data set", "a name")]
     known = options_of(name)
     seed = seed_number(seed)
@@ -72,6 +74,7 @@ def options_of(name: str) -> dict[str, Any]:
     >>> options_of("folder")
     {'channels': 3, 'bits': None, 'window': None, 'groups': None}
     """
+    check_arguments(options_of, locals())
     parameters = inspect.signature(DATASETS[name]).parameters
     return {key: value.default for key, value in parameters.items() if key not in COMMON}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image, ImageDraw
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import whole_number
 from protopfaith.data.imageset import ImageSet
 from protopfaith.limits import check_pixels
@@ -39,6 +40,7 @@ def contact_sheet(
     >>> contact_sheet(birds.train, rows=2, columns=3, tile=20).size
     (60, 72)
     """
+    check_arguments(contact_sheet, locals())
     for name, number in (("rows", rows), ("columns", columns), ("pixels of a tile", tile)):
         whole_number(number, f"The number of {name}", least=1, most=MOST)
     check_pixels(columns * tile, rows * (tile + 16), "The contact sheet")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.data.constants import constant
 from protopfaith.data.hiding import Hiding
@@ -59,6 +60,7 @@ class Augmentation:
     hide: Hiding = field(default_factory=Hiding)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for entry in fields(self):
             value = getattr(self, entry.name)
             for number in value if isinstance(value, (tuple, list)) else (value,):
@@ -116,6 +118,7 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     >>> augment(pixels, Augmentation(flip=0.5), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 3, 8, 8])
     """
+    check_arguments(augment, locals())
     tensor(pixels, "Images to augment", "N x C x height x width", 4)
     instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
     if augmentation == Augmentation(padding=augmentation.padding, hide=augmentation.hide):

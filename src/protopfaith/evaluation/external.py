@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.arguments import named
 from protopfaith.data import ImageSet, Preprocessing
@@ -196,6 +197,7 @@ def evaluate_external(
     >>> [row.name for row in found.rows]
     ['external: elsewhere', 'internal test set', 'difference']
     """
+    check_arguments(evaluate_external, locals())
     labels, notes = match_classes([sample.label for sample in external.samples], model.class_names)
     fresh = [index for index, label in enumerate(labels) if label is not None]
     fresh, about_seen = not_seen(external, fresh, seen)

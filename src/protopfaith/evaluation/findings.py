@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from protopfaith.annotations import check_arguments
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.findings import FindingsEvaluation, judge_findings
@@ -43,6 +44,7 @@ def evaluate_findings(
     >>> len(evaluate_findings(model, data.test, data.preprocessing, resamples=10).findings)
     6
     """
+    check_arguments(evaluate_findings, locals())
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.opening import understand
 from protopfaith.evaluation.bench.runner import Bench, Step
@@ -81,6 +82,7 @@ def faithfulness(
     >>> found.results
     (ExplainerResult('owen', 1 prototypes), ExplainerResult('random', 1 prototypes))
     """
+    check_arguments(faithfulness, locals())
     asked = understand(
         run,
         out_folder,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import safe_cell
 from protopfaith.arguments import finite_number, seed_number, whole_number
 from protopfaith.data import ImageSet, Preprocessing
@@ -216,6 +217,7 @@ def evaluate_parts(
     >>> found.images, len(found.scores[0].prototypes)
     (6, 6)
     """
+    check_arguments(evaluate_parts, locals())
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)

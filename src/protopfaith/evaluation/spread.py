@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.crew import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.opening import Asked, understand
@@ -50,6 +51,7 @@ def measure_share(
     >>> measure_share("runs/birds", folder, explainers=["owen", "random"], shard=(2, 2), **quick)
     0
     """
+    check_arguments(measure_share, locals())
     understood = understand(run, out_folder, **asked)
     bench, _ = understood.open(_silent)
     tasks = tasks_of(bench, understood)

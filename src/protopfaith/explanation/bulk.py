@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, without_path, write_key
 from protopfaith.arguments import instance, named
 from protopfaith.crashes import unexpected
@@ -134,6 +135,7 @@ def explain_files(
     >>> sorted(path.name for path in batch.cases[0].iterdir())
     ['explanation.json', 'explanation.npz', 'report.html']
     """
+    check_arguments(explain_files, locals())
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
     instance(folder, (str, Path), "Where to write", "a folder")

@@ -10,11 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import tensor
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import shown, tensor
+from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
 from protopfaith.shapley import Attribution, Players
+from protopfaith.shapley.players import as_tensor
 
 Target = int | Tensor | Sequence[int] | None
 
@@ -55,6 +58,7 @@ class ShapleyAttribution:
         repeat: bool = False,
         **settings: Any,
     ):
+        check_arguments(ShapleyAttribution.__init__, locals())
         self.forward_func = forward_func
         self.settings = Settings(players, precision, budget, estimator, seed=seed, **settings)
         self.repeat = repeat
@@ -123,8 +127,9 @@ def quantus_explainer(
     >>> quantus_explainer(lambda x: x.flatten(1), np.ones((1, 1, 2, 2)), [0], players=1).shape
     (1, 1, 2, 2)
     """
-    images = torch.as_tensor(inputs, dtype=torch.float32, device=device)
-    wanted = torch.as_tensor(targets).long().reshape(-1)
+    images = as_tensor(inputs, "Inputs", "images B x C x H x W").float()
+    images = images if device is None else images.to(choose_device(device))
+    wanted = as_tensor(targets, "Targets", "numbers of outputs").reshape(-1)
     options = {
         k: v for k, v in options.items() if k not in ("model", "inputs", "targets", "method", "xai_lib")
     }
@@ -153,7 +158,11 @@ def _single_output(
 def _of(target: Target, number: int) -> int | None:
     if target is None or isinstance(target, int):
         return target
-    flat = torch.as_tensor(target).reshape(-1)
+    flat = as_tensor(target, "The target", "the number of an output, or one for each image").reshape(-1)
+    if not len(flat) or flat.is_floating_point() or (1 < len(flat) <= number):
+        raise ProtoPFaithError(
+            f"The target must be the number of an output, or one for each image, not {shown(target)}."
+        )
     return int(flat[number] if len(flat) > 1 else flat[0])
 
 

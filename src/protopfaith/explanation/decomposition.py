@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
@@ -195,6 +196,7 @@ def class_row(model: PrototypeNetwork, target: int, versus: int | None = None) -
     >>> class_row(ProtoPNet("small", ["cat", "dog"], 1, 8), 0).tolist()
     [1.0, -0.5]
     """
+    check_arguments(class_row, locals())
     weights = weights_of(model)
     _check_classes(model, target, versus)
     return weights[target] if versus is None else weights[target] - weights[versus]
@@ -218,6 +220,7 @@ def paper_scores(model: PrototypeNetwork, distances: Tensor, target: int) -> Ten
     >>> round(float(torch.cat(scores).exp().sum()), 6)
     1.0
     """
+    check_arguments(paper_scores, locals())
     _check_classes(model, target)
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
@@ -251,6 +254,7 @@ def decompose(
     >>> abs(decompose(model, distances, target=0).total - log_p[0].item()) < 1e-5
     True
     """
+    check_arguments(decompose, locals())
     _check_classes(model, target, versus)
     calibrator = as_calibrator(temperature)
     weighted = _weighted(model, distances) / torch.tensor(calibrator.temperatures)[:, None].double()

@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.devices import choose_device
@@ -65,6 +66,7 @@ def explain(
     >>> explain(model, torch.zeros(3, 32, 32), target="dog", players=16, sources=False).title
     'Why dog?'
     """
+    check_arguments(explain, locals())
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     return explainer.explain(image, **asked)
 

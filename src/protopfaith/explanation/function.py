@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
@@ -194,6 +195,7 @@ def explain_function(
     >>> [one.name for one in found.outputs]
     ['c']
     """
+    check_arguments(explain_function, locals())
     start = time.perf_counter()
     if isinstance(image, Tensor) and image.is_floating_point():
         function, _ = _callable(function, preprocessing)  # the input itself: no other size is asked for

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import similarities
@@ -58,6 +59,7 @@ def protopnet_maps(
     >>> protopnet_maps(model, torch.rand(2, 6, 6), (48, 48)).shape
     torch.Size([2, 48, 48])
     """
+    check_arguments(protopnet_maps, locals())
     tensor(distance_maps, "Distance maps", "prototypes x height x width", 3)
     return upscale(flip(model, distance_maps), size, interpolation)
 
@@ -99,6 +101,7 @@ def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, in
     >>> crop_box(activation)
     (5, 2, 8, 4)
     """
+    check_arguments(crop_box, locals())
     tensor(activation, "A map", "height x width", 2)
     if not activation.numel() or bool(activation.isnan().any()):
         raise ProtoPFaithError("A map with NaN, or without a pixel, has no box; give another.")

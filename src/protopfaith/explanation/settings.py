@@ -106,7 +106,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", _parsed(self.players))
-        options = instance(self.options or {}, Mapping, "Options", "a mapping of names to values")
+        instance(self.estimator, str, "The estimator", "the name of one")
+        given = {} if self.options is None else self.options
+        options = instance(given, Mapping, "Options", "a mapping of names to values")
         object.__setattr__(self, "options", dict(options))
         object.__setattr__(self, "seed", seed_number(self.seed))
         check_plan(self.budget, self.precision)

@@ -80,6 +80,11 @@ class Gaussian:
 
     def __init__(self, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None):
         instance(mean, Tensor, "The mean", "a tensor")
+        for given, what in ((mean, "The mean"), (variance, "The variance"), (factors, "The factors")):
+            if isinstance(given, Tensor) and given.is_complex():
+                raise ProtoPFaithError(f"{what} must be of real numbers, not of {given.dtype}.")
+        if factors is not None:
+            instance(factors, Tensor, "The factors", "a tensor")
         if not isinstance(variance, Tensor):
             variance = finite_number(variance, "The variance", least=0)
         elif not bool((variance >= -ROUNDING * variance.abs().amax()).all() if variance.numel() else True):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -49,6 +50,7 @@ def save(model: PatchNetwork, path: Path | str, metadata: dict[str, Any] | None 
     >>> with TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/model.safetensors", {"epoch": 3})
     """
+    check_arguments(save, locals())
     instance(model, PatchNetwork, "What is saved", "a network of one of our families, such as a ProtoPNet")
     instance(path, (str, Path), "Where to save", "the path of a .safetensors file")
     header = {
@@ -85,6 +87,7 @@ def load(
     ...     load(f"{folder}/model.safetensors")[0].class_names
     ('cat', 'dog')
     """
+    check_arguments(load, locals())
     header, tensors = _read(path)
     family = _family(path, header)
     config = _architecture(path, header, tensors, family)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from protopfaith.arguments import instance, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.outcome import outcome_of
 from protopfaith.registry import Registry
@@ -224,6 +225,7 @@ def check_contract(network: Any) -> None:
             f"{name} has the outcome {outcome_of(network)!r}; expected 'one' (class) or 'several' (findings)."
         )
     count, classes = len(network.prototypes), len(network.class_names)
+    instance(network, nn.Module, "The network", "a prototype network")
     weights = network.readout()
     shapes = {
         "prototype_classes": (tuple(network.prototype_classes.shape), (count,)),
@@ -248,6 +250,7 @@ def adds_up(network: PrototypeNetwork) -> bool:
     >>> adds_up(ProtoPNet("small", ["cat", "dog"], 1, 8))
     True
     """
+    instance(network, nn.Module, "The network", "a prototype network")
     return network.readout() is not None
 
 
@@ -264,6 +267,7 @@ def weights_of(network: PrototypeNetwork) -> Tensor:
     >>> weights_of(ProtoPNet("small", ["cat", "dog"], 1, 8)).shape
     torch.Size([2, 2])
     """
+    instance(network, nn.Module, "The network", "a prototype network")
     weights = network.readout()
     if weights is None:
         raise ProtoPFaithError(
@@ -285,6 +289,8 @@ def route_of(network: PrototypeNetwork, distances: Tensor) -> Route | None:
     >>> route_of(ProtoPNet("small", ["cat", "dog"], 1, 8), torch.zeros(2)) is None
     True
     """
+    instance(network, nn.Module, "The network", "a prototype network")
+    tensor(distances, "Distances", "one per prototype", 1)
     route = getattr(network, "route", None)
     return route(distances) if callable(route) else None
 
@@ -300,5 +306,7 @@ def class_of(network: PrototypeNetwork, prototype: int) -> str:
     >>> class_of(ProtoPNet("small", ["cat", "dog"], 1, 8), 1)
     'dog'
     """
-    label = int(network.prototype_classes[prototype])
+    instance(network, nn.Module, "The network", "a prototype network")
+    number = whole_number(prototype, "The prototype", least=0, most=len(network.prototypes) - 1)
+    label = int(network.prototype_classes[number])
     return "" if label == NO_CLASS else network.class_names[label]

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
+
 Outcome = Literal["one", "several"]
 
 
@@ -33,4 +35,5 @@ def probabilities(logits: Tensor, outcome: Outcome = "one") -> Tensor:
     >>> probabilities(zeros(4)).tolist(), probabilities(zeros(2), "several").tolist()
     ([0.25, 0.25, 0.25, 0.25], [0.5, 0.5])
     """
+    check_arguments(probabilities, locals())
     return logits.sigmoid() if outcome == "several" else logits.softmax(-1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number, instance, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import NO_CLASS
@@ -63,6 +64,7 @@ def equality_tolerance(channels: int, activation: str = "relu1") -> float:
     >>> equality_tolerance(128), equality_tolerance(128, "unit")
     (0.000128, 4e-06)
     """
+    check_arguments(equality_tolerance, locals())
     return 4e-6 if activation == "unit" else 1e-6 * channels
 
 
@@ -80,6 +82,7 @@ def distinct_prototypes(model: PatchNetwork, tolerance: float | None = None) -> 
     >>> distinct_prototypes(model)
     DistinctPrototypes(3 of 4)
     """
+    check_arguments(distinct_prototypes, locals())
     instance(model, PatchNetwork, "What has prototypes", "a ProtoPNet")
     usual = equality_tolerance(model.prototypes.shape[1], model.activation)
     tolerance = usual if tolerance is None else finite_number(tolerance, "The tolerance", least=0)
@@ -106,6 +109,7 @@ def prototype_spread(model: PatchNetwork) -> tuple[float, float]:
     >>> within > 0 and between > 0
     True
     """
+    check_arguments(prototype_spread, locals())
     prototypes, classes = model.prototypes.detach().double().cpu(), model.prototype_classes.cpu()
     first, second = torch.triu_indices(len(classes), len(classes), offset=1)
     distances = torch.pdist(prototypes).square()
@@ -126,6 +130,7 @@ def duplicate_groups(
     >>> duplicate_groups(torch.tensor([[0.0], [1.0], [0.0], [0.0]]), torch.tensor([0, 0, 0, 1]))
     ((0, 2), (1,), (3,))
     """
+    check_arguments(duplicate_groups, locals())
     tensor(prototypes, "Prototypes", "P x L", 2)
     if len(tensor(classes, "Their classes", "one number for each prototype", 1)) != len(prototypes):
         raise ProtoPFaithError(
@@ -157,6 +162,7 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
     >>> prune(model, [0, 2, 3]).prototype_classes.tolist()
     [0, 1, 1]
     """
+    check_arguments(prune, locals())
     if not isinstance(model, ProtoPNet):
         raise ProtoPFaithError(
             f"Of a {type(model).__name__} no single prototypes can be dropped, because its outputs are no "

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import tensor
+from protopfaith.arguments import finite_number, instance, numbers_below, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
 from protopfaith.shapley.players import Players
@@ -77,6 +77,23 @@ class Attribution:
         None  # (outputs, n): chances, where the estimator has a posterior that says them
     )
 
+    def __post_init__(self) -> None:
+        instance(self.players, Players, "The players of an attribution", "Players")
+        tensor(self.values, "The values of an attribution", "outputs x players", 2)
+        outputs, n = self.values.shape
+        if not outputs or n != len(self.players):
+            raise ProtoPFaithError(
+                f"The values of an attribution must be outputs x {len(self.players)} (one per player), "
+                f"not of shape {tuple(self.values.shape)}."
+            )
+        shapes = {"standard_errors": (outputs, n), "wrong_signs": (outputs, n)}
+        shapes |= {"completeness_gap": (outputs,), "total": (outputs,)}  # type: ignore[dict-item]
+        for name, shape in shapes.items():
+            part = getattr(self, name)
+            if (part is not None or name != "wrong_signs") and getattr(part, "shape", None) != shape:
+                given = shown(part) if not isinstance(part, Tensor) else f"of shape {tuple(part.shape)}"
+                raise ProtoPFaithError(f"The {name} of an attribution must be of shape {shape}, not {given}.")
+
     def __repr__(self) -> str:
         """One line; the tensors would fill screens."""
         outputs = f"{len(self.values)} output{'s' if len(self.values) > 1 else ''}"
@@ -96,6 +113,7 @@ class Attribution:
         Args:
             level: the share of intervals that hold the true value.
         """
+        level = finite_number(level, "The level of intervals", least=0, most=1)
         half = student_quantile(0.5 + level / 2, self.degrees_of_freedom) * self.standard_errors
         return self.values - half, self.values + half
 
@@ -117,6 +135,7 @@ class Attribution:
         >>> estimate(game, "exact").decided().tolist()
         [[True, False, True]]
         """
+        rate = finite_number(rate, "The rate of wrong signs", least=0, most=1)
         if self.wrong_signs is not None:
             chances = self.wrong_signs.nan_to_num(nan=1.0)
             found = chosen(chances, lambda ordered, rank: ordered.cumsum(1) / rank, MARGIN * rate)
@@ -139,7 +158,7 @@ class Attribution:
         Args:
             outputs: their numbers.
         """
-        some = torch.as_tensor(outputs)
+        some = torch.tensor(numbers_below(len(self.values), outputs, "The outputs"))
         rows = {name: getattr(self, name)[some] for name in _ARRAYS}
         signs = None if self.wrong_signs is None else self.wrong_signs[some]
         return replace(self, **rows, wrong_signs=signs, state=None)
@@ -239,8 +258,14 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
     """
     for given, what in ((values, "Values"), (standard_errors, "Standard errors")):
         tensor(given, what, "outputs x players", 1, 2)
+    if values.shape != standard_errors.shape:
+        raise ProtoPFaithError(
+            f"Values of shape {tuple(values.shape)} cannot have standard errors of shape "
+            f"{tuple(standard_errors.shape)}; give one for each."
+        )
     if outputs is not None:
-        values, standard_errors = values[list(outputs)], standard_errors[list(outputs)]
+        some = numbers_below(len(values), outputs, "The outputs whose precision counts")
+        values, standard_errors = values[some], standard_errors[some]
     return float(largest_ratio(values, standard_errors))
 
 
@@ -282,6 +307,14 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
     >>> values.tolist()
     [[0.25, 0.75]]
     """
+    for given, what in ((values, "Values"), (variances, "Variances")):
+        tensor(given, what, "outputs x players", 2)
+    tensor(total, "The total", "one number per output", 1)
+    if values.shape != variances.shape or len(total) != len(values):
+        shapes = ", ".join(str(tuple(given.shape)) for given in (values, variances, total))
+        raise ProtoPFaithError(
+            f"Values, variances and totals do not fit each other: their shapes are {shapes}."
+        )
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))
     gap = values.sum(-1, keepdim=True) - total[:, None]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
 
@@ -29,7 +29,12 @@ def zero(image: Tensor) -> Tensor:
 @BASELINES.register("color")
 def color(image: Tensor, value: float | Sequence[float] | Tensor = 0.0) -> Tensor:
     """One color everywhere: a number, or a number per channel, in the image's own (normalized) units."""
-    value = torch.as_tensor(value, dtype=image.dtype, device=image.device).reshape(-1)
+    given, value = value, torch.as_tensor(value, dtype=image.dtype, device=image.device).reshape(-1)
+    if not image.is_floating_point() and bool((torch.as_tensor(given).to(value.device) != value).any()):
+        raise ProtoPFaithError(
+            f"The baseline color {shown(given)} cannot be had in an image of whole numbers ({image.dtype}); "
+            "convert the image with .float()."
+        )
     if not bool(value.isfinite().all()):
         raise ProtoPFaithError("The baseline color has numbers that are not finite; give others.")
     if len(value) not in (1, image.shape[0]):
@@ -79,6 +84,8 @@ def given(image: Tensor, value: Tensor | None = None) -> Tensor:
             f"The baseline image has shape {shape}, but the image has {tuple(image.shape)}; give one of "
             f"equal shape."
         )
+    if not bool(value.isfinite().all()):
+        raise ProtoPFaithError("The baseline image has numbers that are not finite; give others.")
     return value.to(image)
 
 
@@ -97,6 +104,7 @@ def make_baseline(
     >>> baseline.unique().tolist(), description
     ([0.5], 'color (value 0.5)')
     """
+    tensor(image, "The image of a baseline", "C x height x width", 3)
     if isinstance(spec, str):
         name, colon, argument = spec.partition(":")
         if colon:
@@ -106,6 +114,8 @@ def make_baseline(
         if isinstance(spec, bool):
             raise TypeError
         value = torch.as_tensor(spec)
+        if value.is_complex() or value.dim() not in (0, 1, 3):
+            raise ValueError
     except (TypeError, ValueError, RuntimeError) as error:
         raise ProtoPFaithError(
             f"A baseline is a name, a color or an image, not {shown(spec)}; see "
@@ -126,13 +136,19 @@ def _argument(name: str, text: str) -> dict[str, object]:
             f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 "
             f"or color:0,0.5,1."
         ) from None
-    return {option: numbers[0] if option == "sigma" else numbers}
+    if option == "value":
+        return {option: numbers}
+    if len(numbers) > 1:
+        raise ProtoPFaithError(
+            f"The baseline {name}:{text} has {len(numbers)} numbers; give one, as in blur:8."
+        )
+    return {option: numbers[0]}
 
 
 def _describe(name: str, options: dict) -> str:
     parts = []
     for key, value in options.items():
-        tensor = torch.as_tensor(value)
-        shown = "given" if tensor.numel() > 4 else ", ".join(f"{v:g}" for v in tensor.reshape(-1).tolist())
-        parts.append(f"{key} {shown}")
+        numbers = torch.as_tensor(value)
+        told = "given" if numbers.numel() > 4 else ", ".join(f"{v:g}" for v in numbers.reshape(-1).tolist())
+        parts.append(f"{key} {told}")
     return f"{name} ({'; '.join(parts)})" if parts else name

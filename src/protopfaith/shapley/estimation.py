@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
+from protopfaith.arguments import (
+    finite_number,
+    instance,
+    numbers_below,
+    seed_number,
+    shown,
+    whole_number,
+)
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
@@ -99,10 +106,13 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     (500, True)
     """
     instance(game, Game, "What is estimated", "a Game")
+    outputs = _checked_outputs(outputs, game)
+    _check_progress(progress)
     name = DEFAULT_METHOD if method == "default" else method
     estimator, seed = ESTIMATORS[name], seed_number(seed)
-    options = _checked(game, name, budget, precision, outputs, options)
+    options = _checked(game, name, budget, precision, options)
     if resume is not None:
+        instance(resume, Attribution, "The result to go on from", "an Attribution")
         if _is_exact(resume, name):
             check_game(resume, game)
             return resume  # nothing to add
@@ -143,25 +153,19 @@ def check_estimate(
     protopfaith.errors.ProtoPFaithError: Exact values of 64 players need 2^64 evaluations; ...
     """
     name = DEFAULT_METHOD if method == "default" else method
-    options = _checked(game, name, budget, precision, None, options)
+    options = _checked(game, name, budget, precision, options)
     check = getattr(ESTIMATORS[name], "check", None)
     if check is not None and game.n_players > 1:
         check(game, budget=_evaluations(budget, precision, None), precision=precision, **options)
 
 
-def _checked(  # noqa: PLR0917
-    game: Game,
-    name: str,
-    budget: int | None,
-    precision: float | None,
-    outputs: Sequence[int] | None,
-    options: dict[str, object],
+def _checked(
+    game: Game, name: str, budget: int | None, precision: float | None, options: dict[str, object]
 ) -> dict[str, Any]:
     """The options in their types, once all that was asked makes sense."""
     instance(game, Game, "What is played", "a Game")
     check_plan(budget, precision)
     check_names(name, ESTIMATORS[name], options)
-    _check_outputs(outputs, game)
     return typed_options(name, ESTIMATORS[name], options)
 
 
@@ -289,17 +293,17 @@ def check_plan(budget: int | None, precision: float | None) -> None:
         )
 
 
-def _check_outputs(outputs: Sequence[int] | None, game: Game) -> None:
+def _checked_outputs(outputs: Any, game: Game) -> list[int] | None:
     if outputs is None:
-        return
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        return None
+    return numbers_below(game.n_outputs, outputs, "The outputs whose precision counts")
+
+
+def _check_progress(progress: Any) -> None:
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise ProtoPFaithError(
-            f"The outputs whose precision counts are {shown(outputs)}; give them as a list of numbers."
-        )
-    if not outputs or not set(outputs) <= set(range(game.n_outputs)):
-        raise ProtoPFaithError(
-            f"The outputs whose precision counts are {list(outputs)}, but the game has {game.n_outputs}; "
-            f"give some of the numbers from 0 to {game.n_outputs - 1}."
+            "The progress must be True, False, None or a function of (evaluations done, evaluations "
+            f"expected), not {shown(progress)}."
         )
 
 

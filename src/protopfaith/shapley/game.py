@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import instance, whole_number
+from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.baselines import make_baseline
 from protopfaith.shapley.memory import Batches, fitting
-from protopfaith.shapley.players import Players
+from protopfaith.shapley.players import Players, as_coalitions, as_tensor
 
 # How far two calls may differ, relative to the size of the output, before the function counts as random.
 # The same batch twice: only the order of additions may differ. Another batch: another kernel may be
@@ -67,14 +67,16 @@ class Game:
         if not callable(function):
             raise TypeError(f"A game needs a function of a batch of images, not {type(function).__name__}.")
         image = _as_tensor(image)
+        _check_image(image)
         players = _as_players(players, image)
-        _check_image(image, players)
+        _check_players(players, image)
         _check_bounds(batch_size, memory)
         self.function = function
         self.image = image.detach()
         self.players = players.to(image.device)
         self.baseline, self.baseline_name = make_baseline(baseline, self.image, **(baseline_options or {}))
-        self.autocast = autocast
+        self.autocast = _check_autocast(autocast)
+        self._outputs: int | None = None  # as many as at the first call
         self.evaluations = 0
         self._images = self.image[None]
         self._baselines = self.baseline[None]
@@ -114,7 +116,7 @@ class Game:
         return self._measured().size
 
     def __call__(self, coalitions: Tensor) -> Tensor:
-        values = self.unchecked(coalitions)
+        values = self.unchecked(as_coalitions(coalitions, self.n_players))
         self.check()
         return values
 
@@ -152,6 +154,14 @@ class Game:
                 f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected "
                 f"one row of numbers per image."
             )
+        if values.is_complex():
+            raise ProtoPFaithError("The function returned complex numbers; return their size, or real parts.")
+        if self._outputs not in (None, values.shape[1]):
+            raise ProtoPFaithError(
+                f"The function returned {values.shape[1]} numbers per image, but {self._outputs} before; it "
+                "must return as many at every call."
+            )
+        self._outputs = values.shape[1]
         return values if values.dtype == torch.float64 else values.float()
 
     def _values(self, coalitions: Tensor, batches: Batches) -> Tensor:
@@ -189,36 +199,47 @@ class Game:
 def _as_tensor(image: Tensor | np.ndarray) -> Tensor:
     """Arrays are C x H x W as tensors are: channels in the end are told, not guessed."""
     if not isinstance(image, np.ndarray):
-        return image
+        instance(image, Tensor, "The image of a game", "a tensor of C x height x width")
+        return as_tensor(image, "The image of a game", "a tensor of C x height x width")
     if image.ndim == 3 and image.shape[-1] in (1, 3, 4) and image.shape[0] not in (1, 3, 4):
         raise ProtoPFaithError(
             f"The image is an array of shape {image.shape}, with its channels in the end; a game takes "
             "C x H x W: give image.transpose(2, 0, 1)."
         )
-    tensor = torch.from_numpy(np.ascontiguousarray(image))
+    tensor = as_tensor(image, "The image of a game", "a tensor of C x height x width")
     return tensor if tensor.is_floating_point() else tensor.float()
 
 
 def _as_players(players: Players | int | Tensor, image: Tensor) -> Players:
-    """A number is the side of windows in pixels, a tensor a label image."""
-    if isinstance(players, int):
-        return Players.windows(image.shape[-2:], players)
-    return Players.from_labels(players) if isinstance(players, Tensor) else players
+    """A number is the side of windows in pixels, a tensor or an array a label image."""
+    if isinstance(players, int | np.integer):
+        return Players.windows(image.shape[-2:], int(players) if not isinstance(players, bool) else players)
+    return Players.from_labels(players) if isinstance(players, Tensor | np.ndarray) else players
 
 
-def _check_image(image: Tensor, players: Players) -> None:
-    instance(image, Tensor, "The image of a game", "a tensor of C x height x width")
-    instance(players, Players, "The players of a game", "Players")
-    if image.dim() != 3:
+def _check_image(image: Tensor) -> None:
+    if image.dim() != 3 or not image.numel():
         raise ProtoPFaithError(
             f"A game is played on one image of C x H x W, not on a tensor of shape {tuple(image.shape)}."
         )
+
+
+def _check_players(players: Players, image: Tensor) -> None:
+    instance(players, Players, "The players of a game", "Players")
     expected = tuple(image.shape if players.labels.dim() == 3 else image.shape[1:])
     if tuple(players.labels.shape) != expected:
         raise ProtoPFaithError(
             f"The players do not cover the image: their labels are {tuple(players.labels.shape)}, but the "
             f"image is {expected}; make the players from this image's size."
         )
+
+
+def _check_autocast(dtype: torch.dtype | None) -> torch.dtype | None:
+    if dtype not in (None, torch.bfloat16, torch.float16):
+        raise ProtoPFaithError(
+            f"The autocast of a game must be torch.bfloat16, torch.float16 or None, not {shown(dtype)}."
+        )
+    return dtype
 
 
 def _check_bounds(batch_size: int | None, memory: int | None) -> None:

@@ -63,7 +63,7 @@ def fitting(
     """
     need = []
     for count in (1, 3):
-        batch = item.expand(count, *item.shape[1:]).contiguous()
+        batch = item.repeat(count, *[1] * (item.dim() - 1))  # a copy: the function may work in place
         with torch.autocast(item.device.type, dtype=autocast, enabled=autocast is not None):
             peak = unless_out_of_memory(partial(peak_bytes, function), batch)
         if peak is None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_pixels
+
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.uint64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +56,7 @@ class Players:
                 f"Windows of {down}x{right} pixels on an image of {height}x{width} make no players; "
                 "give sizes of at least one pixel."
             )
+        check_pixels(width, height, "The image that windows are to cover")
         rows = torch.arange(height) // down
         columns = torch.arange(width) // right
         labels = rows[:, None] * (int(columns[-1]) + 1) + columns
@@ -70,7 +76,7 @@ class Players:
         """
         from skimage.segmentation import slic
 
-        instance(image, Tensor, "The image", "a tensor of C x height x width")
+        image = as_tensor(image, "The image", "a tensor of C x height x width")
         if image.dim() != 3 or not image.numel() or not bool(image.isfinite().all()):
             raise ProtoPFaithError(
                 f"Superpixels need an image of C x height x width with finite pixels, not of shape "
@@ -96,8 +102,9 @@ class Players:
 
     @staticmethod
     def from_labels(labels: Tensor | Sequence) -> Players:
-        """Players from a label image of your own, `H x W` or `C x H x W`."""
-        return Players(torch.as_tensor(labels), "labels")
+        """Players from a label image of your own, `H x W` or `C x H x W`, of whole numbers of any type."""
+        tensor = as_tensor(labels, "Players", "a label image of H x W whole numbers")
+        return Players(tensor.long() if tensor.dtype in WHOLE else tensor, "labels")
 
     def __len__(self) -> int:
         return self.n
@@ -121,7 +128,13 @@ class Players:
 
     def to(self, device: torch.device | str) -> Players:
         origin: Players = self.__dict__.get("_origin", self)
-        if origin.labels.device == torch.device(device):
+        try:
+            device = torch.device(device)
+        except (RuntimeError, TypeError):
+            raise ProtoPFaithError(
+                f"There is no device {shown(device)}; give cpu, cuda, cuda:1, ..."
+            ) from None
+        if origin.labels.device == device:
             return origin  # nothing is sent back to where it came from
         labels = self.labels.to(device)
         if labels is self.labels:
@@ -132,6 +145,7 @@ class Players:
 
     def masks(self, coalitions: Tensor) -> Tensor:
         """Coalitions `(m, n)` as pixel masks `(m, 1 or C, H, W)`, true where a player is present."""
+        coalitions = as_coalitions(coalitions, self.n)
         masks = coalitions.index_select(1, self.labels.reshape(-1))
         return masks.reshape(len(coalitions), -1, *self.image_size)
 
@@ -139,9 +153,11 @@ class Players:
         """Values `(..., n)` painted onto their pixels: `(..., H, W)`, or `(..., C, H, W)` with
         channels apart.
         """
-        if values.shape[-1] != self.n:
+        values = as_tensor(values, "The values of a map", "a tensor of one number per player")
+        if not values.dim() or values.shape[-1] != self.n:
             raise ProtoPFaithError(
-                f"There are {self.n} players but {values.shape[-1]} values; give one value per player."
+                f"There are {self.n} players, but the values have the shape {tuple(values.shape)}; give one "
+                "value per player."
             )
         return values[..., self.labels.to(values.device)]
 
@@ -174,8 +190,42 @@ class Players:
         return sums / self.sizes[:, None]
 
 
+def as_tensor(value: Any, what: str, expected: str) -> Tensor:
+    """A tensor of real numbers, from one, an array of any byte order or a list.
+
+    >>> as_tensor([[1, 2]], "The labels", "a tensor").shape
+    torch.Size([1, 2])
+    """
+    try:
+        if isinstance(value, np.ndarray):
+            value = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
+        found = value if isinstance(value, Tensor) else torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ProtoPFaithError(f"{what} must be {expected}, not {shown(value)}.") from None
+    if found.is_complex() or found.layout != torch.strided or found.is_meta:
+        kind = f"{found.dtype!s}, {found.layout!s}, on {found.device}".replace("torch.", "")
+        raise ProtoPFaithError(f"{what} must be {expected} with real numbers in it, not {kind}.")
+    return found
+
+
+def as_coalitions(value: Any, n: int) -> Tensor:
+    """Who is present, `(m, n)`: true or false, or ones and zeros."""
+    expected = f"true or false for each of the {n} players, of shape (coalitions, {n})"
+    found = as_tensor(value, "Coalitions", expected)
+    if found.dim() != 2 or found.shape[1] != n:
+        raise ProtoPFaithError(f"Coalitions must be {expected}, not of shape {tuple(found.shape)}.")
+    if found.dtype == torch.bool:
+        return found
+    present = found == 1
+    if not bool((present | (found == 0)).all()):
+        raise ProtoPFaithError(f"Coalitions must be {expected}, not other numbers than 0 and 1.")
+    return present
+
+
 def _two(value: int | Sequence[int], what: str) -> tuple[int, int]:
     """Height and width, from one number or two."""
+    if isinstance(value, (np.ndarray, Tensor)):
+        value = value.tolist()
     pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value, value)
     if len(pair) != 2:
         raise ProtoPFaithError(f"{what} is one number or (height, width), not {shown(value)}.")
@@ -201,6 +251,11 @@ def _check_labels(labels: Tensor) -> None:
         raise ProtoPFaithError(
             f"Players need whole numbers of type int64 as labels, not {labels.dtype}; convert them with "
             f".long()."
+        )
+    if int(labels.max()) >= labels.numel():  # looked at first: counting takes memory for each number
+        raise ProtoPFaithError(
+            f"The label {int(labels.max())} is more than there are pixels ({labels.numel()}), so that some "
+            "players would be empty; number the players 0 ... n-1 without gaps."
         )
     if int(labels.min()) < 0:
         uncovered = int((labels < 0).sum())

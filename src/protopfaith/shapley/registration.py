@@ -78,4 +78,4 @@ class Estimators(Registry[EstimatorFunction]):
     def traits(self, name: str) -> Traits:
         """What the estimator says about itself; nothing but the defaults where the name is not known, as in a
         result of an estimator that is registered elsewhere."""
-        return self._traits.get(name, Traits()) if name in self else Traits()
+        return self._traits.get(name, Traits()) if isinstance(name, str) and name in self else Traits()

@@ -46,13 +46,8 @@ STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ betwee
     "hatch.linewidth": 0.4,
 }
 EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
-PLAIN = {"facecolor": "#f4f6f8", "edgecolor": "#d5dbe0", "linewidth": 0.6, "pad": 3}
 ALERT = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
-VERDICT: dict[str, Any] = {"bbox": PLAIN}
-LOOKS: dict[str, dict[str, Any]] = {  # of verdicts, by their kind
-    "alert": {"color": "#7a2600", "bbox": ALERT},
-    "rough": {"bbox": PLAIN | {"edgecolor": "#515c66", "linestyle": "--"}},
-}
+HEADING = 8.5  # points
 
 
 @dataclass(frozen=True)
@@ -168,25 +163,29 @@ def _words(explanation: Explanation, room: float) -> list[_Text]:
     """The case in words, wrapped to `room` inches, one below the other."""
     facts = "\n".join(_wrapped(line, 7, room) for line in _facts(explanation))
     alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in banners(explanation)]
-    found = [(_verdict(one, room), VERDICT | LOOKS.get(one.kind, {})) for one in verdicts(explanation)]
     parts: list[tuple[str, float, dict[str, Any]]] = [
         (_wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
         (_wrapped(lead(explanation), 9, room), 9, {}),
-        *((text, 7, look) for text, look in found),
-        *((text, 7, LOOKS["alert"]) for text in alerts),
+        *(part for one in verdicts(explanation) for part in _verdict(one, room)),
+        *((text, 7, {"color": "#7a2600", "bbox": ALERT}) for text in alerts),
         (facts, 7, {}),
     ]
     placed, top = [], 0.15
     for text, size, look in parts:
         placed.append(_Text(text, size, top, look))
-        top += placed[-1].height + 0.14
+        top += placed[-1].height + (0.02 if size == HEADING else 0.14)
     return placed
 
 
-def _verdict(one: Verdict, room: float) -> str:
-    facts = [one.text, *(f"{chip.text}." for chip in one.chips)]
-    said = [f"{one.heading}. {' '.join(facts)}", *([one.command] if one.command else [])]
-    return "\n".join(_wrapped(line, 7, room) for line in said)
+def _verdict(one: Verdict, room: float) -> list[tuple[str, float, dict[str, Any]]]:
+    """A heading, and below it what it rests on."""
+    said = [" ".join([one.text, *(f"{chip.text}." for chip in one.chips)])]
+    said += [one.command] if one.command else []
+    look = {"color": "#7a2600"} if one.kind == "alert" else {}
+    return [
+        (_wrapped(one.heading, HEADING, room), HEADING, {"fontweight": "bold", **look}),
+        ("\n".join(_wrapped(line, 7, room) for line in said), 7, look),
+    ]
 
 
 def _wrapped(text: str, size: float, room: float) -> str:

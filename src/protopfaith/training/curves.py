@@ -19,9 +19,10 @@ NAMES = {
     "joint": "joint (V, Z, Q)",
     "classifier": "projected (F)",
 }
+OF_TREES = {"classifier": "projected (leaves)"}
 
 
-def curves_figure(metrics: pd.DataFrame) -> Figure:
+def curves_figure(metrics: pd.DataFrame, family: str = "protopnet") -> Figure:
     """Balanced accuracies above, losses below, over the epochs of `Run.metrics()`; stages are shaded."""
     from matplotlib.figure import Figure
 
@@ -29,7 +30,7 @@ def curves_figure(metrics: pd.DataFrame) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = metrics.epoch + 1
     for axes in (above, below):
-        _shade(axes, metrics)
+        _shade(axes, metrics, NAMES | (OF_TREES if family == "prototree" else {}))
         axes.spines[["top", "right"]].set_visible(False)
     above.plot(epochs, metrics.train_balanced_accuracy, color="#d95f02", label="training (augmented)")
     validation = metrics.validation_balanced_accuracy
@@ -46,16 +47,16 @@ def curves_figure(metrics: pd.DataFrame) -> Figure:
 def save_curves(run: Run) -> None:
     """`curves.png` in the run's folder."""
     with atomic(run.folder / "curves.png") as partial:
-        curves_figure(run.metrics()).savefig(partial, format="png")
+        curves_figure(run.metrics(), run.recipe().model.family).savefig(partial, format="png")
 
 
-def _shade(axes: Axes, metrics: pd.DataFrame) -> None:
+def _shade(axes: Axes, metrics: pd.DataFrame, names: dict[str, str]) -> None:
     """Each stage as a band; each kind of stage named once."""
     stretches = (metrics.stage != metrics.stage.shift()).cumsum()
     named: set[str] = set()
     for _, rows in metrics.groupby(stretches):
         stage = str(rows.stage.iloc[0])
-        label = NAMES.get(stage, stage) if stage not in named else None
+        label = names.get(stage, stage) if stage not in named else None
         named.add(stage)
         start, end = rows.epoch.iloc[0] + 0.5, rows.epoch.iloc[-1] + 1.5
         axes.axvspan(start, end, color=SHADES.get(stage, "#ffffff"), linewidth=0, zorder=0, label=label)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from protopfaith.allocation import keeping_freed_memory
-from protopfaith.arguments import instance
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 LOCK = ".lock"
+FEW_PROCESSES = 8  # of one training on a CPU: so many are fine on any machine
 CLUSTER = ("MASTER_ADDR", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "LSB_JOBID", "KUBERNETES_PORT")
 logger = logging.getLogger("protopfaith")
 
@@ -74,6 +76,7 @@ def train(
     ...     run.is_finished()
     True
     """
+    check_arguments(train, locals())
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     if resume and recipe is None:
         recipe = _own_recipe(Run(folder), data)
@@ -90,6 +93,7 @@ def train(
         if not resume and fabric.is_global_zero:
             refuse_existing(folder)  # before the work of loading data
         fabric.launch()
+    instance(getattr(fabric, "world_size", None), int, "The fabric", "one of Lightning that was launched")
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
@@ -173,6 +177,7 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     >>> len(build_model(recipe, load_recipe_data(recipe)).class_names)
     8
     """
+    check_arguments(build_model, locals())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
         if recipe.model.family == ProtoTree.family:
@@ -224,6 +229,7 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
         devices = 1 if device.type == "cpu" else str([index])
         compute = replace(compute, accelerator=device.type, devices=devices, num_nodes=1, strategy="auto")
     _check_nodes(compute)
+    _check_processes(compute)
     if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
         raise ProtoPFaithError(
             f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "
@@ -251,6 +257,17 @@ def _precision(compute: ComputeRecipe) -> Literal["32-true", "bf16-mixed", "16-m
         return compute.precision
     on_gpu = compute.accelerator in ("auto", "cuda", "gpu") and torch.cuda.is_available()
     return "bf16-mixed" if on_gpu and torch.cuda.is_bf16_supported() else "32-true"
+
+
+def _check_processes(compute: ComputeRecipe) -> None:
+    """Raises if there would be far more processes than processors: each takes the memory of a training."""
+    on_cpu = compute.accelerator == "cpu" or (compute.accelerator == "auto" and not torch.cuda.is_available())
+    most = max(os.cpu_count() or 1, FEW_PROCESSES)
+    if on_cpu and str(compute.devices).isdecimal() and int(str(compute.devices)[:9]) > most:
+        raise ProtoPFaithError(
+            f"compute.devices is {shown(compute.devices)}, but the CPU of this machine is for {most} at "
+            "most; use fewer."
+        )
 
 
 def _check_nodes(compute: ComputeRecipe) -> None:

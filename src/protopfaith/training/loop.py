@@ -100,7 +100,8 @@ class Trainer:
             self.model.encoder.compile()
         self.generator = torch.Generator(fabric.device)
         iterations = sum(stage.epochs for stage in self.stages) * self.images.iterations
-        self.progress = TrainingProgress(progress and fabric.is_global_zero, iterations)
+        shown = progress and fabric.is_global_zero
+        self.progress = TrainingProgress(shown, iterations, family=recipe.model.family)
         self._checkpoint: Checkpoint | None = None
 
     # --- the whole run

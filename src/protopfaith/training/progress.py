@@ -19,14 +19,18 @@ TITLES = {
     "joint": "joint (V, Z, Q)",
     "classifier": "classifier (F)",
 }
+LEAVES = "leaves"  # what a tree has in the place of F
 
 
 class TrainingProgress:
     """A bar over all iterations with stage, losses, balanced accuracy and distinct prototypes, and a line for
     every finished stage."""
 
-    def __init__(self, shown: bool, iterations: int, console: Console | None = None):
+    def __init__(
+        self, shown: bool, iterations: int, console: Console | None = None, *, family: str = "protopnet"
+    ):
         self.bar, self.iterations, self.shown = Bar(shown, console), iterations, shown
+        self.family = family
 
     def __enter__(self) -> TrainingProgress:
         self.bar.__enter__()
@@ -45,7 +49,7 @@ class TrainingProgress:
 
     def stage(self, stage: Stage) -> None:
         """A stage begins, or goes on."""
-        self.bar.update(title(stage))
+        self.bar.update(title(stage, self.family))
 
     def say(self, sentence: str) -> None:
         """A sentence that stays."""
@@ -58,13 +62,14 @@ class TrainingProgress:
         """An epoch is over."""
         self.bar.update(note=describe(metrics))
         if metrics.stage_epoch + 1 == stage.epochs:
-            self.bar.say(f"{title(stage):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}")
+            self.bar.say(f"{title(stage, self.family):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}")
 
 
-def title(stage: Stage) -> str:
+def title(stage: Stage, family: str = "protopnet") -> str:
     """A stage's name as people read it, with its cycle."""
     cycle = f"cycle {stage.cycle} " if stage.cycle else ""
-    return f"{cycle}{TITLES[stage.name]}"
+    of_leaves = stage.name == "classifier" and family == "prototree"
+    return f"{cycle}{LEAVES if of_leaves else TITLES[stage.name]}"
 
 
 def describe(metrics: EpochMetrics) -> str:

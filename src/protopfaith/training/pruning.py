@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number, instance, shown
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
@@ -89,6 +90,7 @@ def prune_run(
     >>> prune_run(Run("runs/birds"), f"{mkdtemp()}/pruned", drop=[1, 2], progress=False).run.is_finished()
     True
     """
+    check_arguments(prune_run, locals())
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     instance(run, Run, "A run to prune", "a Run")
     refuse_existing(folder)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import LARGEST_SEED, instance, shown
 from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
@@ -285,6 +286,7 @@ def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Reci
     >>> load_recipe("cub", ["optimization.learning_rate=1e-3"]).optimization.learning_rate
     0.001
     """
+    check_arguments(load_recipe, locals())
     return recipe_from_dict(_read(name_or_path), overrides)
 
 

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
@@ -68,6 +69,7 @@ def train_folds(
     >>> table["fold"].tolist()
     [0, 1, 'mean', 'std']
     """
+    check_arguments(train_folds, locals())
     import pandas as pd
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
@@ -155,6 +157,7 @@ def load_grid(name_or_path: str | Path) -> Grid:
     >>> load_grid("cub").recipe
     'cub'
     """
+    check_arguments(load_grid, locals())
     path = Path(instance(name_or_path, (str, Path), "A search space", "a name or a YAML file"))
     if path.is_file():
         text = read_text(path)
@@ -217,6 +220,7 @@ def train_grid(
     >>> sorted(table["run"])
     ['000', '001']
     """
+    check_arguments(train_grid, locals())
     import pandas as pd
 
     grid = load_grid(name_or_path)

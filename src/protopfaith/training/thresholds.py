@@ -9,6 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_fields
+
 CAREFUL = 0.95
 """Sensitivity below which nothing is called absent, and specificity below which nothing is called present."""
 FEWEST = 2
@@ -39,6 +41,9 @@ class FindingRule:
     present_above: float
     present: int
     absent: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def chosen(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number
 from protopfaith.data.birds.drawing import choose_plumage, draw_variants
 from protopfaith.data.birds.loading import SPLITS, bird_ids, check_drawing, drawing_key
@@ -44,6 +45,7 @@ def finding_part(name: str) -> str:
     >>> finding_part("giant beak")
     'beak'
     """
+    check_arguments(finding_part, locals())
     if name not in FINDINGS:
         raise ProtoPFaithError(f"The birds have no finding {name!r}; there are {', '.join(FINDINGS)}.")
     return FINDINGS[name][0]

@@ -7,6 +7,7 @@ truth of what a good explanation should point at.
 
 from __future__ import annotations
 
+from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 
@@ -46,6 +47,7 @@ def defining_parts(species: str) -> tuple[str, ...]:
     >>> defining_parts("Great Tukka")
     ('beak', 'tail')
     """
+    check_arguments(defining_parts, locals())
     if species not in OWNED:
         raise ProtoPFaithError(f"There is no bird species {species!r}; {did_you_mean(species, OWNED)}")
     return tuple(OWNED[species])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import tensor
+from protopfaith.annotations import check_fields
+from protopfaith.arguments import LARGEST_SEED, instance, numbers_below, shown, tensor
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.removal import region_sums
 from protopfaith.network import (
     FusedProtoPNet,
@@ -19,6 +22,7 @@ from protopfaith.network import (
 )
 from protopfaith.registry import Registry
 from protopfaith.shapley import Attribution, Players
+from protopfaith.shapley.estimation import MOST_EVALUATIONS
 
 
 class DistanceModel(Protocol):
@@ -95,17 +99,20 @@ class Options:
 
     players: Players
     baseline: str | float | Sequence[float] | Tensor = "zero"
-    budget: int = 2048
-    sizes: int = 8
-    nodes: int = 32
-    path_steps: int = 64
-    samples: int = 32
-    noise: float = 0.15
-    seed: int = 0
-    memory: int | None = None
+    budget: int = field(default=2048, metadata={"at_least": 1, "at_most": MOST_EVALUATIONS})
+    sizes: int = field(default=8, metadata={"at_least": 1, "at_most": 1_000_000})
+    nodes: int = field(default=32, metadata={"at_least": 1, "at_most": 1_000_000})
+    path_steps: int = field(default=64, metadata={"at_least": 1, "at_most": 1_000_000})
+    samples: int = field(default=32, metadata={"at_least": 1, "at_most": 1_000_000})
+    noise: float = field(default=0.15, metadata={"at_least": 0})
+    seed: int = field(default=0, metadata={"at_least": 0, "at_most": LARGEST_SEED})
+    memory: int | None = field(default=None, metadata={"at_least": 1})
     autocast: torch.dtype | None = None
-    batch_size: int | None = None
-    moment_batch: int | None = None
+    batch_size: int | None = field(default=None, metadata={"at_least": 1})
+    moment_batch: int | None = field(default=None, metadata={"at_least": 1})
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +156,40 @@ class Explained:
 
 
 ExplainerFunction = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
-EXPLAINERS: Registry[ExplainerFunction] = Registry("explainer")
+
+
+def check_subject(model: Any, image: Any, prototypes: Any, options: Any) -> None:
+    """Raises if an explainer cannot work with what it is given."""
+    if not isinstance(model, PatchNetwork) and not isinstance(getattr(model, "network", None), PatchNetwork):
+        raise ProtoPFaithError(f"What is explained must be a prototype network, not {shown(model)}.")
+    tensor(image, "The image", "channels x height x width", 3)
+    if not image.is_floating_point() or not bool(image.isfinite().all()):
+        raise ProtoPFaithError("The image must be normalized: finite numbers of a float type.")
+    numbers_below(len(network_of(model).prototypes), prototypes, "The prototypes")
+    instance(options, Options, "The options", "made by Options(...)")
+
+
+class Explainers(Registry[ExplainerFunction]):
+    """Explainers by name, which look at what they are given first."""
+
+    def register(self, name: str) -> Callable[[ExplainerFunction], ExplainerFunction]:
+        """The function stays as it is; the registry's looks at its arguments before."""
+
+        def add(function: ExplainerFunction) -> ExplainerFunction:
+            @wraps(function)
+            def checked(
+                model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
+            ) -> Explained:
+                check_subject(model, image, prototypes, options)
+                return function(model, image, prototypes, options)
+
+            super(Explainers, self).register(name)(checked)
+            return function
+
+        return add
+
+
+EXPLAINERS = Explainers("explainer")
 """Functions of (network, image C x H x W on its device, indices of prototypes, options)."""
 CHECKS = ("reversed",)
 """Explainers that test the metrics."""

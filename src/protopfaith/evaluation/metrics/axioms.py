@@ -13,8 +13,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explainable, Explained, ExplainerFunction, Options, game_of
+from protopfaith.evaluation.explainers.common import check_subject
 from protopfaith.evaluation.metrics.variants import Combined, Exchanged, Masked, rewritten
 from protopfaith.network import PatchNetwork
 from protopfaith.registry import Registry
@@ -164,6 +166,8 @@ def check_axioms(
     >>> check.passed
     False
     """
+    check_arguments(check_axioms, locals())
+    check_subject(model, image, prototypes, options)
     test = AxiomTest(explainer, model, image, prototypes, options, own, twin)
     return [_checked(name, test, tolerance) for name in (AXIOMS if axioms is None else axioms)]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import seed_number, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import check_classification, log_odds
@@ -142,6 +143,7 @@ def bootstrap(
     >>> found.values["accuracy"]
     0.75
     """
+    check_arguments(bootstrap, locals())
     whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
     logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
     check_classification(logits, labels, logits.shape[-1])

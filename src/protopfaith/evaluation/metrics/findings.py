@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import safe_cell
 from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
@@ -195,6 +196,7 @@ def judge_findings(
     >>> found.findings[0].present, found.findings[0].absent
     (1, 1)
     """
+    check_arguments(judge_findings, locals())
     whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
     probabilities, labels = probabilities.detach().cpu().double(), labels.detach().cpu().double()
     thresholds = [0.5] * len(names) if thresholds is None else list(thresholds)

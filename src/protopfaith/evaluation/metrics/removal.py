@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number, instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Players
@@ -50,6 +51,7 @@ def removal_ranks(
     >>> removal_ranks(torch.tensor([[0.0, 3.0], [1.0, 2.0]])).tolist()
     [[3, 0], [2, 1]]
     """
+    check_arguments(removal_ranks, locals())
     instance(importance, Tensor, "A map", "a tensor of height x width")
     if importance.dim() != 2 or not bool(torch.isfinite(importance).all()):
         raise ProtoPFaithError(
@@ -109,6 +111,7 @@ def removal_curves(
     >>> removal_curves(total, image, ranks, torch.tensor([0]), torch.zeros_like(image), steps=2).tolist()
     [[10.0, 3.0, 0.0]]
     """
+    check_arguments(removal_curves, locals())
     if not len(images) == len(ranks) == len(outputs) == len(baselines) or not len(images):
         raise ProtoPFaithError(
             "Removal curves need as many images, orders, outputs and baselines, at least one, but got "
@@ -144,6 +147,7 @@ def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:
     >>> aopc(torch.tensor([[1.0, 2.0, 4.0]])).tolist()
     [-2.0]
     """
+    check_arguments(aopc, locals())
     _check_curves(curves)
     return (curves[:, :1] - curves[:, 1 : _last_step(curves, up_to) + 1]).mean(1)
 
@@ -158,6 +162,7 @@ def insertion_score(curves: Tensor, up_to: float = 1.0) -> Tensor:
     >>> insertion_score(torch.tensor([[4.0, 2.0, 1.0]])).tolist()
     [-2.5]
     """
+    check_arguments(insertion_score, locals())
     return -aopc(curves, up_to)
 
 
@@ -174,6 +179,7 @@ def paper_aopc(curves: Tensor, classes: int, prototypes_per_class: float) -> flo
     >>> paper_aopc(torch.tensor([[1.0, 2.0, 4.0]]), classes=2, prototypes_per_class=1)
     -1.0
     """
+    check_arguments(paper_aopc, locals())
     _check_curves(curves)
     finite_number(classes, "The number of classes", above=0)
     finite_number(prototypes_per_class, "The number of prototypes per class", above=0)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.correlation import spearman
 from protopfaith.evaluation.explainers import Explained, ExplainerFunction, Options
+from protopfaith.evaluation.explainers.common import check_subject
 from protopfaith.network import NO_CLASS, DistinctPrototypes, PatchNetwork, distinct_prototypes
 
 NOISE = 0.05
@@ -63,6 +65,8 @@ def randomization(
     >>> randomization(EXPLAINERS["protopnet"], model.eval(), image, [0, 1], options).shape
     torch.Size([2])
     """
+    check_arguments(randomization, locals())
+    check_subject(model, image, prototypes, options)
     own = own or explainer(model, image, prototypes, options)
     without = explainer(other or shuffled(model, seed), image, prototypes, options)
     return spearman(own.values(options.players), without.values(options.players))
@@ -101,6 +105,8 @@ def stability(
     >>> stability(EXPLAINERS["protopnet"], model.eval(), image, [0, 1], options).shape
     torch.Size([2])
     """
+    check_arguments(stability, locals())
+    check_subject(model, image, prototypes, options)
     generator = torch.Generator().manual_seed(seed)
     added = torch.randn(image.shape, generator=generator).to(image) * noise * image.std()
     own = own or explainer(model, image, prototypes, options)
@@ -152,6 +158,7 @@ def prototype_health(
     >>> prototype_health(model.eval(), [torch.rand(4, 3, 32, 32)]).per_class
     (2, 2)
     """
+    check_arguments(prototype_health, locals())
     distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
     distinct = distinct_prototypes(model, tolerance)
     variation = distances.std(0, correction=0) / distances.mean(0).clamp_min(1e-30)

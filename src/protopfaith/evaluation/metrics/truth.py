@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import instance
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import instance, seed_number
 from protopfaith.correlation import pearson, spearman
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, check_estimate, estimate
+from protopfaith.shapley.estimation import check_plan
 
 EXACT_PLAYERS = 12
 """Up to so many players the truth is enumerated."""
@@ -97,7 +99,10 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
     >>> true_values(game, budget=64).values.round(decimals=6).tolist()
     [[4.0, 4.0, 4.0, 4.0]]
     """
+    check_arguments(true_values, locals())
     instance(game, Game, "What is played", "a Game")
+    check_plan(budget, None)
+    seed_number(seed)
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
         return Truth(torch.stack([exact, exact]), 2**game.n_players)
@@ -122,6 +127,7 @@ def compare_with_truth(values: Tensor, truth: Tensor) -> TruthAgreement:
     >>> compare_with_truth(torch.tensor([[0.0, 3.0, 9.0]]), truth).relative_error.tolist()
     [1.0]
     """
+    check_arguments(compare_with_truth, locals())
     for tensor in (values, truth):
         instance(tensor, Tensor, "Values", "a tensor of outputs x players")
     values, truth = values.double(), truth.double()

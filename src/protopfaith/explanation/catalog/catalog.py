@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
@@ -229,6 +230,7 @@ def explain_prototypes(
     >>> explain_prototypes("runs/birds", players=16, budget=64).save(mkdtemp()).name
     'prototypes.html'
     """
+    check_arguments(explain_prototypes, locals())
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     whole_number(nearest, "The number of nearest patches", least=1, most=MOST_PATCHES)
     whole_number(survey_batch, "The batch of the survey", least=1, most=1_000_000)

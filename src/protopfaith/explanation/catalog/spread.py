@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.crew import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, as_explainer
@@ -47,6 +48,7 @@ def explain_sources(
     >>> explain_sources("runs/birds", players=16, budget=64, seed=5, shard=(2, 2))
     []
     """
+    check_arguments(explain_sources, locals())
     explainer = as_explainer(model, device=device)
     if explainer.run is None:
         raise ProtoPFaithError("Several programs share the cache of a run; give a run, not a network alone.")

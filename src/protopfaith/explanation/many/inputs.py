@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import math
 import os
 import tarfile
@@ -16,6 +17,7 @@ from pathlib import Path
 from protopfaith.anonymous import public_names
 from protopfaith.data.images import SUFFIXES
 from protopfaith.data.listing import CASE
+from protopfaith.data.table import delimiter_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.files import is_file, is_folder, read_plain_text, reason
@@ -167,7 +169,8 @@ def _rows(path: Path) -> list[dict[str, object]]:
     if path.suffix.lower() == ".csv":
         text = read_plain_text(path, "a CSV file with a column of files")
         try:
-            return list(csv.DictReader(text.splitlines(), restkey="", strict=True))
+            lines = io.StringIO(text, newline="")
+            return list(csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text)))
         except csv.Error as error:
             raise ProtoPFaithError(
                 f"The list {path} is no CSV file ({reason(error)}); correct it."

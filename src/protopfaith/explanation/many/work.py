@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import without_path
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.crashes import unexpected
@@ -104,6 +105,7 @@ def explain_bulk(
     >>> bulk  # doctest: +ELLIPSIS
     Bulk('...', 1 images)
     """
+    check_arguments(explain_bulk, locals())
     pyarrow_module()
     first, of = check_shard(shard)
     if at_once is not None:

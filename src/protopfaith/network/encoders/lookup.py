@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
@@ -109,6 +110,7 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
     >>> build_encoder("small")(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 96, 4, 4])
     """
+    check_arguments(build_encoder, locals())
     whole_number(in_channels, "The number of image channels", least=1, most=1024)
     if weights is None:
         return ENCODERS[name](in_channels, None)
