@@ -114,7 +114,7 @@ class ProtoPNet(PatchNetwork):
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
         counts = torch.bincount(self.prototype_classes, minlength=len(self.class_names)).tolist()
-        special = {"epsilon": self.epsilon, "layers": self.layers}
+        special: dict[str, Any] = {"epsilon": self.epsilon, "layers": self.layers}
         if type(self) is not ProtoPNet:  # a family of somebody's own, which must come back as such
             special["family"] = family_name(type(self))
         return {
