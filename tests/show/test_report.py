@@ -44,11 +44,10 @@ def test_the_numbers_in_it_are_those_of_the_explanation(explanation: Explanation
     mine = explanation.class_map
     assert torch.allclose(torch.tensor(data["maps"][0]["values"]).double(), mine.evidence, rtol=1e-3)
     assert torch.allclose(torch.tensor(data["maps"][0]["errors"]).double(), mine.standard_errors, rtol=1e-3)
-    # After the outputs, the first prototype on the test image: similarity, so minus the distance.
-    one = data["maps"][1 + len(explanation.other_maps)]
-    assert torch.allclose(
-        torch.tensor(one["values"]).double(), -explanation.evidence[0].test.values, rtol=1e-3
-    )
+    # After the outputs, the prototype that decides on the test image: similarity, so minus the distance.
+    one, best = data["maps"][1 + len(explanation.other_maps)], deciding(explanation)
+    assert best is not None
+    assert torch.allclose(torch.tensor(one["values"]).double(), -best.test.values, rtol=1e-3)
     labels = data["labels"][data["maps"][0]["labels"]]
     runs, (xs, ys) = labels["runs"], (labels["xs"], labels["ys"])
     cells = [player for player, length in zip(runs[::2], runs[1::2], strict=True) for _ in range(length)]
@@ -166,6 +165,15 @@ def test_the_prototype_that_the_answer_names_is_shown_beside_it(explanation: Exp
     assert page.index(f"Prototype {best.prototype}, a part of a training image") < page.index("<main>")
     alone = tuple(replace(one, source_side=None) for one in explanation.evidence)
     assert "a part of a training image" not in render_report(replace(explanation, evidence=alone))
+
+
+def test_prototypes_stand_in_the_order_of_their_bars(explanation: Explanation) -> None:
+    found = explanation.closeness
+    assert found is not None
+    for shares in (found.shares, -found.shares):
+        asked = replace(explanation, closeness=replace(found, shares=shares), rival_closeness=None)
+        ranked = found.prototypes[shares.argsort(descending=True)].tolist()
+        assert [int(k) for k in re.findall(r"<h3>\d+\. Prototype (\d+)</h3>", render_report(asked))] == ranked
 
 
 def test_what_an_empty_image_is_called_is_a_caution_only_where_it_is_the_same(

@@ -25,7 +25,7 @@ from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import in_favor
-from protopfaith.show.wording.trust import banners
+from protopfaith.show.wording.trust import banners, rough_prototypes
 from protopfaith.show.wording.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ def _draw_header(sheet: Sheet, explanation: Explanation, words: list[_Text], hat
 def _words(explanation: Explanation, room: float) -> list[_Text]:
     """The case in words, wrapped to `room` inches, one below the other."""
     facts = "\n".join(_wrapped(line, 7, room) for line in _facts(explanation))
-    alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in banners(explanation)]
+    notes = [*banners(explanation), *rough_prototypes(explanation)]
+    alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in notes]
     parts: list[tuple[str, float, dict[str, Any]]] = [
         (_wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
         (_wrapped(lead(explanation), 9, room), 9, {}),

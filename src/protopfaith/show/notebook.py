@@ -17,7 +17,7 @@ from protopfaith.show.heat import edges, maps_of, scale_of, shown_evidence
 from protopfaith.show.pages import render_fragment
 from protopfaith.show.wording.costs import cost, relative_error
 from protopfaith.show.wording.decision import lead
-from protopfaith.show.wording.trust import banners
+from protopfaith.show.wording.trust import banners, rough_prototypes
 from protopfaith.show.wording.verdicts import verdicts
 
 SIDE = 132  # pixels of a picture
@@ -36,7 +36,7 @@ def explanation_html(explanation: Explanation) -> str:
         title=explanation.title,
         lead=lead(explanation),
         verdicts=verdicts(explanation),
-        banners=banners(explanation),
+        banners=[*banners(explanation), *rough_prototypes(explanation)],
         picture=data_uri(png(rgb(explanation.pixels))),
         class_map=heat_uri(explanation.pixels, mine, scale_of([mine])),
         with_sources=any(one.source_side is not None for one in explanation.evidence),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.findings import finding_cards
@@ -21,7 +22,7 @@ from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.glossary import TREE_WORDS, WORDS
 from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name, own_map
 from protopfaith.show.wording.places import lies
-from protopfaith.show.wording.trust import banners, limits, remarks
+from protopfaith.show.wording.trust import banners, limits, remarks, rough_prototypes
 from protopfaith.show.wording.verdicts import verdicts
 
 SIMILAR = Meaning(
@@ -85,7 +86,7 @@ def make_legend(regions: RegionValues, scale: float, minus: str, plus: str) -> L
 def _view(explanation: Explanation) -> dict[str, Any]:
     """All that the template shows."""
     pictures = Pictures()
-    shown = explanation.evidence
+    shown = _ranked(explanation)
     scale = scale_of(maps_of(shown))
     return {
         "name": explanation.name,
@@ -94,6 +95,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "named": _named(explanation, pictures),
         "verdicts": verdicts(explanation),
         "banners": banners(explanation),
+        "rough_prototypes": rough_prototypes(explanation),
         "original": _original(explanation, pictures),
         "about_mask": about_mask(explanation),
         "outputs": [
@@ -116,6 +118,20 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "shared": pictures,
         "data": pictures.data(),
     }
+
+
+def _ranked(explanation: Explanation) -> list[PrototypeEvidence]:
+    """Prototypes as the bars have them: those of the class first, and the most evidence first."""
+    found = [one for one in (explanation.closeness, explanation.rival_closeness) if one is not None]
+    pairs = [(place, pair) for place, one in enumerate(found) for pair in zip(*_shares(one), strict=True)]
+    ranks = {prototype: (place, -share) for place, (prototype, share) in pairs}
+    if explanation.findings or not all(one.prototype in ranks for one in explanation.evidence):
+        return list(explanation.evidence)
+    return sorted(explanation.evidence, key=lambda one: ranks[one.prototype])
+
+
+def _shares(found: Closeness) -> tuple[list[int], list[float]]:
+    return found.prototypes.tolist(), found.shares.tolist()
 
 
 def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:

@@ -71,6 +71,22 @@ def test_the_part_that_is_named_has_what_is_outlined(seed: int, sign: int, playe
         assert all(areas[place] <= areas[words] for words, share in shares.items() if share >= ENOUGH)
 
 
+@pytest.mark.parametrize("corners", [((0, 0), (5, 5)), ((0, 5), (5, 0))])
+def test_of_scattered_regions_the_strongest_is_named(corners: tuple) -> None:
+    players = Players.windows((48, 48), 8)
+    grid = torch.zeros(6, 6, dtype=torch.float64)
+    (strongest, other), centers = corners, players.centers[:, 1:].long() // 8
+    grid[strongest], grid[other] = 1.0, 0.9
+    values = grid[centers[:, 0], centers[:, 1]]
+    regions = RegionValues(
+        values, torch.full_like(values, 0.01), float(values.sum()), 0.0, players, 1, values > 0
+    )
+    row, column = strongest
+    corner = f"in the {'lower' if row else 'upper'} {'right' if column else 'left'}"
+    assert lies(regions) == f"lies in many places of the image, strongest {corner}"
+    assert lies(regions, sign=-1) is None
+
+
 def test_a_share_is_that_of_the_pixels() -> None:
     weights = torch.rand(12, 12, generator=torch.Generator().manual_seed(0))
     for part in PARTS:

@@ -90,3 +90,4 @@ def test_evidence_outside_the_object_is_called_out(explanation: Explanation) -> 
     nowhere[0, 0] = True
     assert any("outside" in chip.text for chip in map_verdict(replace(explanation, mask=nowhere)).chips)
     assert not map_verdict(replace(explanation, mask=~nowhere)).chips
+    assert not map_verdict(replace(with_error(explanation, 0.9), mask=nowhere)).chips  # much of it is chance

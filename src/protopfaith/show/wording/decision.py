@@ -10,7 +10,7 @@ from protopfaith.show.wording.findings import deciding_of_finding, findings_lead
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import lies
-from protopfaith.show.wording.verdicts import share_outside
+from protopfaith.show.wording.verdicts import is_rough, share_outside
 
 CLOSE = 1.1  # a ratio of probabilities that no one should rely on
 
@@ -94,10 +94,10 @@ def _or(words: list[str]) -> str:
 
 def _where(explanation: Explanation) -> str:
     """The place of what the class map outlines, which is the map that the words stand above."""
-    where = lies(explanation.class_map)
+    where, roughly = lies(explanation.class_map), is_rough(explanation)
     it = "it" if explanation.target == explanation.prediction else explanation.class_names[explanation.target]
     if where is not None:
-        return f"What speaks for {it} {where}."
+        return f"{'As far as the map tells, what' if roughly else 'What'} speaks for {it} {where}."
     if lies(explanation.class_map, sign=-1) is not None:
         return f"No region is known to speak for {it}."
     return "Where in the image that comes from is not decided."
@@ -161,9 +161,10 @@ def about_mask(explanation: Explanation) -> str:
     if share is None:
         return f"The dashed line is the object's border; it covers {covers} of the image."
     target = explanation.class_names[explanation.target]
+    hint = " The map is rough, so that is no more than a hint." if is_rough(explanation) else ""
     return (
         f"The dashed line is the object's border. {percent(share)} of the evidence for {target} "
-        f"lies outside; the object covers {covers} of the image."
+        f"lies outside; the object covers {covers} of the image.{hint}"
     )
 
 

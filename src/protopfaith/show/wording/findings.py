@@ -10,6 +10,7 @@ from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
 
 MOST_NAMED = 6  # findings in one sentence
+SIDES = {1: "for", -1: "against"}
 
 
 def findings_lead(explanation: Explanation) -> str:
@@ -61,15 +62,16 @@ def about_target(explanation: Explanation) -> str:
     found, best = explanation.findings[explanation.target], deciding_of_finding(explanation)
     if best is None:
         return ""
-    side, sign = ("for", 1) if _speaks_for(found) else ("against", -1)
-    where = lies(explanation.class_map, sign)
     said = (
         f"It looks most like prototype {best.prototype}, which stands for "
         f"{stands_for(found.name, best.weight)}."
     )
-    if where is None:
-        return f"{said} Where in the image that comes from is not decided."
-    return f"{said} What speaks {side} {found.name} {where}."
+    wanted = (1, -1) if found.verdict == "uncertain" else (1,) if _speaks_for(found) else (-1,)
+    places = {SIDES[sign]: lies(explanation.class_map, sign) for sign in wanted}
+    told = [
+        f"What speaks {side} {found.name} {where}." for side, where in places.items() if where is not None
+    ]
+    return " ".join([said, *(told or ["Where in the image that comes from is not decided."])])
 
 
 def deciding_of_finding(explanation: Explanation) -> PrototypeEvidence | None:

@@ -57,22 +57,37 @@ PARTS = (
 
 def place_for(regions: RegionValues, sign: int = 1) -> str | None:
     """Where the regions lie that are outlined as speaking for (`sign=-1`: against); None where none is."""
-    flat = regions.flat
     weights = outlined(regions, sign).double()
     if not bool(weights.any()):
         return None
-    labels = flat.players.labels
-    pixels = torch.bincount(labels.flatten(), minlength=len(weights)).clamp_min(1)
-    part = part_of((weights / pixels)[labels])
+    part = part_of(_of_pixels(regions, weights))
     return SCATTERED if part is None else part.words
+
+
+def strongest_for(regions: RegionValues, sign: int = 1) -> str | None:
+    """The same of the strongest of these regions; None where none is, or where it fills the image."""
+    weights = outlined(regions, sign).double()
+    if not bool(weights.any()):
+        return None
+    part = part_of(_of_pixels(regions, weights * (weights == weights.max())))
+    return None if part is None else part.words
+
+
+def _of_pixels(regions: RegionValues, weights: Tensor) -> Tensor:
+    """The weights of regions (n,) as those of pixels (H, W)."""
+    labels = regions.flat.players.labels
+    pixels = torch.bincount(labels.flatten(), minlength=len(weights)).clamp_min(1)
+    return (weights / pixels)[labels]
 
 
 def lies(regions: RegionValues, sign: int = 1) -> str | None:
     """The same as the end of a sentence; None where no region is outlined."""
-    place = place_for(regions, sign)
+    place, strongest = place_for(regions, sign), strongest_for(regions, sign)
     if place is None:
         return None
-    return f"lies {place} of the image" if place == SCATTERED else f"lies mostly {place} of the image"
+    if place != SCATTERED:
+        return f"lies mostly {place} of the image"
+    return f"lies {place} of the image" + ("" if strongest is None else f", strongest {strongest}")
 
 
 def part_of(weights: Tensor) -> Part | None:

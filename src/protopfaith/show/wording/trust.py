@@ -91,20 +91,24 @@ class Banner:
 
 def banners(explanation: Explanation) -> list[Banner]:
     """Those that this explanation needs beside its verdicts; usually none."""
-    found = []
-    error, worst = error_of(explanation.class_map), explanation.precision
-    if explanation.class_map.errors_known and not is_rough(explanation) and worst > ROUGH:
-        found.append(
-            Banner(
-                "Some maps of prototypes are rough.",
-                f"The values of the worst one are off by about {percent(worst)} of a typical one, "
-                f"those of the class map by {percent(error)}. A larger budget sharpens them:",
-                sharper(explanation, worst),
-            )
-        )
     if explanation.coarse:
-        found.append(Banner("This is the quick, coarse answer.", "The report on fine regions follows."))
-    return found
+        return [Banner("This is the quick, coarse answer.", "The report on fine regions follows.")]
+    return []
+
+
+def rough_prototypes(explanation: Explanation) -> list[Banner]:
+    """What stands above the maps of prototypes where some are rougher than the verdict on the map says."""
+    error, worst = error_of(explanation.class_map), explanation.precision
+    if not explanation.class_map.errors_known or is_rough(explanation) or worst <= ROUGH:
+        return []
+    return [
+        Banner(
+            "Some maps of prototypes are rough.",
+            f"The values of the worst one are off by about {percent(worst)} of a typical one, "
+            f"those of the class map by {percent(error)}. A larger budget sharpens them:",
+            sharper(explanation, worst),
+        )
+    ]
 
 
 def stand_in(baseline: str) -> str:

@@ -144,7 +144,8 @@ def _what_it_shows(count: int, regions: int) -> str:
     """What a rough map is good for all the same."""
     if not count:
         return "It does not show where the decision comes from: no region is decided"
-    return f"Only {count} of {regions} regions {'is' if count == 1 else 'are'} decided"
+    colored = "one colored region" if count == 1 else f"{count} colored regions"
+    return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet"
 
 
 def is_rough(explanation: Explanation) -> bool:
@@ -154,7 +155,7 @@ def is_rough(explanation: Explanation) -> bool:
 
 def _outside(explanation: Explanation) -> Chip | None:
     share = share_outside(explanation)
-    if share is None or share <= MOSTLY:
+    if share is None or share <= MOSTLY or is_rough(explanation):  # much of a rough map is chance
         return None
     return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
 
