@@ -144,6 +144,14 @@ def test_files_as_strangers_have_them_are_read(name: str, usual: Any, tmp_path: 
     assert found.layers == [32, "relu", 32, "sigmoid"]
 
 
+def test_a_network_that_is_not_finite_is_one_sentence(usual: Any, tmp_path: Path) -> None:
+    state = {**usual.state_dict(), "prototype_vectors": torch.full((6, 32, 1, 1), torch.nan)}
+    torch.save(state, tmp_path / "net.pth")
+    with pytest.raises(ProtoPFaithError, match="not finite"):
+        convert(tmp_path / "net.pth", tmp_path / "run", size=64)
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_contains_itself_is_one_sentence(tmp_path: Path) -> None:
     round_and_round: dict[str, Any] = {}
     round_and_round["model"] = round_and_round

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import resource
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,16 @@ from safetensors.torch import save_file
 from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ACTIVATIONS, ProtoPNet, PrototypeSource, load, prune, read_metadata, save
+from protopfaith.network import (
+    ACTIVATIONS,
+    FAMILIES,
+    ProtoPNet,
+    PrototypeSource,
+    load,
+    prune,
+    read_metadata,
+    save,
+)
 
 METADATA = {"preprocessing": {"size": [96, 96], "mean": [0.5]}, "epoch": 3, "note": "prüfen"}
 
@@ -193,3 +203,27 @@ def test_networks_without_them_are_written_as_before(tmp_path):
 def test_prototypes_must_fit_the_layers():
     with pytest.raises(ProtoPFaithError, match="8 channels cannot be compared with the 4"):
         ProtoPNet("small", 2, 2, 8, layers=[4, "sigmoid"])
+
+
+def test_a_family_of_ones_own_comes_back_as_such(tmp_path: Path) -> None:
+    """Although it says nothing of its name itself."""
+
+    class Gentle(ProtoPNet):
+        def similarities(self, distances: torch.Tensor) -> torch.Tensor:
+            return torch.exp(-distances)
+
+    FAMILIES["gentle"] = Gentle
+    try:
+        model = Gentle("small", ["cat", "dog"], 2, 8).eval()
+        save(model, tmp_path / "model.safetensors")
+        again, _ = load(tmp_path / "model.safetensors")
+        assert type(again) is Gentle
+        x = torch.rand(2, 3, 32, 32)
+        with torch.no_grad():
+            assert torch.equal(again.eval()(x), model(x))
+            similar = torch.exp(-model.distances(x))
+            assert torch.allclose(model(x), similar @ model.readout().T, atol=1e-6)
+    finally:
+        del FAMILIES["gentle"]
+    with pytest.raises(ProtoPFaithError, match="--import"):
+        load(tmp_path / "model.safetensors")

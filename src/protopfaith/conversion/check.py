@@ -30,7 +30,8 @@ class Check:
 
 @torch.no_grad()
 def check_conversion(network: ForeignNetwork, model: PatchNetwork, image: Tensor) -> Check:
-    """Compares the converted network on one image with the tensors of the file; raises if they differ.
+    """Compares the converted network on one image with the tensors of the file; raises if they differ, or are
+    not finite.
 
     Logits are compared for the same distances: near zero, where the log similarity is steep, the rounding of
     a distance would show a hundredfold.
@@ -43,6 +44,11 @@ def check_conversion(network: ForeignNetwork, model: PatchNetwork, image: Tensor
     found = model.distances(image[None])
     expected = foreign_distances(network, image[None])[:, network.order]
     logits = foreign_logits(network, found.double()[:, network.order.argsort()])
+    if not bool(expected.isfinite().all() and logits.isfinite().all()):
+        raise ProtoPFaithError(
+            "The tensors of the file give distances or logits that are not finite numbers, as those of a "
+            "training that went wrong; use an earlier checkpoint."
+        )
     length = float(network.prototypes.square().sum(1).max())  # a distance of zero is a difference of these
     check = Check(_difference(found, expected, length), _difference(model.logits(found), logits))
     if not max(check.distances, check.logits) <= TOLERANCE:  # also where they are not numbers

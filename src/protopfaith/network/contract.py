@@ -167,6 +167,20 @@ FAMILIES: Registry[Callable[..., PrototypeNetwork]] = Registry("family of networ
 """Families by name. Each takes an encoder and classes first, then how many prototypes it has (per class; the
 depth of a tree) and their channels."""
 
+
+def family_name(kind: type) -> str | None:
+    """The name that a class is registered by; None where it is no family.
+
+    Args:
+        kind: the class of a network
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> family_name(ProtoPNet)
+    'protopnet'
+    """
+    return next((name for name, family in FAMILIES.items() if family is kind), None)
+
+
 PARTS = (
     "class_names",
     "in_channels",

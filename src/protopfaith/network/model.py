@@ -13,7 +13,7 @@ from torch.nn.functional import linear
 from protopfaith.arguments import shown, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network.contract import FAMILIES
+from protopfaith.network.contract import FAMILIES, family_name
 from protopfaith.network.layers import own_class_weights, similarity_function
 from protopfaith.network.patches import MOST, PatchNetwork, named_classes
 
@@ -114,7 +114,9 @@ class ProtoPNet(PatchNetwork):
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
         counts = torch.bincount(self.prototype_classes, minlength=len(self.class_names)).tolist()
-        special = {"epsilon": self.epsilon, "layers": self.layers}
+        special: dict[str, Any] = {"epsilon": self.epsilon, "layers": self.layers}
+        if type(self) is not ProtoPNet:  # a family of somebody's own, which must come back as such
+            special["family"] = family_name(type(self))
         return {
             "encoder": self.encoder_name,
             "classes": list(self.class_names),

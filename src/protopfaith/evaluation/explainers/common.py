@@ -165,7 +165,10 @@ def check_subject(model: Any, image: Any, prototypes: Any, options: Any) -> None
     tensor(image, "The image", "channels x height x width", 3)
     if not image.is_floating_point() or not bool(image.isfinite().all()):
         raise ProtoPFaithError("The image must be normalized: finite numbers of a float type.")
-    numbers_below(len(network_of(model).prototypes), prototypes, "The prototypes")
+    if isinstance(
+        model, PatchNetwork | Prepared
+    ):  # variants have distances of their own, such as sums of some
+        numbers_below(len(network_of(model).prototypes), prototypes, "The prototypes")
     instance(options, Options, "The options", "made by Options(...)")
 
 
