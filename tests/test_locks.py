@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.locks import exclusive
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from protopfaith.locks import exclusive
 with exclusive(Path(sys.argv[1]), "The run"):
     print("held", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -31,7 +30,10 @@ def test_the_second_is_told_who_holds_it(tmp_path: Path) -> None:
 
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path / ".lock")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(tmp_path / ".lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout is not None
     assert holder.stdout.readline().strip() == "held"
@@ -39,7 +41,6 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
         exclusive(tmp_path / ".lock", "The run").__enter__()
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    time.sleep(0.05)
     with exclusive(tmp_path / ".lock", "The run"):
         pass
 

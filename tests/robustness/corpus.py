@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.robustness import (
+    arguments,
     bulk,
     conversion,
     datasets,
@@ -28,7 +29,7 @@ from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
     options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
-    spread, strangers,
+    spread, strangers, arguments,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]

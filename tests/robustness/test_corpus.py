@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness import recipes
+from tests.robustness import arguments, recipes
 from tests.robustness.corpus import BAD, GOOD
 from tests.robustness.harness import Case, Place, judge
 
-RARELY = frozenset(case.name for number, case in enumerate(recipes.TYPED) if number % 4)
+TYPED = [*recipes.TYPED, *arguments.TYPED]
+RARELY = frozenset(case.name for number, case in enumerate(TYPED) if number % 4)
 """Left to `python -m tests.robustness.corpus`, which runs all of them: one wrong type is like another."""
 CASES = [case for case in BAD + GOOD if case.name not in RARELY]
 

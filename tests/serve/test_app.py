@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from functools import partial
 from typing import Any
 
 import httpx
@@ -101,9 +102,11 @@ def test_who_leaves_stops_costing(client: httpx.Client, served: Server) -> None:
     found = served.desk.find(case)
     assert found is not None
     _wait(lambda: found.board.readers == 0)
-    time.sleep(1)
+    between_rounds = partial(served.desk.worker.ask, "somebody", lambda: None)
+    between_rounds().result(timeout=300)  # the round that was going on has ended
     before = found.evaluations
-    time.sleep(0.5)
+    for _ in range(3):
+        between_rounds().result(timeout=300)
     assert found.evaluations == before
     assert found.stage in ("playing", "done")
 

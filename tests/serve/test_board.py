@@ -33,7 +33,7 @@ def test_readers_are_woken_from_another_thread_and_counted() -> None:
         bell = board.join()
         assert board.readers == 1
         threading.Timer(0.05, board.write, [{"map": "new"}]).start()
-        await asyncio.wait_for(bell.wait(), 5)
+        await asyncio.wait_for(bell.wait(), 120)
         board.leave(bell)
         return board.since(0)[1]
 

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from protopfaith.network.encoders.libraries import UnreachableWeightsError
 from protopfaith.network.encoders.lite import has_lite_weights
 from protopfaith.training import Run, train
 from protopfaith.training.launch import build_reachable, make_fabric
+from protopfaith.training.metrics import EpochMetrics, MetricsFile
 from protopfaith.training.recipe import recipe_from_dict
 
 STAGES = ["pretraining"] * 2 + ["warmup"] * 2 + (["joint"] * 2 + ["classifier"] * 3) * 2
@@ -191,18 +191,17 @@ KILLED = {
 }
 
 
-def wait_for(process, metrics: Path, stage: str, before: int) -> None:
-    """Waits until a new row of `stage` is there."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        assert process.is_alive()
-        if metrics.exists():
-            lines = [line for line in metrics.read_text().splitlines()[1:] if line.count(",") > 10]
-            rows = [line.split(",") for line in lines]
-            if rows and rows[-1][1] == stage and int(rows[-1][0]) >= before:
-                return
-        time.sleep(0.002)
-    raise AssertionError(f"no epoch of {stage} in five minutes")
+def train_until(stage: str, *arguments, **keywords) -> None:
+    """Trains, and is killed when the second epoch of `stage` has its row: in a process of its own."""
+    append = MetricsFile.append
+
+    def append_and_die(self: MetricsFile, metrics: EpochMetrics) -> None:
+        append(self, metrics)
+        if metrics.stage == stage and metrics.stage_epoch:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    MetricsFile.append = append_and_die  # type: ignore[method-assign]
+    train(*arguments, **keywords)
 
 
 @pytest.fixture
@@ -215,18 +214,17 @@ def forkserver(monkeypatch):
 
 
 def test_killed_in_every_stage_and_resumed_it_ends_with_the_same_weights(data, tmp_path, forkserver):
-    recipe, folder, done = recipe_from_dict(KILLED), tmp_path / "killed", 0
+    recipe, folder = recipe_from_dict(KILLED), tmp_path / "killed"
     for stage in ("pretraining", "warmup", "joint", "classifier"):
         process = forkserver.Process(
-            target=train, args=(recipe, folder, done > 0), kwargs={"data": data, "progress": False}
+            target=train_until,
+            args=(stage, recipe, folder, stage != "pretraining"),
+            kwargs={"data": data, "progress": False},
         )
         process.start()
-        wait_for(process, folder / "metrics.csv", stage, done)
-        process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
         table = pd.read_csv(folder / "metrics.csv", on_bad_lines="skip")
-        done = len(table)
         assert table.stage.iloc[-1] == stage
     assert not Run(folder).is_finished()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import tensor, whole_number
+from protopfaith.arguments import instance, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
 from protopfaith.registry import did_you_mean
@@ -197,6 +197,7 @@ def class_row(model: PrototypeNetwork, target: int, versus: int | None = None) -
     [1.0, -0.5]
     """
     check_arguments(class_row, locals())
+    instance(model, nn.Module, "The network", "a prototype network")
     weights = weights_of(model)
     _check_classes(model, target, versus)
     return weights[target] if versus is None else weights[target] - weights[versus]
@@ -221,6 +222,7 @@ def paper_scores(model: PrototypeNetwork, distances: Tensor, target: int) -> Ten
     1.0
     """
     check_arguments(paper_scores, locals())
+    instance(model, nn.Module, "The network", "a prototype network")
     _check_classes(model, target)
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
     own = weighted[owners, torch.arange(len(owners))]
@@ -255,6 +257,7 @@ def decompose(
     True
     """
     check_arguments(decompose, locals())
+    instance(model, nn.Module, "The network", "a prototype network")
     _check_classes(model, target, versus)
     calibrator = as_calibrator(temperature)
     weighted = _weighted(model, distances) / torch.tensor(calibrator.temperatures)[:, None].double()
