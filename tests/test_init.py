@@ -16,6 +16,7 @@ NAMES = {
     "Game",
     "Gaussian",
     "Players",
+    "ProtoPFaithError",
     "ProtoPNet",
     "Run",
     "__version__",

@@ -18,6 +18,7 @@ from protopfaith._version import __version__
 
 if TYPE_CHECKING:
     from protopfaith.conversion import convert
+    from protopfaith.errors import ProtoPFaithError
     from protopfaith.evaluation import faithfulness
     from protopfaith.explanation import Explainer, explain, explain_function
     from protopfaith.moments import Gaussian
@@ -31,6 +32,7 @@ __all__ = [
     "Game",
     "Gaussian",
     "Players",
+    "ProtoPFaithError",
     "ProtoPNet",
     "Run",
     "__version__",
@@ -48,6 +50,7 @@ _HOMES = {
     "Game": "shapley",
     "Gaussian": "moments",
     "Players": "shapley",
+    "ProtoPFaithError": "errors",
     "ProtoPNet": "network",
     "Run": "training",
     "convert": "conversion",

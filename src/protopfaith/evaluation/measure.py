@@ -60,8 +60,8 @@ def faithfulness(
             `{"dasp": 20, "truth": 20}`. Tables then also compare all explainers on those they share
         steps: T, the steps of a removal curve, at least 5; 50, or 100 on a GPU
         players: the side of the windows that are players, in pixels; 16, or an eighth of small images
-        budget: evaluations of the network an image, for explainers that sample; 1,024, or 12,288 on a GPU
-        truth_budget: evaluations an image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
+        budget: evaluations of the network per image, for explainers that sample; 1,024, or 12,288 on a GPU
+        truth_budget: evaluations per image for the true Shapley values; 4,096, or 65,536 on a GPU; 0 for none
         sizes: coalition sizes of DASP; 4, or 8 on a GPU
         checked: images for axioms and sanity checks; 2, or 8 on a GPU
         quantus: adds metrics of the Quantus library
