@@ -9,7 +9,7 @@ from tests.robustness.harness import Case, Place
 from tests.robustness.options import FAITHFUL, HUGE, QUICK, explain, on_run, train
 
 COMMANDS = {"prototypes": QUICK[:4], "faithfulness": FAITHFUL}
-WRONG_SHARDS = ("", "0/2", "3/2", "1", "a/b", "1/0", "-1/2", f"1/{HUGE}", "1/2/3")
+WRONG_SHARDS = (" ", "0/2", "3/2", "1", "a/b", "1/0", "-1/2", f"1/{HUGE}", "1/2/3")
 
 
 def a_fold(name: str, *options: str, **more: Any) -> Case:
