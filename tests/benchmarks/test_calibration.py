@@ -22,7 +22,7 @@ SOME = ("linear", "dummies", "spikes on smooth", "airport", "product of random f
 
 @pytest.mark.parametrize("name", SOME)
 def test_error_bars_of_the_default_hold(name):
-    row = measured(name, GAMES[name](1), "adaptive_owen", 512, SEEDS)
+    row = measured(name, GAMES[name](1), "adaptive_owen", 512, range(SEEDS))
     assert row.coverage >= 0.9
     assert row.largest >= 0.7
     # Four seeds know their own spread badly, so the bound is Student's.

@@ -66,7 +66,9 @@ def test_masks(images: ImageSet) -> None:
 
 def object_in(*boxes: tuple[float, float, float, float]) -> torch.Tensor | None:
     """The foreground of an image of 8 x 10 pixels with these boxes."""
-    return ImageSet(np.zeros((1, 3, 8, 10), np.uint8), [Record("a", 0, "1", boxes=boxes)], "x").foreground(0)
+    return ImageSet(np.zeros((1, 3, 8, 10), np.uint8), [Record("a", 0, "1", boxes=boxes)], ("x",)).foreground(
+        0
+    )
 
 
 @given(st.lists(st.tuples(*[st.floats(-15, 15)] * 4), max_size=3))

@@ -321,7 +321,7 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
         (explainer, pixels, {"players": 3.5}, "players 3.5 are not known"),
         (explainer, pixels.long(), {}, "uint8 or a normalized float"),
         (explainer, torch.randn(1, 48, 48), {}, "3 x height x width"),
-        (explainer, 3.5, {}, "not float"),
+        (explainer, 3.5, {}, "a ndarray, not 3.5"),
         (model, pixels, {}, "does not say how images are prepared"),
         (model, torch.rand(3, 48, 48), {"sources": True}, "does not know its training images"),
     ]

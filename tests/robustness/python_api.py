@@ -60,7 +60,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "explain_function of no file": lambda: of_function("nothing.onnx"),
     "explain_function of images": lambda: of_function(lambda x: x),
     "explain_function that gives text": lambda: of_function(lambda x: "text"),
-    "explain_function that gives one row": lambda: of_function(lambda x: torch.zeros(1, 3)),
     "explain_function that gives nothing": lambda: of_function(lambda x: torch.zeros(len(x), 0)),
     "explain_function that gives NaN": lambda: of_function(lambda x: x.flatten(1)[:, :3] * NAN),
     "explain_function that is random": lambda: of_function(lambda x: torch.rand(len(x), 3)),
