@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,18 +22,25 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 BOUNDS = Bounds(upload=2 * 2**20, stream=20.0)
 
 
-@pytest.fixture(scope="session")
-def served(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A running server with the run twice, as two networks."""
-    other = tmp_path_factory.mktemp("serve") / "other"
-    shutil.copytree(run.folder, other)
-    with opened([run.folder, other], port=0, device="cpu", bounds=BOUNDS, say=lambda text: None) as server:
+@contextmanager
+def running(folders: list[Path]) -> Iterator[Server]:
+    """A server of these runs that answers."""
+    with opened(folders, port=0, device="cpu", bounds=BOUNDS, say=lambda text: None) as server:
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         wait_until_it_answers(server)
         yield server
         server.stop()
         thread.join(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def served(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running server with the run twice, as two networks."""
+    other = tmp_path_factory.mktemp("serve") / "other"
+    shutil.copytree(run.folder, other)
+    with running([run.folder, other]) as server:
+        yield server
 
 
 def wait_until_it_answers(server: Server) -> None:
@@ -73,8 +82,8 @@ class Visit:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
         )
+        self.context.set_default_timeout(240_000)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
         self.page.on("console", lambda message: self.trouble.append(message.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("request", self._note)
@@ -92,9 +101,19 @@ class Visit:
     def stop(self) -> None:
         """Stops the game, if it still plays."""
         self.page.locator(".progress[data-stage=playing], .progress[data-stage=done]").wait_for()
-        if self.page.locator(".stop").is_visible():
-            self.page.locator(".stop").click()
+        if self.page.locator(".stop").is_visible():  # dispatched, as it may be done and hidden by now
+            self.page.locator(".stop").dispatch_event("click")
         self.page.locator(".progress[data-stage=stopped], .progress[data-stage=done]").wait_for()
+
+    def save_report(self, path: Path) -> Any:
+        """Downloads the report and opens it, as a page of its own."""
+        self.page.locator(".save-go").click()
+        with self.page.expect_download() as caught:
+            self.page.locator(".save-answer a", has_text="report.html").click()
+        caught.value.save_as(path)
+        report = self.context.new_page()
+        report.goto(path.as_uri())
+        return report
 
 
 @pytest.fixture

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from protopfaith.serve.case import Case
 from protopfaith.serve.server import Server, opened
 from tests.serve.conftest import Visit
 from tests.show.test_browser import luminance
 
+ENDLESS = 1e-4  # a precision that takes longer than any test
 FINEST = "e => { e.value = 6; e.dispatchEvent(new Event('change')); }"
 
 
@@ -276,13 +278,7 @@ def test_files_can_be_downloaded_and_the_report_opens(visit: Visit, tmp_path: An
     visit.choose(5)
     visit.stop()
     page = visit.page
-    page.locator(".save-go").click()
-    with page.expect_download() as caught:
-        page.locator(".save-answer a", has_text="report.html").click()
-    path = tmp_path / "report.html"
-    caught.value.save_as(path)
-    report = visit.context.new_page()
-    report.goto(path.as_uri())
+    report = visit.save_report(tmp_path / "report.html")
     assert report.locator("h1").inner_text() == page.locator("h1").inner_text()
 
 
@@ -300,6 +296,8 @@ def test_two_networks_side_by_side(visit: Visit) -> None:
 def test_a_cell_of_the_confusion_matrix_opens_its_images(visit: Visit) -> None:
     page = visit.page
     page.get_by_role("link", name="how good?").first.click()
+    page.locator(".confusion").wait_for()
+    _until(page, lambda: page.reload() is not None and page.get_by_text("being classified").count() == 0)
     page.locator(".confusion a").first.click()
     page.locator("#images .thumb").first.click()
     page.locator("h1", has_text="Why").wait_for()
@@ -323,12 +321,18 @@ def test_a_visitor_without_the_token_is_shown_the_door(browser: Any, run: Any) -
         thread.join(timeout=20)
 
 
-def test_a_browser_that_is_killed_stops_costing(browser: Any, served: Server) -> None:
-    visit = Visit(browser, served.address)
-    visit.choose(1)
+def _endless(visit: Visit, served: Server, number: int) -> Case:
+    """The case of a test image whose game does not end by itself."""
+    visit.choose(number)
     case = served.desk.find(visit.page.url.rpartition("/")[2])
     assert case is not None
-    case.go_on(0.005)
+    case.go_on(ENDLESS)
+    return case
+
+
+def test_a_browser_that_is_killed_stops_costing(browser: Any, served: Server) -> None:
+    visit = Visit(browser, served.address)
+    case = _endless(visit, served, 1)
     visit.context.close()
     for _ in range(3000):
         if not case.board.readers:
@@ -341,10 +345,7 @@ def test_a_browser_that_is_killed_stops_costing(browser: Any, served: Server) ->
 def test_the_page_says_the_place_in_the_queue(browser: Any, served: Server) -> None:
     visits = [Visit(browser, served.address) for _ in range(3)]
     for number, visit in enumerate(visits):
-        visit.choose(number)
-        visit.page.locator(".precision").evaluate(
-            "e => { e.value = 6; e.dispatchEvent(new Event('change')); }"
-        )
+        _endless(visit, served, number)
     visits[0].page.locator(".queue", has_text="before you in the queue").wait_for()
     for visit in visits:
         visit.context.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +15,10 @@ from protopfaith.serve.finding_pages import CELLS, finding_cell, finding_evaluat
 from protopfaith.serve.gallery import gallery_of
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
-from protopfaith.serve.server import Server, opened
+from protopfaith.serve.server import Server
 from protopfaith.serve.views import blocks_of, whatif_block
 from protopfaith.training import load_recipe, train
-from tests.serve.conftest import BOUNDS, Visit, wait_until_it_answers
+from tests.serve.conftest import Visit, running
 
 SMALL = [
     "data.size=[32, 32]",
@@ -39,13 +38,8 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server with a network of six findings."""
     folder = tmp_path_factory.mktemp("findings") / "run"
     train(load_recipe("birds_multilabel", SMALL), folder, progress=False)
-    with opened([folder], port=0, device="cpu", bounds=BOUNDS, say=lambda text: None) as server:
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        wait_until_it_answers(server)
+    with running([folder]) as server:
         yield server
-        server.stop()
-        thread.join(timeout=20)
 
 
 @pytest.fixture
@@ -164,13 +158,7 @@ def test_in_a_browser(browser: Any, findings: Server, tmp_path: Any) -> None:
     page.locator(".card-open").first.click()
     page.locator(".portrait-answer", has_text="it stands for").wait_for()
     page.keyboard.press("Escape")
-    page.locator(".save-go").click()
-    with page.expect_download() as caught:
-        page.locator(".save-answer a", has_text="report.html").click()
-    path = tmp_path / "report.html"
-    caught.value.save_as(path)
-    report = visit.context.new_page()
-    report.goto(path.as_uri())
+    report = visit.save_report(tmp_path / "report.html")
     assert report.locator("h1").inner_text() == page.locator("h1").inner_text()
     assert visit.trouble == []
     visit.context.close()

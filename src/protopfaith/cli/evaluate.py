@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from protopfaith.errors import ProtoPFaithError
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
     from protopfaith.evaluation.external import ExternalEvaluation
+    from protopfaith.evaluation.external_findings import ExternalFindings
     from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
@@ -77,38 +78,35 @@ def evaluate(
     check_run(folder, root)
     check_root(own_root)
     note(f"Loading {folder} ...")
+    from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
     run = Run(folder, root if data is None else own_root)
-    if run.outcome() == "several":
-        if data is not None:
-            if groups is not None:
-                raise ProtoPFaithError(GROUPS_OF_FINDINGS)
-            asked = data, root, columns_of(subgroups), split if compare else None
-            print_findings_elsewhere(run, *asked, resamples, seed, device, batch_size)
-            return
-        print_findings(run, split, device, batch_size, resamples, seed)
-        print_hidden(run, split, device, batch_size)
-        print_prototypes(run)
-        say(f"Written to {run.folder / 'evaluation'}")
-        return
     if data is None:
-        result = evaluate_run(run, split, device, batch_size)
-        console.print(result.table())
-        say(str(result.calibration))
-        for line in (run.comparison(), *run.shortfall()):
-            say(line)
+        if run.outcome() == "several":
+            print_findings(run, split, device, batch_size, resamples, seed)
+        else:
+            print_classes(run, split, device, batch_size)
         print_hidden(run, split, device, batch_size)
         print_prototypes(run)
         say(f"Written to {run.folder / 'evaluation'}")
         return
     found = judge_external(
-        run, data, root, groups, columns_of(subgroups), split if compare else None, resamples, seed, device,
-        batch_size,
-    )  # fmt: skip
-    console.print(found.result.table())
+        run,
+        data,
+        root,
+        groups,
+        split if compare else None,
+        device,
+        columns=columns_of(subgroups),
+        resamples=resamples,
+        seed=seed,
+        batch_size=batch_size,
+    )
+    if isinstance(found.result, Classification):
+        console.print(found.result.table())
+        say(str(found.result.calibration))
     console.print(found.table())
-    say(str(found.result.calibration))
     for sentence in found.notes:
         say(sentence)
     say(f"Written to {found.save(run.folder / 'evaluation')}")
@@ -130,73 +128,39 @@ def judge_external(
     data: str,
     root: Path | None,
     groups: Path | None,
-    columns: list[str] | None,
     split: str | None,
-    resamples: int,
-    seed: int,
     device: str,
-    batch_size: int,
-) -> ExternalEvaluation:
+    **options: Any,
+) -> ExternalEvaluation | ExternalFindings:
     """Judges the run on images from elsewhere, and on a split of its own unless that is None."""
     from protopfaith.data.external import load_external
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.external import evaluate_external
-    from protopfaith.training.reference import temperature_of
+    from protopfaith.evaluation import evaluate_external, evaluate_external_findings
+    from protopfaith.training.reference import reference_of, temperature_of
 
+    several = run.outcome() == "several"
+    if several and groups is not None:
+        raise ProtoPFaithError(GROUPS_OF_FINDINGS)
     model, preprocessing = run.model(choose_device(device)), run.preprocessing()
-    external = load_external(data, preprocessing, root=root, groups=groups)
+    labels: dict[str, Any] = {"findings": model.class_names} if several else {"groups": groups}
+    external = load_external(data, preprocessing, root=root, **labels)
     own = own_sets(run)
-    return evaluate_external(
-        model,
-        preprocessing,
-        external,
-        internal=choose_split(own, split) if split is not None and own else None,
-        seen={record.sha256 for name in ("train", "validation") if own for record in own[name].records},
-        temperature=temperature_of(run, model),
-        columns=columns,
-        resamples=resamples,
-        seed=seed,
-        batch_size=batch_size,
-    )
+    options["internal"] = choose_split(own, split) if split is not None and own else None
+    options["seen"] = {r.sha256 for name in ("train", "validation") if own for r in own[name].records}
+    if several:
+        reference = reference_of(run, model)
+        return evaluate_external_findings(model, preprocessing, external, reference, **options)
+    temperature = temperature_of(run, model)
+    return evaluate_external(model, preprocessing, external, temperature=temperature, **options)
 
 
-def print_findings_elsewhere(
-    run: Run,
-    data: str,
-    root: Path | None,
-    columns: list[str] | None,
-    split: str | None,
-    resamples: int,
-    seed: int,
-    device: str,
-    batch_size: int,
-) -> None:
-    """Judges the findings of images from elsewhere, and writes the results into the run's folder."""
-    from protopfaith.data.external import load_external
-    from protopfaith.devices import choose_device
-    from protopfaith.evaluation.external_findings import evaluate_external_findings
-    from protopfaith.training.reference import reference_of
-
-    model, preprocessing = run.model(choose_device(device)), run.preprocessing()
-    external = load_external(data, preprocessing, root=root, findings=model.class_names)
-    own = own_sets(run)
-    found = evaluate_external_findings(
-        model,
-        preprocessing,
-        external,
-        reference_of(run, model),
-        internal=choose_split(own, split) if split is not None and own else None,
-        seen={record.sha256 for name in ("train", "validation") if own for record in own[name].records},
-        columns=columns,
-        resamples=resamples,
-        seed=seed,
-        batch_size=batch_size,
-    )
-    console.print(found.table())
-    for sentence in found.notes:
-        say(sentence)
-    say(f"Written to {found.save(run.folder / 'evaluation')}")
-    fail_for(found.problems)
+def print_classes(run: Run, split: str, device: str, batch_size: int) -> None:
+    """Judges the classes of a split of the run."""
+    result = evaluate_run(run, split, device, batch_size)
+    console.print(result.table())
+    say(str(result.calibration))
+    for line in (run.comparison(), *run.shortfall()):
+        say(line)
 
 
 def own_sets(run: Run) -> dict[str, ImageSet]:

@@ -28,7 +28,6 @@ def finding_evaluation(network: Network, asked: Cell | None) -> dict[str, Any]:
     names = network.class_names
     rows = [
         {
-            "number": number,
             "name": name,
             "cells": [_cell(network, name, (number, *pair)) for pair in CELLS.values()],
         }
@@ -41,6 +40,10 @@ def finding_evaluation(network: Network, asked: Cell | None) -> dict[str, Any]:
         "network": network,
         "rows": rows,
         "columns": list(CELLS),
+        "heading": "What is found, and what is missed",
+        "first": "finding",
+        "note": "Each finding at its threshold. Only test images of which it is known count; a number opens "
+        "its images.",
         "lead": _lead(network),
         "cell": said,
         "images": [] if asked is None else images_of(network, asked)[:MOST_SHOWN],
@@ -74,7 +77,13 @@ def _cell(network: Network, name: str, cell: Cell) -> dict[str, Any]:
     total = count + len(images_of(network, (finding, there, 1 - found)))
     what = f"with {name}" if there else f"without {name}"
     says = f"{count} of {total} images {what}, {'found' if found else 'not found'}"
-    return {"there": there, "found": found, "count": count, "share": count / max(total, 1), "says": says}
+    return {
+        "asks": f"finding={finding}&there={there}&found={found}",
+        "right": there == found,
+        "count": count,
+        "share": count / max(total, 1),
+        "says": says,
+    }
 
 
 def _lead(network: Network) -> str:

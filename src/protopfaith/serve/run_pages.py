@@ -54,10 +54,8 @@ class RunPages:
         if network.outcome == "several":
             asked = finding_cell(network, request.query_params)
             view = await run_in_threadpool(finding_evaluation, network, asked)
-            page = render("finding_evaluation.html", page="evaluation", networks=self.desk.networks, **view)
-            return HTMLResponse(page)
-        cell = _cell(network, request)
-        view = await run_in_threadpool(evaluation_view, network, cell)
+        else:
+            view = await run_in_threadpool(evaluation_view, network, _cell(network, request))
         return HTMLResponse(render("evaluation.html", page="evaluation", networks=self.desk.networks, **view))
 
     async def written(self, request: Request) -> Response:
@@ -93,8 +91,8 @@ def evaluation_view(network: Network, cell: tuple[int, int] | None) -> dict[str,
             "name": names[t],
             "cells": [
                 {
-                    "true": t,
-                    "predicted": p,
+                    "asks": f"true={t}&predicted={p}",
+                    "right": t == p,
                     "count": counts.get((t, p), 0),
                     "share": counts.get((t, p), 0) / max(totals[t], 1),
                     "says": f"{counts.get((t, p), 0)} of {totals[t]} {names[t]} seen as {names[p]}",
@@ -109,11 +107,22 @@ def evaluation_view(network: Network, cell: tuple[int, int] | None) -> dict[str,
         "network": network,
         "rows": rows,
         "columns": [names[c] for c in classes],
-        "left_out": len(names) - len(classes),
+        "heading": "What is seen as what",
+        "first": "true class",
+        "note": _about_matrix(len(names) - len(classes)),
         "lead": _lead(len(pairs), len(labels), right),
         "cell": None if cell is None else f"{names[cell[0]]}, seen as {names[cell[1]]}",
         "images": [] if cell is None else _images(network, labels, cell),
     }
+
+
+def _about_matrix(left_out: int) -> str:
+    """How to read it."""
+    said = (
+        "Rows are what is in the images, columns what the network sees. Darker is more of the row; a number "
+        "opens its images."
+    )
+    return f"{said} {left_out} classes without mistakes, or with few, are left out." if left_out else said
 
 
 def _lead(known: int, total: int, right: int) -> str:
