@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import time
-from functools import partial
 from typing import Any
 
 import httpx
@@ -83,7 +82,7 @@ def test_stop_and_continue(client: httpx.Client, served: Server) -> None:
     client.post(f"/case/{case}/stop")
     found = served.desk.find(case)
     assert found is not None
-    assert found.stage == "stopped"
+    _wait(lambda: found.stage == "stopped")
     client.post(f"/case/{case}/continue", json={"precision": 0.5})
     follow(client, case)
     assert found.result is not None
@@ -102,11 +101,9 @@ def test_who_leaves_stops_costing(client: httpx.Client, served: Server) -> None:
     found = served.desk.find(case)
     assert found is not None
     _wait(lambda: found.board.readers == 0)
-    between_rounds = partial(served.desk.worker.ask, "somebody", lambda: None)
-    between_rounds().result(timeout=300)  # the round that was going on has ended
+    _wait(lambda: served.desk.worker.playing == 0)  # the slice that was going on has ended
     before = found.evaluations
-    for _ in range(3):
-        between_rounds().result(timeout=300)
+    time.sleep(0.5)
     assert found.evaluations == before
     assert found.stage in ("playing", "done")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 import torch
@@ -52,6 +53,26 @@ def test_it_plays_only_while_somebody_looks(case: Case) -> None:
 
     asyncio.run(look())
     assert not case.wants_to_play
+
+
+def test_a_slice_that_is_stopped_is_shown_before_it_is_said(case: Case) -> None:
+    said: list[tuple[str, int]] = []
+    case.on_answer = lambda one: said.append(("answer", one.evaluations))
+    case.on_state = lambda one: said.append((one.stage, one.evaluations))
+    sitting = case.sittings
+    assert sitting is not None
+    play = sitting.play
+
+    def stopped_meanwhile(*arguments: Any) -> Any:
+        case.stop()
+        return play(*arguments)
+
+    sitting.play = stopped_meanwhile  # type: ignore[method-assign]
+    case.play()
+    made = case.evaluations
+    assert said == [("stopping", 0), ("answer", made), ("stopped", made)]
+    case.play()  # a turn that was given before it was stopped
+    assert case.evaluations == made
 
 
 def test_an_explanation_can_be_had_at_any_time(case: Case) -> None:

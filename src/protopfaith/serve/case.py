@@ -66,7 +66,7 @@ class Case:
         self.network, self.picture, self.question = network, picture, question
         self.visitor, self.known, self.bounds = visitor, known, bounds
         self.board = Board()
-        self.stage = "waiting"  # then "playing", "stopped", "done" or "failed"
+        self.stage = "waiting"  # then "playing", "stopping", "stopped", "done" or "failed"
         self.message = ""
         self.precision = USUAL_PRECISION
         self.seen = time.monotonic()
@@ -83,6 +83,7 @@ class Case:
         self._result: Attribution | None = None
         self._seconds = 0.0
         self._step = FIRST
+        self._in_slice = False
         self._lock = threading.Lock()
         self.writing = threading.Lock()  # of its progress
 
@@ -120,16 +121,17 @@ class Case:
         return sum(one.evaluations for one in (self._coarse, self._fine) if one is not None)
 
     def stop(self) -> None:
+        """Stops the game; a slice that is being played ends first, so that its pages show what it found."""
         with self._lock:
             if self.stage == "playing":
-                self.stage = "stopped"
+                self.stage = "stopping" if self._in_slice else "stopped"
         self.on_state(self)
 
     def go_on(self, precision: float) -> None:
         """Plays until that precision is reached."""
         self.precision = precision
         with self._lock:
-            if self.stage in ("stopped", "done", "playing"):
+            if self.stage in ("stopping", "stopped", "done", "playing"):
                 self.stage = "done" if self._is_precise() else "playing"
         self.on_state(self)
 
@@ -143,6 +145,7 @@ class Case:
         with self._lock:
             self.message, self.stage = message, "failed"
         self.on_answer(self)
+        self.on_state(self)
 
     def decide(self) -> None:
         """Asks the network, and prepares the game."""
@@ -168,9 +171,25 @@ class Case:
         with self._lock:
             self.stage = "playing"
         self.on_answer(self)
+        self.on_state(self)
 
     def play(self) -> None:
         """One slice of the game: of the coarse one until it is clear, then of the one that was asked for."""
+        with self._lock:
+            if self.stage != "playing":  # it was stopped in time
+                return
+            self._in_slice = True
+        self._play_slice()
+        self.on_answer(self)  # before it is said that nothing follows: pages no longer listen then
+        with self._lock:
+            self._in_slice = False
+            if self.stage == "stopping":
+                self.stage = "stopped"
+            elif self.stage == "playing" and self._is_precise():
+                self.stage = "done"
+        self.on_state(self)
+
+    def _play_slice(self) -> None:
         start = time.perf_counter()
         if self._coarse is not None and not self._is_clear(self._coarse):
             self._result = self._coarse.play(self._step)
@@ -179,10 +198,6 @@ class Case:
         spent = time.perf_counter() - start
         self._seconds += spent
         self._step = next_step(self._step, spent, self.evaluations)
-        with self._lock:  # it may have been stopped meanwhile
-            if self.stage == "playing" and self._is_precise():
-                self.stage = "done"
-        self.on_answer(self)
 
     def _is_clear(self, coarse: Sittings) -> bool:
         known = self._result is not None and self._result.precision <= CLEAR

@@ -125,7 +125,6 @@ class Desk:
 def write_answer(case: Case) -> None:
     """Writes what is known of a case onto its board."""
     case.board.write(blocks_of(case))
-    write_state(case)
 
 
 def write_state(case: Case) -> None:

@@ -87,6 +87,7 @@ def progress_block(case: Case) -> str:
 HEADINGS = {
     "failed": "This case cannot be explained.",
     "waiting": "Waiting for the network.",
+    "stopping": "Stopping in a moment.",
     "stopped": "Stopped. It goes on from here when you like.",
     "done": "Done: as precise as you asked.",
 }
