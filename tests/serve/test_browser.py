@@ -33,8 +33,8 @@ def picture() -> bytes:
 def test_a_test_image_is_decided_mapped_and_sharpened(visit: Visit) -> None:
     visit.choose(1)
     page = visit.page
-    assert page.locator("h1").inner_text().startswith("Why ")
-    assert "The network sees" in page.locator(".lead").first.inner_text()
+    assert page.locator("h1").inner_text().endswith("?")
+    assert "The network " in page.locator(".lead").first.inner_text()
     assert page.locator("[data-block=bars] .bars tr").count() == 5
     first = _evaluations(page)
     page.locator(".progress[data-stage=done]").or_(page.get_by_text("becoming sharper")).first.wait_for()
@@ -257,7 +257,7 @@ def test_regions_can_be_drawn(visit: Visit) -> None:
     page.mouse.up()
     assert page.locator(".drawn").count() == 1
     page.locator(".draw-ask").click()
-    page.get_by_text("2 of 2 regions are decided").or_(page.get_by_text("Values are exact")).first.wait_for()
+    page.get_by_text("2 of 2 regions are colored").or_(page.get_by_text("known exactly")).first.wait_for()
     assert page.locator("[data-field=players]").input_value() == "drawn"
     assert visit.trouble == []
 

@@ -19,9 +19,11 @@ from protopfaith.explanation.decomposition import (
     output_row,
     similarities,
 )
+from protopfaith.explanation.familiarity import familiarity, is_unfamiliar
 from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.game import ROUNDING, output_names
 from protopfaith.explanation.protopnet_map import crop_box, own_map_name
+from protopfaith.explanation.question import about_finding, question
 from protopfaith.explanation.regions import Agreement, RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
 from protopfaith.explanation.sources import SourceSide
@@ -208,11 +210,11 @@ class Explanation:
     @property
     def title(self) -> str:
         """The question that is answered, or what is said of a finding."""
+        strange = bool(self.is_unfamiliar)
         if self.findings:
-            found = self.findings[self.target]
-            return f"{found.name}: {found.verdict}"
-        asked = f"Why {self.class_names[self.target]}"
-        return f"{asked}?" if self.versus is None else f"{asked} and not {self.class_names[self.versus]}?"
+            return about_finding(self.findings[self.target], unfamiliar=strange)
+        names, p = self.class_names, self.probabilities
+        return question(names, p, self.target, self.versus, unfamiliar=strange)
 
     @property
     def calibrated(self) -> bool:
@@ -228,9 +230,7 @@ class Explanation:
     def is_unfamiliar(self) -> bool | None:
         """Whether the nearest prototype of the predicted class is farther than 99% of that class's validation
         images are from theirs; None where that was not measured."""
-        if self.nearest_distance is None or self.usual_distance is None:
-            return None
-        return self.nearest_distance > self.usual_distance
+        return is_unfamiliar(self.nearest_distance, self.usual_distance)
 
     @property
     def original_size(self) -> tuple[int, int]:
@@ -306,14 +306,14 @@ def assemble(
     numbers = {name: finding_number(name) for name in maps}
     of_findings = {number: maps.pop(name) for name, number in numbers.items() if number is not None}
     several = decision.outcome == "several"
-    prediction = int(decision.logits.argmax())
+    near = familiarity(model, decision, reference)
     return Explanation(
         name=decision.picture.name,
         pixels=decision.picture.pixels,
         original=pil_to_tensor(decision.picture.original),
         class_names=model.class_names,
         probabilities=decision.probabilities,
-        prediction=prediction,
+        prediction=int(decision.logits.argmax()),
         target=decision.target,
         versus=decision.versus,
         decomposition=decision.decomposition,
@@ -342,8 +342,8 @@ def assemble(
         rival_closeness=None
         if several
         else _closeness(model, decision, reference, decision.rival, decision.target),
-        nearest_distance=_nearest(model, decision, decision.target if several else prediction),
-        usual_distance=_usual(reference, decision.target if several else prediction),
+        nearest_distance=near.nearest,
+        usual_distance=near.usual,
         evaluations_in_all=result.evaluations + source_evaluations + (second.evaluations if second else 0),
         path=decision.picture.path,
         route=decision.route,
@@ -385,16 +385,6 @@ def _closeness(
     row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
     found = closeness(model, decision.distances, row, reference.mean_similarities, target)
     return replace(found, average=found.average + decision.calibrator.offset(target))
-
-
-def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float | None:
-    own = decision.distances[model.prototype_classes.cpu() == label]
-    return float(own.min()) if len(own) else None
-
-
-def _usual(reference: Reference | None, label: int) -> float | None:
-    usual = math.nan if reference is None else float(reference.usual_distances[label])
-    return None if math.isnan(usual) else usual
 
 
 def _evidence(
