@@ -108,7 +108,9 @@ def remarks(explanation: FunctionExplanation) -> list[str]:
             said.append(f"{one.name}: no errors are known.")
             continue
         error, known = error_of(flat), sides(int(decided(flat).sum()), len(flat.values), "raise or lower it")
-        said.append(f"{one.name}: {known} How strongly is {strength(error)} (relative error {error:.3g}).")
+        said.append(
+            f"{one.name}: {known} How strongly they do is {strength(error)} (relative error {error:.3g})."
+        )
     if explanation.precision_asked is not None and not explanation.reached:
         said.append(f"The precision {explanation.precision_asked:g} was not reached; give a larger budget.")
     gap = max(abs(one.regions.gap) for one in explanation.outputs)

@@ -18,7 +18,7 @@ MOSTLY = 0.5  # share of the evidence outside the object that is called out
 UNFAMILIAR = "looks like nothing the network knows"
 MEANINGS = {
     "exact": "Nothing in it is left to chance.",
-    "sharp": "More work would hardly change what it shows.",
+    "sharp": "What is not colored hardly matters.",
     "fair": "What is colored can be relied on; how strongly may still change somewhat.",
     "rough": "A rough map does not make the decision less certain: only where it comes from is open.",
 }
@@ -132,7 +132,7 @@ def map_verdict(explanation: Explanation) -> Verdict:
     return Verdict(
         "Map",
         word,
-        f"{said} How strongly is {strength(error)}. {MEANINGS[word]}",
+        f"{said} How strongly they speak is {strength(error)}. {MEANINGS[word]}",
         "rough" if word == "rough" else "",
         chips,
         sharper(explanation, error) if word == "rough" else "",
