@@ -25,8 +25,8 @@ def check_colors(dataset: Any) -> None:
     known = {1: GRAY | {PALETTE}, 3: COLORS}.get(dataset.get("SamplesPerPixel"), frozenset())
     if kind not in known:
         raise ValueError(
-            f"its pixels of {dataset.get('SamplesPerPixel')} samples, called {kind!r}, are neither gray nor a "
-            "color that is known"
+            f"its pixels of {dataset.get('SamplesPerPixel')} samples, called {kind!r}, are neither gray nor "
+            "a color that is known"
         )
 
 
