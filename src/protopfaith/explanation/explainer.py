@@ -18,10 +18,11 @@ from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.cost import has_coarse
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.decomposition import find_class
-from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import Progress, check_game, play_decision
 from protopfaith.explanation.picture import (
     ImageLike,

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from protopfaith.data import Record
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.decision import Decision, decide
-from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.settings import Settings

@@ -46,8 +46,15 @@ def anchored_mean(game: Game) -> dict[str, Tensor]:
 def _ends(device: torch.device) -> tuple[Tensor, Tensor]:
     """Hat functions of both ends (2, KNOTS), and the left side of the normal equations before any sample."""
     hats = hat_functions(constant((0.0, 1.0), torch.float64, device))
-    roughness = torch.eye(KNOTS, dtype=torch.float64, device=device).diff(dim=0).diff(dim=0)
-    return hats, hats.T @ hats + 0.1 * roughness.T @ roughness
+    return hats, hats.T @ hats + roughness(device)
+
+
+@lru_cache(maxsize=8)
+def roughness(device: torch.device) -> Tensor:
+    """What a function's values at the knots are penalized by, as a matrix: squares of their second
+    differences."""
+    second = torch.eye(KNOTS, dtype=torch.float64, device=device).diff(dim=0).diff(dim=0)
+    return 0.1 * second.T @ second
 
 
 def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:

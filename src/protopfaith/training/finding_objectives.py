@@ -130,16 +130,16 @@ def findings_objective(
     head: nn.Linear,
     recipe: Recipe,
     *,
-    finding_weights: Tensor | None,
+    weights: Tensor | None,
     log_scale: nn.Parameter | None,
 ) -> nn.Module:
     """What a stage minimizes on images with several findings."""
     assert isinstance(model, XProtoNet), "checked before the run is opened, by check_outcome"
     if stage == "pretraining":
-        return PlainFindings(model.encoder, head, finding_weights)
+        return PlainFindings(model.encoder, head, weights)
     if stage == "classifier":
-        return ClassifierFindings(model, recipe.costs, finding_weights)
-    return PrototypeFindings(model, recipe.costs, finding_weights, log_scale)
+        return ClassifierFindings(model, recipe.costs, weights)
+    return PrototypeFindings(model, recipe.costs, weights, log_scale)
 
 
 def check_outcome(outcome: str, model: nn.Module, recipe: Recipe) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,12 +13,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
-from protopfaith.data.hiding import Hiding
-from protopfaith.data.transforms import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
-from protopfaith.training.batches import ahead
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
 from protopfaith.training.collapse import signs_of_collapse
@@ -28,7 +24,7 @@ from protopfaith.training.graphs import GraphedEncoder, can_be_captured
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
-from protopfaith.training.objectives import ClassifierObjective, Exact, PlainObjective, PrototypeObjective
+from protopfaith.training.objectives import classes_objective
 from protopfaith.training.probe import (
     SHARES,
     START,
@@ -52,15 +48,14 @@ from protopfaith.training.schedule import (
     make_stages,
     trained_parts,
 )
-from protopfaith.training.validation import plain_outputs, prototype_accuracy, stored_distances, validation
+from protopfaith.training.streams import BatchStream, stage_batches
+from protopfaith.training.validation import plain_outputs, prototype_accuracy, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 KEPT = "kept."
 COSTS = ("loss", "cross_entropy", "cluster", "separation")
-BatchStream = Callable[[list[Tensor]], Iterator[tuple[Tensor | Exact, Tensor]]]
-"""From the indices of every batch of an epoch to its inputs and labels."""
 
 
 class Trainer:
@@ -172,7 +167,7 @@ class Trainer:
         if self._checkpoint is not None and first_epoch > 0:
             self._restore(optimizer, scheduler, self._checkpoint)
         self._checkpoint = None
-        stream = self._stream(stage)
+        stream = stage_batches(stage, self.model, self.images, self.generator)
         validate = validation(stage, self.model, self.head, self.images)
         graphs = self._graphs(stage.epochs - first_epoch)
         for epoch in range(first_epoch, stage.epochs):
@@ -345,27 +340,10 @@ class Trainer:
         return parts
 
     def _objective(self, stage: Stage) -> nn.Module:
-        if self.data.outcome == "several":
-            scale = self.log_scale if self.recipe.model.logit_scale else None
-            return findings_objective(
-                stage.name,
-                self.model,
-                self.head,
-                self.recipe,
-                finding_weights=self.class_weights,
-                log_scale=scale,
-            )
-        if stage.name == "pretraining":
-            smoothing = self.recipe.schedule.pretraining.label_smoothing
-            return PlainObjective(self.model.encoder, self.head, smoothing, self.class_weights)
-        if stage.name == "classifier":
-            return ClassifierObjective(self.model, self.recipe.costs, self.class_weights)
-        return PrototypeObjective(
-            self.model,
-            self.recipe.costs,
-            self.head if self.recipe.costs.companion else None,
-            self.class_weights,
-            self.log_scale if self.recipe.model.logit_scale else None,
+        make = findings_objective if self.data.outcome == "several" else classes_objective
+        scale = self.log_scale if self.recipe.model.logit_scale else None
+        return make(
+            stage.name, self.model, self.head, self.recipe, weights=self.class_weights, log_scale=scale
         )
 
     def _graphs(self, epochs: int) -> GraphedEncoder:
@@ -385,40 +363,6 @@ class Trainer:
             hold_batch_norm(self.model.encoder)
         if stage.name == "warmup" and self.recipe.schedule.warmup.batch_norm == "eval":
             self.model.encoder.eval()
-
-    def _stream(self, stage: Stage) -> BatchStream:
-        """Gives a stage's training batches: augmented images, or distances for the F stage."""
-        if stage.name != "classifier":
-            augmentation = self._augmentation(stage)
-            device = self.fabric.device
-            return lambda order: ahead(self.images.augmented(order, self.generator, augmentation), device)
-        if self.recipe.schedule.classifier.augment:
-            augmentation = replace(self._augmentation(stage), size=None)
-            return lambda order: self._augmented_distances(order, augmentation)
-        distances = stored_distances(self.model, self.images, self.images.train)
-        labels = self.images.train.labels
-
-        def cached(order: list[Tensor]) -> Iterator[tuple[Exact, Tensor]]:
-            for indices in (part.to(labels.device) for part in order):
-                yield Exact(distances[indices]), labels[indices]
-
-        return cached
-
-    def _augmentation(self, stage: Stage) -> Augmentation:
-        """The recipe's; regions are hidden in the stages that it says."""
-        augmentation = self.recipe.augmentation
-        kind = "plain" if stage.name == "pretraining" else "prototypes"
-        hidden = augmentation.hide.stages in ("all", kind)
-        return augmentation if hidden else replace(augmentation, hide=Hiding())
-
-    def _augmented_distances(
-        self, order: list[Tensor], augmentation: Augmentation
-    ) -> Iterator[tuple[Exact, Tensor]]:
-        """At full size: F learns on the distances that images will have."""
-        for images, labels in self.images.augmented(order, self.generator, augmentation):
-            with torch.no_grad(), self.fabric.autocast():
-                distances = self.model.distances(images).float()
-            yield Exact(distances), labels
 
     # --- one epoch
 

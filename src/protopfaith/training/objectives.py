@@ -6,7 +6,7 @@ Each returns a dict with `loss`, its parts for the log, and `logits`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from torch.nn import functional
 from protopfaith.network import ProtoPNet, minimum_over_positions
 from protopfaith.training.losses import CostWeights, class_pairs, companion_cost, costs, l1_cost
 from protopfaith.training.places import placed_cost
+
+if TYPE_CHECKING:
+    from protopfaith.training.recipe import Recipe
 
 
 def plain_logits(head: nn.Linear, encoded: Tensor) -> Tensor:
@@ -147,6 +150,25 @@ class ClassifierObjective(nn.Module):
         if self.weights.l1:
             loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
         return {**result, "loss": loss, "logits": logits.detach()}
+
+
+def classes_objective(
+    stage: str,
+    model: ProtoPNet,
+    head: nn.Linear,
+    recipe: Recipe,
+    *,
+    weights: Tensor | None,
+    log_scale: nn.Parameter | None,
+) -> nn.Module:
+    """What a stage minimizes on images of one class each."""
+    if stage == "pretraining":
+        smoothing = recipe.schedule.pretraining.label_smoothing
+        return PlainObjective(model.encoder, head, smoothing, weights)
+    if stage == "classifier":
+        return ClassifierObjective(model, recipe.costs, weights)
+    companion = head if recipe.costs.companion else None
+    return PrototypeObjective(model, recipe.costs, companion, weights, log_scale)
 
 
 def _costs(

@@ -27,7 +27,7 @@ from protopfaith.network.tree import log_mixture
 from protopfaith.training.collapse import FALL
 from protopfaith.training.images import seed_for
 from protopfaith.training.initialization import patch_prototypes
-from protopfaith.training.loop import BatchStream, Trainer
+from protopfaith.training.loop import Trainer
 from protopfaith.training.losses import CostWeights, companion_cost
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion
 from protopfaith.training.objectives import Exact, PlainObjective, plain_logits
@@ -35,6 +35,7 @@ from protopfaith.training.projection import project
 from protopfaith.training.recipe import Recipe, ScheduleRecipe
 from protopfaith.training.run import Run
 from protopfaith.training.schedule import Stage, make_stages, trained_parts
+from protopfaith.training.streams import BatchStream
 from protopfaith.training.tree_start import (
     ROUNDS,
     scale_features,

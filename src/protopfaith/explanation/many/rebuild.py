@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.explanation.explanation import Explanation, assemble
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import ROUNDING, output_names
 from protopfaith.explanation.many.dataset import Bulk
 from protopfaith.explanation.many.where import find_where

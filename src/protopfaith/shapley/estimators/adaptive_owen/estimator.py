@@ -17,6 +17,11 @@ from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
+from protopfaith.shapley.estimators.adaptive_owen.additive import (
+    Additive,
+    fit_additive,
+    is_clearly_better,
+)
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
     allocate,
     masks_of_sizes,
@@ -60,6 +65,8 @@ def adaptive_owen(
     2. A surrogate with known Shapley values (`surrogate.py`) is fitted to the samples; only what it leaves
        over on samples that it has not seen is estimated by sampling. The first 2,048 samples are
        predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
+       Where players hardly act together, an additive game (`additive.py`) takes its place: effects that
+       just add up are found exactly as soon as there are some more samples than players.
     3. The values are shrunk to what is likely (`posterior.py`), and the gap to the total is redistributed in
        proportion to the variance that is left.
 
@@ -209,10 +216,23 @@ class _Adaptive:
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
         priors = self._importance(residuals, weights, share)
 
+        additive = fit_additive(game, masks, values) if self.settings else None
+
         def learned(fit: surrogates.CrossFit) -> _Learned:
-            known = [model.shapley() + share for model in fit.models]
-            found = Noisy.from_samples(fit.left, weights).plus(torch.stack(known).mean(0))
-            return _Learned(len(masks), found, mean, fit.models[0], known[0], improved=lambda: better(fit))
+            parts = [model.shapley() for model in fit.models]
+            left, known, control = (
+                fit.left,
+                torch.stack(parts).mean(0),
+                _Control(mean, fit.models[0], parts[0]),
+            )
+            if additive is not None:
+                model, left_over = additive
+                simple = is_clearly_better(left_over, left)
+                left = torch.where(simple, left_over, left)
+                known = torch.where(simple[:, None], model.shapley(), known)
+                control = control.or_additive(model, simple)
+            found = Noisy.from_samples(left, weights).plus(known + share)
+            return _Learned(len(masks), found, control, control.known + share, improved=lambda: better(fit))
 
         def better(fit: surrogates.CrossFit) -> _Learned | None:
             second = fit.improved()
@@ -237,15 +257,14 @@ class _Adaptive:
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
         self._settled(game)  # what is predicted later is predicted by one surrogate
         learned, chances = self._first(game), self._allocation(game)
-        curve = torch.linalg.solve_ex(learned.mean["left"], learned.mean["right"]).result
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
             start = self.added
             masks = self._drawn(chances, KEPT + start, size, generators)
             sizes = masks.sum(1)
             chance = of_streams(chances[:, sizes - 1], start)
-            predicted = hat_functions(sizes.double() / game.n_players) @ curve + learned.model(masks)
-            sums = weighted_sums(masks, sizes, game.unchecked(masks).double() - predicted, chance)
+            residuals = game.unchecked(masks).double() - learned.control(masks)
+            sums = weighted_sums(masks, sizes, residuals, chance)
             for name, new in zip(SUMS, sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size
@@ -254,14 +273,35 @@ class _Adaptive:
 
 
 @dataclass(frozen=True, eq=False)
+class _Control:
+    """What predicts a sample: the mean over density and a surrogate, or the additive game."""
+
+    mean: dict[str, Tensor]  # normal equations of the function's mean over density
+    surrogate: surrogates.Surrogate
+    known: Tensor  # (outputs, n): its values, but for the players' equal shares in the total
+    additive: Additive | None = None
+    simple: Tensor | None = None  # (outputs,): those that the additive game predicts
+
+    def or_additive(self, additive: Additive, simple: Tensor) -> _Control:
+        known = torch.where(simple[:, None], additive.shapley(), self.known)
+        return replace(self, known=known, additive=additive, simple=simple)
+
+    def __call__(self, masks: Tensor) -> Tensor:
+        curve = torch.linalg.solve_ex(self.mean["left"], self.mean["right"]).result
+        predicted = hat_functions(masks.double().mean(1)) @ curve + self.surrogate(masks)
+        if self.additive is None or self.simple is None:
+            return predicted
+        return torch.where(self.simple, self.additive(masks), predicted)
+
+
+@dataclass(frozen=True, eq=False)
 class _Learned:
     """What `count` kept samples say: an estimate, and what stays fixed for the samples after them."""
 
     count: int
     found: Noisy
-    mean: dict[str, Tensor]  # normal equations of the function's mean over density
-    model: surrogates.Surrogate
-    known: Tensor  # (outputs, n): the part of the values that the surrogate and the total make
+    control: _Control
+    known: Tensor  # (outputs, n): the part of the values that the control and the total make
     improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
 
 
