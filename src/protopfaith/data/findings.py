@@ -149,7 +149,8 @@ def _listing(
         notes.append(f"{len(entries) - len(labeled)} images in {path.name} have no known label: left out.")
     listing = Listing("findings", root, tuple(labeled), names, outcome="several")
     if not any(entry.group for entry in labeled):
-        belongs = patients(listing)
+        belongs, unknown = patients(listing)
+        notes += unknown
         labeled = [replace(entry, group=belongs.get(entry.path, "")) for entry in labeled]
     given = [entry for entry in labeled if entry.split]
     notes += parted([entry.group or entry.path for entry in given], [entry.split or "" for entry in given])

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from protopfaith.data.cache import in_threads, remember
-from protopfaith.data.dicom import patient
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing, list_folder
+from protopfaith.data.groups import people
 from protopfaith.data.imageset import Box, ImageData
 from protopfaith.data.listing import (
     Entry,
@@ -60,7 +59,8 @@ def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
     """The listing, and what is known of the patient of each path (nothing, for most folders of pictures)."""
     if any((root / name).exists() for name in (IMAGES, BOXES, DETAILS)):
         listing = _list_official(root)
-        patients = remember("patients", listing.stamp(), lambda: _patients(listing))
+        patients, unknown = people(listing)
+        listing = replace(listing, notes=(*listing.notes, *unknown))
     elif (root / "labels.csv").is_file():
         listing, patients = _list_labels(root)
     elif image_files(root):
@@ -164,18 +164,6 @@ def _number(text: str, where: Path) -> float:
     except ValueError:
         pass
     raise ProtoPFaithError(f"{where} has {text[:40]!r} where a number belongs; unpack {WHERE} again.")
-
-
-def _patients(listing: Listing) -> dict[str, Patient]:
-    def read(entry: Entry) -> Patient:
-        try:
-            return patient(listing.root / entry.path)
-        # A broken file is reported when its pixels are read, or skipped there.
-        except ProtoPFaithError:
-            return {}
-
-    people = in_threads(read, listing.entries, "Reading patients")
-    return {entry.path: person for entry, person in zip(listing.entries, people, strict=True)}
 
 
 # --- a folder of pictures with labels.csv
