@@ -15,6 +15,7 @@ from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
 from protopfaith.data.findings import FILES, GROUPS, known_findings, loosely
 from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
 from protopfaith.data.groups import named_groups, read_groups
+from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
@@ -330,7 +331,7 @@ def _from_files(name: str, root: Path, samples: Sequence[Sample], preprocessing:
 
 def _with_header(root: Path, sample: Sample) -> Sample:
     """Patient, sex and age from the header of a DICOM file, where the data does not say them itself."""
-    if not sample.path.lower().endswith(".dcm"):
+    if not is_dicom(root / sample.path):
         return sample
     try:
         person = patient(root / sample.path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.data.cache import remember_each
+from protopfaith.data.images import is_dicom
 from protopfaith.data.listing import Listing
 from protopfaith.data.table import read_cells
 from protopfaith.errors import ProtoPFaithError
@@ -84,7 +85,7 @@ def patients(listing: Listing) -> tuple[dict[str, str], list[str]]:
 
 def people(listing: Listing) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """Who is on every DICOM file (`id`, `age`, `sex`), and a sentence about headers that cannot be read."""
-    files = [entry.path for entry in listing.entries if entry.path.lower().endswith(".dcm")]
+    files = [entry.path for entry in listing.entries if is_dicom(listing.root / entry.path)]
     if not files:
         return {}, []
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protopfaith.data.images import read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import explain_bulk
 from protopfaith.explanation.many.inputs import fingerprint, list_items
@@ -46,7 +47,18 @@ def test_a_tree_of_dicom_files_needs_no_suffixes(tmp_path: Path) -> None:
     for name in ("1.2.840.1", "scan.dcm", "deep/IM0001"):
         write_dicom(tmp_path / name, pixels)
     (tmp_path / "DICOMDIR.txt").write_text("no image")
-    assert [item.name for item in list_items([tmp_path])] == ["1.2.840.1", "scan.dcm", "IM0001"]
+    found = list_items([tmp_path])
+    assert [item.name for item in found] == ["1.2.840.1", "scan.dcm", "IM0001"]
+    assert [read_image(item.path).size for item in found] == [(8, 8)] * 3
+
+
+def test_dicom_files_in_a_tar_are_read_without_their_names(tmp_path: Path) -> None:
+    write_dicom(tmp_path / "scan.dcm", np.zeros((8, 8), np.uint8))
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "scan.dcm", "scan.dcm")
+    (item,) = list_items([tmp_path / "x.tar"], anonymous=True)
+    with item.file() as file:
+        assert read_image(file).size == (8, 8)
 
 
 def test_names_differ_and_the_order_stays(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protopfaith.anonymous import public_names
-from protopfaith.data.images import SUFFIXES
+from protopfaith.data.images import SUFFIXES, is_dicom
 from protopfaith.data.listing import CASE
 from protopfaith.data.table import delimiter_of
 from protopfaith.errors import ProtoPFaithError
@@ -25,7 +25,6 @@ from protopfaith.files import is_file, is_folder, read_plain_text, reason
 LISTS = (".csv", ".parquet")
 COLUMNS = ("file", "path", "image")  # how the column of files may be called in a list
 BOX = ("left", "top", "right", "bottom")
-DICOM_MARK = b"DICM"  # after 128 bytes
 MOST_MEMBER = 1 << 30  # bytes of one file in a tar
 
 Box = tuple[float, float, float, float]
@@ -134,20 +133,10 @@ def _images_below(folder: Path) -> Iterator[Path]:
             continue
         for name in sorted(names):
             path = Path(top) / name
-            if not name.startswith(".") and is_file(path) and _is_image(path):
+            if name.startswith(".") or not is_file(path):
+                continue
+            if path.suffix.lower() in SUFFIXES or is_dicom(path):
                 yield path
-
-
-def _is_image(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    if suffix in SUFFIXES or suffix == ".dcm":
-        return True
-    # Scanners name files by numbers with dots: anything else that is no image is told by its first bytes.
-    try:
-        with path.open("rb") as file:
-            return file.read(132)[128:] == DICOM_MARK
-    except OSError:
-        return False
 
 
 def _from_list(path: Path) -> Iterator[Item]:
