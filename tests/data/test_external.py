@@ -74,6 +74,12 @@ def test_a_table_has_groups_and_what_else_is_known(pictures: Path) -> None:
     assert (second.group, second.about) == ("", {})
 
 
+def test_columns_may_have_the_names_of_large_collections(pictures: Path) -> None:
+    (pictures / "list.csv").write_text("Image Index,Label,Patient ID\ncat/1.png,cat,p1\n")
+    (sample,) = load_external(str(pictures / "list.csv"), PREPROCESSING).samples
+    assert (sample.path, sample.group, sample.about) == ("cat/1.png", "p1", {})
+
+
 def test_a_table_may_lie_elsewhere(pictures: Path, tmp_path: Path) -> None:
     table = tmp_path / "list.csv"
     table.write_text("file,label\ncat/1.png,cat\n")

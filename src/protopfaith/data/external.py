@@ -12,7 +12,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, named, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
-from protopfaith.data.findings import FILES, GROUPS, known_findings, loosely
+from protopfaith.data.findings import known_findings, loosely
 from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
 from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.images import is_dicom
@@ -20,14 +20,12 @@ from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data
-from protopfaith.data.table import read_table
+from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, sha256
 from protopfaith.registry import did_you_mean
 
-FILE_COLUMNS = ("file", "path", "image", "filename")
 LABEL_COLUMNS = ("label", "class")
-GROUP_COLUMNS = ("patient", "group", "patient_id", "patientid", "subject")
 EXPECTED = "a table with the columns file and label (also patient, sex, age, site, device where known)"
 
 
@@ -225,8 +223,8 @@ def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> Externa
     if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
     table = read_table(path, EXPECTED)
-    file, label = table.needed(FILE_COLUMNS), table.needed(LABEL_COLUMNS)
-    group = table.known(GROUP_COLUMNS)
+    file, label = table.needed(FILES), table.needed(LABEL_COLUMNS)
+    group = table.known(GROUPS)
     samples = []
     for row in table.rows:
         name = row[file].replace("\\", "/")

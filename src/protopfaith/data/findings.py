@@ -18,14 +18,12 @@ from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.splits import connected, deal_findings, with_fold
-from protopfaith.data.table import Table, read_table
+from protopfaith.data.table import FILES, GROUPS, Table, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.registry import did_you_mean
 
 EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"
-FILES = ("file", "path", "image", "filename", "image index")
-GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
 LISTS = ("findings", "labels", "finding labels")
 SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation",
           "test": "test"}  # fmt: skip

@@ -14,6 +14,11 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import read_plain_text
 from protopfaith.registry import did_you_mean
 
+FILES = ("file", "path", "image", "filename", "image index", "image_index")
+"""How the column of image files may be called, in any case; the first that is there counts."""
+GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
+"""And the column that says which images belong together."""
+
 
 @dataclass(frozen=True)
 class Table:

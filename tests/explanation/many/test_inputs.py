@@ -42,6 +42,16 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     assert all(row["box_share"] == 1.0 and row["inside"] in (1.0, None) for row in whole)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("heading", ["File", "Image Index", "filename"])
+def test_the_column_of_files_has_one_of_its_names(tmp_path: Path, suffix: str, heading: str) -> None:
+    import pandas as pd
+
+    table, listed = pd.DataFrame({heading: ["a.png"], "Left": [1.0]}), tmp_path / f"list{suffix}"
+    table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
+    assert [item.path for item in list_items([listed])] == [str(tmp_path / "a.png")]
+
+
 def test_a_tree_of_dicom_files_needs_no_suffixes(tmp_path: Path) -> None:
     pixels = np.zeros((8, 8), np.uint8)
     for name in ("1.2.840.1", "scan.dcm", "deep/IM0001"):

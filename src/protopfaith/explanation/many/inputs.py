@@ -9,21 +9,21 @@ import math
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from protopfaith.anonymous import public_names
 from protopfaith.data.images import SUFFIXES, is_dicom
 from protopfaith.data.listing import CASE
-from protopfaith.data.table import delimiter_of
+from protopfaith.data.table import FILES, delimiter_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.files import is_file, is_folder, read_plain_text, reason
 
 LISTS = (".csv", ".parquet")
-COLUMNS = ("file", "path", "image")  # how the column of files may be called in a list
 BOX = ("left", "top", "right", "bottom")
 MOST_MEMBER = 1 << 30  # bytes of one file in a tar
 
@@ -142,10 +142,10 @@ def _images_below(folder: Path) -> Iterator[Path]:
 def _from_list(path: Path) -> Iterator[Item]:
     """Every row of a list; files are relative to the list's folder, as they are in data sets."""
     for row in _rows(path):
-        column = next((name for name in COLUMNS if name in row), None)
+        column = next((name for name in FILES if name in row), None)
         if column is None:
             raise ProtoPFaithError(
-                f"The list {path} has no column named {', '.join(COLUMNS)}, but {', '.join(list(row)[:5])}; "
+                f"The list {path} has no column named {', '.join(FILES)}, but {', '.join(list(row)[:5])}; "
                 "name the column of files so."
             )
         file = str(row[column] or "").strip()
@@ -155,11 +155,14 @@ def _from_list(path: Path) -> Iterator[Item]:
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
+    """The rows of a list, by the headings of their columns in lower case."""
     if path.suffix.lower() == ".csv":
         text = read_plain_text(path, "a CSV file with a column of files")
         try:
             lines = io.StringIO(text, newline="")
-            return list(csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text)))
+            return _in_lower_case(
+                csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text))
+            )
         except csv.Error as error:
             raise ProtoPFaithError(
                 f"The list {path} is no CSV file ({reason(error)}); correct it."
@@ -168,10 +171,14 @@ def _rows(path: Path) -> list[dict[str, object]]:
     try:
         if not is_file(path):
             raise OSError("there is no such file")
-        names = [name for name in parquet.read_schema(path).names if name in (*COLUMNS, *BOX)]
-        return parquet.read_table(path, columns=names or None).to_pylist()
+        names = [name for name in parquet.read_schema(path).names if name.lower() in (*FILES, *BOX)]
+        return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
+
+
+def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
+    return [{name.strip().lower(): value for name, value in row.items()} for row in rows]
 
 
 def _box(row: dict[str, object], path: Path) -> Box | None:
