@@ -29,9 +29,10 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     import pandas as pd
 
     names = [path.relative_to(pictures).as_posix() for path in sorted(pictures.rglob("?.png"))]
-    table = pd.DataFrame(
-        {"file": names, "left": 0.0, "top": 0.0, "right": [48.0, 48, 48, None], "bottom": 48.0}
+    half = pd.DataFrame(
+        {"file": names, "left": 0.0, "top": 0.0, "right": [24.0, 24, 24, None], "bottom": 48.0}
     )
+    table = pd.concat([half, half.assign(left=24.0, right=half["right"] + 24)])  # one row per box
     listed = pictures / f"list{suffix}"
     table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
     found = rows(explain_bulk(run, [listed], tmp_path / "out", **QUICK))
@@ -40,6 +41,15 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     whole = [row for row in found.values() if row["box_share"] is not None]
     assert len(whole) == 3
     assert all(row["box_share"] == 1.0 and row["inside"] in (1.0, None) for row in whole)
+
+
+def test_an_image_has_the_boxes_of_all_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(
+        "file,left,top,right,bottom\na.png,0,0,2,2\nb.png,,,,\na.png,5,5,8,8\na.png,0,0,2,2\n"
+    )
+    first, second = list_items([tmp_path / "list.csv"])
+    assert (first.name, first.boxes) == ("a.png", ((0, 0, 2, 2), (5, 5, 8, 8)))
+    assert (second.name, second.boxes) == ("b.png", ())
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

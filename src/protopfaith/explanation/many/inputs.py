@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,14 @@ class Item:
         path: of the file
         offset: where it begins, in a tar
         size: its bytes, in a tar; None for a file of its own
-        box: around the object in pixels of the image (left, top, right, bottom), where a list says so
+        boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
     """
 
     name: str
     path: str
     offset: int = 0
     size: int | None = None
-    box: Box | None = None
+    boxes: tuple[Box, ...] = ()
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -71,7 +71,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
 
     Args:
         inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
-            `file`, tars as WebDataset has them
+            `file` and one row per image or box, tars as WebDataset has them
         anonymous: numbers instead of names
 
     >>> from tempfile import mkdtemp
@@ -85,12 +85,18 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         raise ProtoPFaithError(
             "There are no images in what was given; give image files, folders, lists or tars."
         )
-    unique = list({(item.path, item.offset): item for item in found}.values())
+    unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [
-        Item(name, item.path, item.offset, item.size, item.box)
-        for name, item in zip(names, unique, strict=True)
-    ]
+    return [replace(item, name=name) for name, item in zip(names, unique, strict=True)]
+
+
+def _together(items: Sequence[Item]) -> list[Item]:
+    """Every image once, with the boxes of all its rows: lists have one row per box."""
+    boxes: dict[tuple[str, int], dict[Box, None]] = {}
+    for item in items:
+        boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
+    unique = {(item.path, item.offset): item for item in items}
+    return [replace(item, boxes=tuple(boxes[place])) for place, item in unique.items()]
 
 
 def fingerprint(items: Sequence[Item]) -> str:
@@ -151,7 +157,7 @@ def _from_list(path: Path) -> Iterator[Item]:
         file = str(row[column] or "").strip()
         if not file:
             raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
-        yield Item(Path(file).name, str(path.parent / file), box=_box(row, path))
+        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path))
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
@@ -181,10 +187,10 @@ def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
     return [{name.strip().lower(): value for name, value in row.items()} for row in rows]
 
 
-def _box(row: dict[str, object], path: Path) -> Box | None:
+def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
     given = [row.get(name) for name in BOX]
     if any(value is None or value == "" for value in given):
-        return None
+        return ()
     try:
         numbers = [float(str(value)) for value in given]
     except ValueError:
@@ -192,7 +198,7 @@ def _box(row: dict[str, object], path: Path) -> Box | None:
     if not all(map(math.isfinite, numbers)):
         raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
     left, top, right, bottom = numbers
-    return left, top, right, bottom
+    return ((left, top, right, bottom),)
 
 
 def _from_tar(path: Path) -> Iterator[Item]:

@@ -95,7 +95,7 @@ def explain_bulk(
         ship: send run and images to the workers, where these do not see the same files.
         at_once: images that are explained at the same time in one process, or in each worker of Ray, as one
             alone does not keep a GPU busy; two by default, on a CPU one. What comes out is the same.
-        anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.json`.
+        anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.parquet`.
         device: where to compute.
         progress: whether to show a bar.
         keywords: fields of `Settings`, in the place of those of `settings`.
@@ -260,16 +260,16 @@ class Answering:
 
 
 def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
-    """Share of the positive evidence in the box, and the box's share of the image."""
-    if item.box is None:
+    """Share of the positive evidence in the boxes, and their share of the image."""
+    if not item.boxes:
         return None
     height, width = found.pixels.shape[-2:]
     across, down = width / found.original.shape[-1], height / found.original.shape[-2]
-    left, top, right, bottom = item.box
     mask = torch.zeros(height, width, dtype=torch.bool)
-    rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
-    columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
-    mask[rows, columns] = True
+    for left, top, right, bottom in item.boxes:
+        rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
+        columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
+        mask[rows, columns] = True
     return found.class_map.share_inside(mask), float(mask.float().mean())
 
 
