@@ -106,7 +106,11 @@ def test_a_csv_file_says_what_belongs_together(pictures: Path, tmp_path: Path) -
 
 def test_groups_that_do_not_cover_the_images_are_refused(pictures: Path, tmp_path: Path) -> None:
     listing = list_folder(pictures)
-    for text, message in (("a0.png,1\n", "do not say which group"), ("a0.png\n", "need two columns")):
+    for text, message in (
+        ("a0.png,1\n", "do not say which group"),
+        ("a0.png\n", "need two columns"),
+        ("a0.png,1\na0.png,1\na0.png,2\n", "put 'a0.png' into two, '1' and '2'"),
+    ):
         (tmp_path / "groups.csv").write_text(text)
         with pytest.raises(ProtoPFaithError, match=message):
             read_groups(tmp_path / "groups.csv", listing)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from protopfaith.arguments import shown
 from protopfaith.data.cache import remember_each
 from protopfaith.data.images import is_dicom
 from protopfaith.data.listing import Listing
@@ -35,7 +36,13 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
     rows = read_cells(path, "a CSV file of images and their groups")
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
-    given = {row[0]: row[1] for row in rows}
+    given: dict[str, str] = {}
+    for name, group, *_ in rows:
+        if given.setdefault(name, group) != group:
+            raise ProtoPFaithError(
+                f"The groups {path} put {shown(name)} into two, {shown(given[name])} and {shown(group)}; keep "
+                "one line of it."
+            )
     names = Counter(Path(entry.path).name for entry in listing.entries)
     found = {}
     for entry in listing.entries:
