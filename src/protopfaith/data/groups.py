@@ -40,8 +40,8 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
     for name, group, *_ in rows:
         if given.setdefault(name, group) != group:
             raise ProtoPFaithError(
-                f"The groups {path} put {shown(name)} into two, {shown(given[name])} and {shown(group)}; keep "
-                "one line of it."
+                f"The groups {path} put {shown(name)} into two, {shown(given[name])} and {shown(group)}; "
+                "keep one line of it."
             )
     names = Counter(Path(entry.path).name for entry in listing.entries)
     found = {}
