@@ -54,6 +54,14 @@ def test_a_folder_takes_groups(pictures: Path, tmp_path: Path) -> None:
     assert [sample.group for sample in found.samples] == ["p", "p", "q"]
 
 
+def test_a_folder_at_home_takes_groups(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(pictures.parent))
+    monkeypatch.setenv("USERPROFILE", str(pictures.parent))
+    (pictures.parent / "groups.csv").write_text("cat/1.png,p\ncat/2.png,p\ndog/1.png,q\n")
+    found = load_external("~/clinic", PREPROCESSING, groups=pictures.parent / "groups.csv")
+    assert [sample.group for sample in found.samples] == ["p", "p", "q"]
+
+
 def test_names_of_files_say_groups(tmp_path: Path, save: Save) -> None:
     for number in range(60):
         label = "cat" if number % 2 else "dog"
@@ -144,6 +152,8 @@ def test_bad_places_are_one_sentence(tmp_path: Path, pictures: Path) -> None:
         load_external(str(pictures / "cat"), PREPROCESSING)
     with pytest.raises(ProtoPFaithError, match="column named patient"):
         load_external("birds", PREPROCESSING, groups=tmp_path / "groups.csv")
+    with pytest.raises(ProtoPFaithError, match="column named patient"):
+        load_external("t.csv", PREPROCESSING, groups=tmp_path / "groups.csv", findings=["edema"])
 
 
 # --- several findings

@@ -97,7 +97,7 @@ def load_external(
             `file` and `label`, and `patient`, `sex`, `age`, `site`, `device` or any others where known
         preprocessing: how images are prepared for the network
         root: where a data set by name lies; for a CSV file the folder of its images, if not its own
-        groups: for a folder, a CSV file of image and group, or `names`: what file names such as
+        groups: for a folder of classes, a CSV file of image and group, or `names`: what file names such as
             patient12_3.png say
         findings: of a network that decides on several: then the data has those, and a CSV file one column for
             each with 1, 0 or nothing, instead of labels
@@ -117,14 +117,14 @@ def load_external(
         raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")
     place = None if root is None else Path(root).expanduser()
     path = Path(data).expanduser()
+    if groups is not None and (findings is not None or not _is_class_folder(data, path)):
+        raise ProtoPFaithError(
+            "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
+        )
     if findings is not None:
         return _with_findings(data, place, preprocessing, findings)
     if data == "folder":
         return _from_folder(existing_folder(place, "folder"), preprocessing, groups)
-    if groups is not None and not is_folder(Path(data)):
-        raise ProtoPFaithError(
-            "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
-        )
     if data in DATASETS:
         return _from_name(data, place, preprocessing)
     if is_folder(path):
@@ -132,6 +132,10 @@ def load_external(
     if is_file(path):
         return _from_table(path, place or path.parent, preprocessing)
     raise _nothing_named(data)
+
+
+def _is_class_folder(data: str, path: Path) -> bool:
+    return data == "folder" or (data not in DATASETS and is_folder(path))
 
 
 def _nothing_named(data: str) -> ProtoPFaithError:
