@@ -207,7 +207,7 @@ def _finding_columns(
 
 def _from_columns(table: Table, columns: Sequence[int]) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
     values = []
-    for number, row in enumerate(table.rows, start=2):
+    for number, row in zip(table.numbers, table.rows, strict=True):
         wrong = next((place for place in columns if row[place].lower() not in VALUES), None)
         if wrong is not None:
             raise ProtoPFaithError(

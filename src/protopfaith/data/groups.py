@@ -33,7 +33,7 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
         listing: the images.
     """
     path = Path(path)
-    rows = read_cells(path, "a CSV file of images and their groups")
+    rows = read_cells(path, "a CSV file of images and their groups").values()
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
     given: dict[str, str] = {}

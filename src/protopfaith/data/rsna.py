@@ -201,14 +201,17 @@ def _csv(path: Path, columns: tuple[str, ...]) -> Any:
 
     lines = io.StringIO(read_plain_text(path, "a table with the columns " + ", ".join(columns)), newline="")
     try:
-        header, *rows = [row for row in csv.reader(lines, strict=True) if row] or [[]]
+        numbered = [
+            (number, row) for number, row in enumerate(csv.reader(lines, strict=True), start=1) if row
+        ]
     except csv.Error as error:
         raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); get it again.") from error
+    header, *rows = [row for _, row in numbered] or [[]]
     missing = [column for column in columns if column not in header]
     if missing or not rows:
         what = f"no column {missing[0]!r}" if missing else "no rows"
         raise ProtoPFaithError(f"{path} has {what}; expected the columns {', '.join(columns)}.")
-    for number, row in enumerate(rows, start=2):
+    for number, row in numbered:
         if len(row) != len(header):
             raise ProtoPFaithError(
                 f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
