@@ -77,6 +77,40 @@ def schema(classes: tuple[str, ...], more: dict[str, Any]) -> Any:
     return pa.schema(fields, metadata={"protopfaith": json.dumps(metadata)})
 
 
+def check_part(file: Any, expected: Any, rows: int) -> None:
+    """Raises if a Parquet file has other rows or columns than a part of a data set; columns may be added.
+
+    Args:
+        file: what pyarrow has opened
+        expected: the schema of the data set
+        rows: how many there should be
+    """
+    if file.metadata.num_rows != rows:
+        raise ValueError(f"it has {file.metadata.num_rows} rows instead of {rows}")
+    for field in expected:
+        place = file.schema_arrow.get_field_index(field.name)
+        if place < 0 or file.schema_arrow.field(place).type != field.type:
+            raise ValueError(f"its column {field.name} is missing or of another type")
+
+
+def check_values(table: Any, regions: int | None) -> None:
+    """Raises if an image that was explained has not one number for each region.
+
+    Args:
+        table: rows
+        regions: of each image; None where each has its own
+    """
+    if not {"values", "error"} <= set(table.column_names):
+        return
+    compute = pyarrow_module("compute")
+    values = table.filter(compute.is_null(table["error"]))["values"]
+    lengths = set(compute.unique(compute.list_value_length(values)).to_pylist())
+    if values.null_count or not (regions is None or lengths <= {regions}):
+        raise ValueError("some of its rows have no value for some region")
+    if not compute.all(compute.is_finite(compute.list_flatten(values)), min_count=0).as_py():
+        raise ValueError("some of its values are no numbers")
+
+
 PROTOTYPE = ("distance", "score", "paper_score", "weight")
 
 
