@@ -114,6 +114,8 @@ CASES: list[Case] = [
     bulk("a list that is a pipe", images=lambda p: os.mkfifo(p / "x.csv") or p / "x.csv"),
     bulk("a list that is an image", images=lambda p: p.copy("good.png", "x.csv")),
     bulk("a box of texts", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,a,b,c,d\n")),
+    bulk("a box of one side", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,1,,3,3\n"), says=("box",)),
+    bulk("a box from right to left", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,9,1,3,4\n"), says=("box from 9, 1",)),
     bulk("a Parquet list that is none", images=lambda p: p.write("x.parquet", "PAR1")),
     bulk("a Parquet list that is a pipe", images=lambda p: os.mkfifo(p / "x.parquet") or p / "x.parquet"),
     bulk("a tar that is none", images=lambda p: p.write("x.tar", "no tar")),
@@ -167,6 +169,8 @@ GOOD: list[Case] = [
     bulk("a tar", images=lambda p: tar(p, p.image.read_bytes()), good=True),
     bulk("the same image twice", images=lambda p: [p.image, p.write("x.csv", "file\ngood.png\ngood.png\n")][1], good=True),
     bulk("a box larger than the image", images=lambda p: [p.image, p.write("x.csv", "file,left,top,right,bottom\ngood.png,-50,-9,1e9,1e9\n")][1], good=True),
+    bulk("a name that is no UTF-8", images=lambda p: p.image.rename(os.fsdecode(os.fsencode(p / "a") + b"\xff\xfe.png")), good=True),
+    bulk("a box outside the image", images=lambda p: [p.image, p.write("x.csv", "file,left,top,right,bottom\ngood.png,500,500,600,600\n")][1], good=True),
     of_data_set("report", "that is whole", nothing, good=True),
     of_data_set("summarize", "that is whole", nothing, good=True),
 ]  # fmt: skip
