@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import types
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime
@@ -142,6 +144,17 @@ def test_files_as_strangers_have_them_are_read(name: str, usual: Any, tmp_path: 
     assert torch.allclose(found.prototypes, usual.prototype_vectors.flatten(1), atol=1e-3)
     assert torch.allclose(found.weights, usual.last_layer.weight, atol=1e-3)
     assert found.layers == [32, "relu", 32, "sigmoid"]
+
+
+def test_a_path_is_left_alone_whichever_python_wrote_it(
+    usual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: Any = types.ModuleType("pathlib._local")  # where Python 3.13 says that paths come from
+    late.PosixPath = type("PosixPath", (), {"__module__": late.__name__})
+    late.PosixPath.__reduce__ = lambda path: (late.PosixPath, ("x",))
+    monkeypatch.setitem(sys.modules, late.__name__, late)
+    torch.save(_beside(usual.state_dict(), late.PosixPath()), tmp_path / "net.pth")
+    assert read_protopnet(tmp_path / "net.pth", Asked(size=64)).encoder == "resnet18"
 
 
 def test_a_network_that_is_not_finite_is_one_sentence(usual: Any, tmp_path: Path) -> None:

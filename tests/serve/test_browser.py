@@ -33,8 +33,8 @@ def picture() -> bytes:
 def test_a_test_image_is_decided_mapped_and_sharpened(visit: Visit) -> None:
     visit.choose(1)
     page = visit.page
-    assert page.locator("h1").inner_text().startswith("Why ")
-    assert "The network sees" in page.locator(".lead").first.inner_text()
+    assert page.locator("h1").inner_text().endswith("?")
+    assert "The network " in page.locator(".lead").first.inner_text()
     assert page.locator("[data-block=bars] .bars tr").count() == 5
     first = _evaluations(page)
     page.locator(".progress[data-stage=done]").or_(page.get_by_text("becoming sharper")).first.wait_for()
@@ -50,7 +50,7 @@ def test_stop_and_continue_from_there(visit: Visit) -> None:
     before = _evaluations(page)
     page.locator(".precision").evaluate(FINEST)
     page.locator(".progress[data-stage=playing]").wait_for()
-    page.get_by_text(re.compile(r"asked for: 1")).wait_for()
+    page.get_by_text(re.compile(r"asked for: ±1")).wait_for()
     _until(page, lambda: _evaluations(page) > before)
     visit.stop()
     assert page.locator(".go").is_visible()
@@ -62,13 +62,13 @@ def test_a_file_can_be_picked_dropped_and_pasted(visit: Visit) -> None:
     page.locator("#file").set_input_files(
         {"name": "my scan.png", "mimeType": "image/png", "buffer": picture()}
     )
-    page.locator("h1", has_text="Why").wait_for()
+    page.locator(".case h1", has_text="?").wait_for()
     assert "my scan.png" in page.locator(".kicker").inner_text()
     for kind in ("drop", "paste"):
         page.goto(visit.address)
         page.locator(".thumb").first.wait_for()
         page.evaluate(_GIVE, [kind, list(picture())])
-        page.locator("h1", has_text="Why").wait_for()
+        page.locator(".case h1", has_text="?").wait_for()
     assert visit.trouble == []
 
 
@@ -257,7 +257,7 @@ def test_regions_can_be_drawn(visit: Visit) -> None:
     page.mouse.up()
     assert page.locator(".drawn").count() == 1
     page.locator(".draw-ask").click()
-    page.get_by_text("2 of 2 regions are decided").or_(page.get_by_text("Values are exact")).first.wait_for()
+    page.get_by_text("2 of 2 regions are colored").or_(page.get_by_text("known exactly")).first.wait_for()
     assert page.locator("[data-field=players]").input_value() == "drawn"
     assert visit.trouble == []
 
@@ -300,7 +300,7 @@ def test_a_cell_of_the_confusion_matrix_opens_its_images(visit: Visit) -> None:
     _until(page, lambda: page.reload() is not None and page.get_by_text("being classified").count() == 0)
     page.locator(".confusion a").first.click()
     page.locator("#images .thumb").first.click()
-    page.locator("h1", has_text="Why").wait_for()
+    page.locator(".case h1", has_text="?").wait_for()
     assert visit.trouble == []
 
 

@@ -34,7 +34,7 @@ def test_a_figure_says_what_it_shows(explanation: Explanation, tmp_path: Path) -
     figure(marked, tmp_path / "figure.svg")
     text = (tmp_path / "figure.svg").read_text()
     for words in (
-        explanation.title,
+        *explanation.title.split(),
         "share in the similarity",
         "more similar",
         "same as prototype",

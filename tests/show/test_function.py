@@ -37,7 +37,7 @@ def test_the_words_say_what_adds_up_and_how_sure(found: FunctionExplanation) -> 
     assert f"{one.value:.4g} with all" in adds_up(one)
     said = " ".join(remarks(found))
     assert "relative error" in said
-    assert "of 16 regions is decided" in said
+    assert "of 16 regions are colored" in said
     assert "raises it" in render_function_report(found)
 
 

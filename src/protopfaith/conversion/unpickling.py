@@ -150,7 +150,9 @@ ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 ALLOWED |= {
     **{(f"{core}.multiarray", name): _inert for core in ("numpy.core", "numpy._core")
        for name in ("scalar", "_reconstruct")},
-    **{("pathlib", f"{kind}Path"): _inert for kind in ("Posix", "Windows", "PurePosix", "PureWindows")},
+    # Python 3.13 writes another module than all others.
+    **{(module, f"{kind}Path"): _inert for module in ("pathlib", "pathlib._local")
+       for kind in ("Posix", "Windows", "PurePosix", "PureWindows")},
     **{("datetime", name): _inert for name in ("datetime", "date", "time", "timedelta", "timezone")},
     ("numpy", "dtype"): _inert,
     ("_codecs", "encode"): _inert,

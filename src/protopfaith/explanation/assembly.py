@@ -18,6 +18,7 @@ from protopfaith.explanation.decomposition import (
     similarities,
 )
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
+from protopfaith.explanation.familiarity import familiarity
 from protopfaith.explanation.findings import findings_of
 from protopfaith.explanation.game import ROUNDING, output_names
 from protopfaith.explanation.protopnet_map import crop_box, own_map_name
@@ -64,14 +65,14 @@ def assemble(
     numbers = {name: finding_number(name) for name in maps}
     of_findings = {number: maps.pop(name) for name, number in numbers.items() if number is not None}
     several = decision.outcome == "several"
-    prediction = int(decision.logits.argmax())
+    near = familiarity(model, decision, reference)
     return Explanation(
         name=decision.picture.name,
         pixels=decision.picture.pixels,
         original=pil_to_tensor(decision.picture.original),
         class_names=model.class_names,
         probabilities=decision.probabilities,
-        prediction=prediction,
+        prediction=int(decision.logits.argmax()),
         target=decision.target,
         versus=decision.versus,
         decomposition=decision.decomposition,
@@ -100,8 +101,8 @@ def assemble(
         rival_closeness=None
         if several
         else _closeness(model, decision, reference, decision.rival, decision.target),
-        nearest_distance=_nearest(model, decision, decision.target if several else prediction),
-        usual_distance=_usual(reference, decision.target if several else prediction),
+        nearest_distance=near.nearest,
+        usual_distance=near.usual,
         evaluations_in_all=result.evaluations + source_evaluations + (second.evaluations if second else 0),
         path=decision.picture.path,
         route=decision.route,
@@ -143,16 +144,6 @@ def _closeness(
     row = output_row(model, decision.output, target, versus) / (decision.temperature or 1.0)
     found = closeness(model, decision.distances, row, reference.mean_similarities, target)
     return replace(found, average=found.average + decision.calibrator.offset(target))
-
-
-def _nearest(model: PrototypeNetwork, decision: Decision, label: int) -> float | None:
-    own = decision.distances[model.prototype_classes.cpu() == label]
-    return float(own.min()) if len(own) else None
-
-
-def _usual(reference: Reference | None, label: int) -> float | None:
-    usual = math.nan if reference is None else float(reference.usual_distances[label])
-    return None if math.isnan(usual) else usual
 
 
 def _evidence(

@@ -9,7 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from protopfaith.explanation.decomposition import Closeness, Decomposition
+from protopfaith.explanation.familiarity import is_unfamiliar
 from protopfaith.explanation.findings import Finding
+from protopfaith.explanation.question import about_finding, question
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.network import PrototypeSource, Route
@@ -193,11 +195,11 @@ class Explanation:
     @property
     def title(self) -> str:
         """The question that is answered, or what is said of a finding."""
+        strange = bool(self.is_unfamiliar)
         if self.findings:
-            found = self.findings[self.target]
-            return f"{found.name}: {found.verdict}"
-        asked = f"Why {self.class_names[self.target]}"
-        return f"{asked}?" if self.versus is None else f"{asked} and not {self.class_names[self.versus]}?"
+            return about_finding(self.findings[self.target], unfamiliar=strange)
+        names, p = self.class_names, self.probabilities
+        return question(names, p, self.target, self.versus, unfamiliar=strange)
 
     @property
     def calibrated(self) -> bool:
@@ -213,9 +215,7 @@ class Explanation:
     def is_unfamiliar(self) -> bool | None:
         """Whether the nearest prototype of the predicted class is farther than 99% of that class's validation
         images are from theirs; None where that was not measured."""
-        if self.nearest_distance is None or self.usual_distance is None:
-            return None
-        return self.nearest_distance > self.usual_distance
+        return is_unfamiliar(self.nearest_distance, self.usual_distance)
 
     @property
     def original_size(self) -> tuple[int, int]:

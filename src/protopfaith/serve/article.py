@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from protopfaith.serve.case import Case, question_of
+from protopfaith.serve.case import Case
 from protopfaith.serve.compare import FIRST_CHOICE, choices
 from protopfaith.serve.networks import Network
 from protopfaith.serve.regions import usual_side
@@ -59,15 +59,8 @@ def region_choices(case: Case) -> list[tuple[str, str]]:
     return found
 
 
-def title_of(case: Case) -> str:
-    """The question of a case."""
-    if case.decision is None:
-        return ""
-    return question_of(case.decision, case.network.class_names, case.findings)
-
-
 def state_of(case: Case) -> str:
     """How far a case is, for a list."""
     if case.result is None:
         return case.stage
-    return f"{case.evaluations:,} evaluations, error about {case.result.precision:.0%}"
+    return f"{case.evaluations:,} evaluations, strengths known to about ±{case.result.precision:.0%}"

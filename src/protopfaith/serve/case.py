@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from protopfaith.data import Record
@@ -13,8 +13,10 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.familiarity import familiarity, is_unfamiliar
 from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.picture import Picture
+from protopfaith.explanation.question import about_finding, question
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sitting import Sittings
 from protopfaith.serve.board import Board
@@ -75,6 +77,7 @@ class Case:
         self.images: dict[str, bytes] = {}  # what its pages show
         self.decision: Decision | None = None
         self.findings: tuple[Finding, ...] = ()  # what is said of each, where there are several
+        self.is_unfamiliar = False  # whether the image looks like nothing the network knows
         self.hidden: tuple[int, ...] = ()
         self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
@@ -161,6 +164,8 @@ class Case:
             temperature=self.network.calibrator,
         )
         self.findings = findings_of(explainer.model, self.decision, explainer.reference, {})
+        near = familiarity(explainer.model, self.decision, explainer.reference)
+        self.is_unfamiliar = bool(is_unfamiliar(*near))
         players = players_for(self.question, self.picture.input, self.bounds.regions)
         coarse = first_players(players, self.picture.input)
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
@@ -248,6 +253,17 @@ class Case:
         return replace(found, true_class=self.label, reached=True)
 
     @property
+    def title(self) -> str:
+        """What stands above its report; empty until the network was asked."""
+        decision, strange = self.decision, self.is_unfamiliar
+        if decision is None:
+            return ""
+        if self.findings:
+            return about_finding(self.findings[decision.target], unfamiliar=strange)
+        names, p = self.network.class_names, decision.probabilities
+        return question(names, p, decision.target, decision.versus, unfamiliar=strange)
+
+    @property
     def label(self) -> int | None:
         """The true class, where it is known and images have one."""
         return None if self.known is None or self.known.label < 0 else self.known.label
@@ -266,20 +282,6 @@ class Case:
         if fine is None or self._coarse is not None or self._result is None:
             return False
         return self._result.precision <= self.precision or fine.evaluations >= self.bounds.evaluations
-
-
-def question_of(decision: Decision, names: Sequence[str], findings: Sequence[Finding]) -> str:
-    """What is asked about an image, or what is said of a finding.
-
-    Args:
-        decision: what the network said.
-        names: of its classes or findings.
-        findings: what is said of each, where there are several.
-    """
-    if findings:
-        return f"{names[decision.target]}: {findings[decision.target].verdict}"
-    versus = "" if decision.versus is None else f" and not {names[decision.versus]}"
-    return f"Why {names[decision.target]}{versus}?"
 
 
 def next_step(step: int, seconds: float, made: int) -> int:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.answers import GoneError, kindly, plainly, read_message
-from protopfaith.serve.article import article_view, state_of, title_of
+from protopfaith.serve.article import article_view, state_of
 from protopfaith.serve.case import Case
 from protopfaith.serve.compare import chosen, compare_pieces
 from protopfaith.serve.desk import Desk
@@ -83,7 +83,7 @@ class CasePages:
                 "id": case.id,
                 "name": case.picture.name,
                 "network": case.network.name,
-                "title": title_of(case),
+                "title": case.title,
                 "state": state_of(case),
             }
             for case in self.desk.cases_of(request.scope["visitor"])
@@ -93,7 +93,7 @@ class CasePages:
     async def page(self, request: Request) -> Response:
         case = self._case(request)
         view = article_view(case, self.desk.networks)
-        name = f"{title_of(case)} {case.picture.name}".strip()
+        name = f"{case.title} {case.picture.name}".strip()
         page = render("ask.html", page="case", networks=self.desk.networks, name=name, words=WORDS, **view)
         return HTMLResponse(page)
 

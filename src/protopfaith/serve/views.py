@@ -8,7 +8,7 @@ from typing import Any
 
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.picture import to_pil
-from protopfaith.serve.case import Case, question_of
+from protopfaith.serve.case import Case
 from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.serve.prototypes import prototype_cards
@@ -21,13 +21,14 @@ from protopfaith.show.pictures import Meaning, Picture
 from protopfaith.show.report import make_legend
 from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
 from protopfaith.show.tree import tree_view
-from protopfaith.show.wording.decision import deciding, lead
+from protopfaith.show.wording.decision import deciding, lead, seen
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import adds_up, in_favor
 from protopfaith.show.wording.places import lies
+from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import limits, remarks
-from protopfaith.show.wording.verdicts import ONLY_THE_MAP, Chip, Verdict, verdicts
+from protopfaith.show.wording.verdicts import MEANINGS, Chip, Verdict, verdicts
 
 ALONE: dict[str, Any] = {"named": None, "verdicts": [], "shared": None}  # an answer without a map
 MOST_FINDINGS = 12  # whose probabilities stand beside the map
@@ -75,11 +76,10 @@ def progress_block(case: Case) -> str:
         return render("blocks/progress.html", **view)
     regions, sure = len(sittings.players), int(result.of_outputs([sittings.driving[-1]]).decided().sum())
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
-    error = "exact" if result.precision == 0 else f"off by about {percent(result.precision)} of a typical one"
     view["texts"] = [
+        sides(sure, regions),
+        f"How strongly they speak is {strength(result.precision)}; asked for: ±{percent(case.precision)}.",
         f"{case.evaluations:,} evaluations: the network was asked so often with regions hidden.",
-        f"Values are {error}; asked for: {percent(case.precision)}.",
-        f"{sure} of {regions} regions are decided: it is known whether they speak for or against.",
     ]
     return render("blocks/progress.html", **view)
 
@@ -89,7 +89,7 @@ HEADINGS = {
     "waiting": "Waiting for the network.",
     "stopping": "Stopping in a moment.",
     "stopped": "Stopped. It goes on from here when you like.",
-    "done": "Done: as precise as you asked.",
+    "done": "Done: as sharp as you asked.",
 }
 
 
@@ -203,10 +203,7 @@ def _first_answer(case: Case) -> dict[str, Any]:
     decision, names = case.decision, case.network.class_names
     assert decision is not None
     p = decision.probabilities
-    first = int(p.argmax())
-    said = f"The network sees {names[first]} ({percent(float(p[first]))})."
-    if case.findings:
-        said = overall(case.findings)
+    said = overall(case.findings) if case.findings else seen(names, p, unfamiliar=case.is_unfamiliar)
     return _base_answer(case) | {"lead": f"{said} Where that comes from follows in a moment."} | ALONE
 
 
@@ -221,9 +218,9 @@ def _answer(case: Case, explanation: Explanation) -> dict[str, Any]:
 
 
 def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
-    """Those of the report, but for what stands beside the map: its numbers, and how it becomes finer."""
+    """Those of the report; numbers of the map, and how it becomes finer, stand beside it."""
     of_decision, of_map = verdicts(explanation)
-    text = ONLY_THE_MAP if of_map.kind == "rough" else ""
+    text = MEANINGS.get(of_map.word, of_map.text)
     chips = (*of_decision.chips, *truth_chips(case))
     return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
 
@@ -252,12 +249,10 @@ def truth_chips(case: Case) -> list[Chip]:
 
 
 def _base_answer(case: Case) -> dict[str, Any]:
-    decision, names = case.decision, case.network.class_names
-    assert decision is not None
     notes = []
     if case.network.is_retrained:
         notes.append("The run was trained again since this page's network was loaded; start the server anew.")
-    return {"case": case, "title": question_of(decision, names, case.findings), "banners": notes}
+    return {"case": case, "title": case.title, "banners": notes}
 
 
 def _bars_block(case: Case) -> str:
@@ -285,7 +280,7 @@ def _pictures_block(case: Case, explanation: Explanation | None) -> str:
     if explanation is not None:
         regions, favor = explanation.class_map, in_favor(explanation, explanation.output)
         scale = scale_of([regions])
-        where = lies(regions) or "is not decided yet"
+        where = lies(regions) or "is not clear yet"
         alt = f"Map of what speaks for {favor}, which {where}"
         meaning = Meaning("in the score", f"It speaks for {favor}.", f"It speaks against {favor}.")
         view["map"] = pictures.ours(original, regions, scale, alt, meaning)

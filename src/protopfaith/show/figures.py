@@ -291,9 +291,10 @@ def draw_map(
     grid, size = Grid.of(labels), (labels.shape[1], labels.shape[0])
     for edge in edges(regions, scale):
         borders, color = grid.borders(edge.members), EDGES[edge.sign]
-        if edge.strong:
-            sheet.lines(borders, place, size, color="white", width=1.3, opacity=0.8 * opacity)
-        width, solid = (0.7, opacity) if edge.strong else (0.3, 0.6 * opacity)
+        width, solid = (
+            (0.7, opacity) if edge.strong else (0.3, 0.8 * opacity)
+        )  # on a light line, for dark images
+        sheet.lines(borders, place, size, color="white", width=width + 0.6, opacity=0.8 * solid)
         sheet.lines(borders, place, size, color=color, width=width, opacity=solid, dashed=edge.sign < 0)
     sure = decided(regions).numpy()
     if hatching and not sure.all():
@@ -325,4 +326,4 @@ def _theirs(explanation: Explanation) -> str:
 def _key(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
         return "blue: less similar, orange: more similar\nno errors are known: every region is colored"
-    return "blue, dashed: less similar; orange: more similar\nuncolored: undecided, or nothing"
+    return "blue, dashed: less similar; orange: more similar\nuncolored: not clear yet, or nothing"

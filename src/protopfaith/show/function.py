@@ -17,8 +17,8 @@ from protopfaith.show.pictures import Meaning, Pictures
 from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
 from protopfaith.show.wording.costs import cost, relative_error
-from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
+from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import LIMITS
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def lead(one: ExplainedOutput) -> str:
     """The answer in one or two sentences."""
     found = [f"what raises it {where}" for where in [lies(one.regions)] if where]
     found += [f"what lowers it {where}" for where in [lies(one.regions, sign=-1)] if where]
-    where = f"; {', '.join(found)}." if found else "; no region is decided yet: give a larger budget."
+    where = f"; {', '.join(found)}." if found else "; no region is clear yet: give a larger budget."
     return f"{one.name} is {one.value:.4g}, and {one.empty:.4g} without any region{where}"
 
 
@@ -104,14 +104,13 @@ def remarks(explanation: FunctionExplanation) -> list[str]:
     said = []
     for one in explanation.outputs:
         flat = one.regions.flat
-        error = percent(error_of(flat)) if flat.errors_known else "unknown"
-        count, sure = len(flat.values), int(decided(flat).sum())
-        known = (
-            f"the sign of {sure} of {count} regions is decided"
-            if flat.errors_known
-            else "no errors are known"
+        if not flat.errors_known:
+            said.append(f"{one.name}: no errors are known.")
+            continue
+        error, known = error_of(flat), sides(int(decided(flat).sum()), len(flat.values), "raise or lower it")
+        said.append(
+            f"{one.name}: {known} How strongly they do is {strength(error)} (relative error {error:.3g})."
         )
-        said.append(f"{one.name}: relative error {error}; {known}.")
     if explanation.precision_asked is not None and not explanation.reached:
         said.append(f"The precision {explanation.precision_asked:g} was not reached; give a larger budget.")
     gap = max(abs(one.regions.gap) for one in explanation.outputs)
@@ -166,7 +165,7 @@ def _facts(explanation: FunctionExplanation) -> str:
     return (
         f"{explanation.settings['players']}, baseline {explanation.baseline}, {cost(explanation)} "
         f"({explanation.method}), relative error {relative_error(errors, explanation.precision)}. Uncolored: "
-        "undecided."
+        "not clear yet."
     )
 
 

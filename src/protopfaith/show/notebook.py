@@ -62,7 +62,7 @@ def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -
 def _trust(explanation: Explanation) -> str:
     error = relative_error(explanation.class_map.standard_errors, explanation.precision)
     return (
-        "Orange: more similar, or for the class; blue: less, or against; uncolored: undecided. "
+        "Orange: more similar, or for the class; blue: less, or against; uncolored: not clear yet. "
         f"{explanation.settings['players']}, baseline {explanation.baseline}, "
         f"{cost(explanation)} ({explanation.method}), relative error {error}."
     )

@@ -28,9 +28,7 @@ from protopfaith.show.wording.verdicts import verdicts
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-DECIDED = (
-    "Colored and outlined: decided (thick: the strongest; dashed: against). Uncolored: undecided, or nothing."
-)
+CLEAR = "Colored: clear (thick line: strongest; dashed: {minus}). Uncolored: not clear yet, or nothing."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
 
@@ -79,7 +77,7 @@ def render_report(explanation: Explanation) -> str:
 
 def make_legend(regions: RegionValues, scale: float, minus: str, plus: str) -> Legend:
     """The legend of a map, which says what uncolored means."""
-    key = DECIDED if regions.errors_known else UNKNOWN
+    key = CLEAR.format(minus=minus) if regions.errors_known else UNKNOWN
     return Legend(f"−{scale:.3g}", f"+{scale:.3g}", minus, plus, key)
 
 
@@ -178,7 +176,7 @@ def _places(regions: RegionValues) -> str:
     """Where the map is orange and blue, for those who cannot see it."""
     found = {"for it": lies(regions), "against it": lies(regions, sign=-1)}
     said = [f"what speaks {what} {where}" for what, where in found.items() if where]
-    return f": {'; '.join(said)}" if said else ": nothing is decided"
+    return f": {'; '.join(said)}" if said else ": nothing is clear yet"
 
 
 def _prototype(

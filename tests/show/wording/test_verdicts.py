@@ -9,7 +9,7 @@ from protopfaith.explanation import Explanation
 from protopfaith.explanation.findings import HALF, Finding
 from protopfaith.show.heat import error_of
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.verdicts import UNFAMILIAR, decision_verdict, map_verdict
+from protopfaith.show.wording.verdicts import MEANINGS, UNFAMILIAR, decision_verdict, map_verdict
 
 
 def with_probabilities(explanation: Explanation, *first: float) -> Explanation:
@@ -52,7 +52,9 @@ def test_a_map_is_exact_sharp_fair_or_rough(explanation: Explanation, error: flo
     assert found.word == word
     assert bool(found.command) is (word == "rough")
     assert ("does not make the decision less certain" in found.text) is (word == "rough")
-    assert error == 0 or percent(error_of(asked.class_map)) in found.text
+    assert error == 0 or f"±{percent(error_of(asked.class_map))}" in found.text
+    assert found.text.endswith(MEANINGS[word])
+    assert f"{error_of(asked.class_map):.4g}" in found.exact
 
 
 def test_a_map_without_errors_does_not_claim_any(explanation: Explanation) -> None:

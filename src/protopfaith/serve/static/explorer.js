@@ -168,12 +168,12 @@
     const map = numbers.maps[0];
     let text = "Region " + player + (hidden ? ", hidden" : "") + ": " + withError(map, player) + " " + map.unit + ". ";
     if (map.errors[player] !== null && !map.decided[player]) {
-      text += "Undecided: it may be for or against.";
+      text += "Not clear yet: it may be for or against.";
     } else {
       text += map.values[player] > 0 ? map.plus : map.minus;
     }
     numbers.prototypes.forEach(function (one) {
-      text += "\n" + one.name + ": " + withError(one, player) + (one.decided[player] ? "" : ", undecided");
+      text += "\n" + one.name + ": " + withError(one, player) + (one.decided[player] ? "" : ", not clear yet");
     });
     return text;
   }
@@ -610,7 +610,7 @@
     }
     part(".go").addEventListener("click", goOn);
     part(".precision").addEventListener("input", function (event) {
-      part(".precision-text").textContent = Math.round(100 * precisions[Number(event.target.value)]) + "%";
+      part(".precision-text").textContent = "±" + Math.round(100 * precisions[Number(event.target.value)]) + "%";
     });
     part(".precision").addEventListener("change", goOn);
 

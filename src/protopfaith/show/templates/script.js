@@ -55,7 +55,7 @@
     const known = error !== null;
     const text = "Region " + player + ": " + signed(value) + (known ? " ± " + signed(error).replace("+", "") : "") + " " + map.unit + ". ";
     if (known && !map.decided[player]) {
-      return text + "Undecided: it may be for or against.";
+      return text + "Not clear yet: it may be for or against.";
     }
     return text + (value > 0 ? map.plus : map.minus);
   }

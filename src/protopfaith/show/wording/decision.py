@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+from torch import Tensor
 
 from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
+from protopfaith.explanation.question import CLOSE, most_probable, sureness
 from protopfaith.show.wording.findings import deciding_of_finding, findings_lead
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import rival_of
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.verdicts import is_rough, share_outside
-
-CLOSE = 1.1  # a ratio of probabilities that no one should rely on
 
 
 def lead(explanation: Explanation) -> str:
@@ -46,18 +48,46 @@ def _surest_yes(explanation: Explanation) -> PrototypeEvidence | None:
     return next(one for one in explanation.evidence if one.prototype == best.prototype)
 
 
+def seen(names: Sequence[str], probabilities: Tensor, *, unfamiliar: bool = False) -> str:
+    """What the network says of an image, as sure as it is.
+
+    >>> import torch
+    >>> seen(["cat", "dog"], torch.tensor([0.55, 0.45]))
+    'The network cannot tell whether it is cat (55%) or dog (45%).'
+    """
+    word, best = sureness(probabilities), most_probable(probabilities)
+    said = [f"{names[label]} ({percent(float(probabilities[label]))})" for label in best]
+    if unfamiliar:
+        named = said if word == "toss-up" else said[:1]
+        return f"The network says {' or '.join(named)}, but the image looks like nothing it knows."
+    if word == "toss-up":
+        return f"The network cannot tell whether it is {' or '.join(said)}."
+    if word == "unsure":
+        return f"The network is not sure: perhaps it is {' or '.join(said)}, perhaps something else."
+    return f"The network sees {said[0]}."
+
+
 def _decided(explanation: Explanation) -> str:
     target, p = _named(explanation, explanation.target)
     found = explanation.closeness
     unlike = found is not None and bool((found.shares <= 0).all())
+    strange = bool(explanation.is_unfamiliar)
+    if strange or (_is_open(explanation) and explanation.target in most_probable(explanation.probabilities)):
+        said = seen(explanation.class_names, explanation.probabilities, unfamiliar=strange)
+        return f"{said} What speaks most for {target}: {_because(explanation)}."
     if explanation.target == explanation.prediction:
         though = "" if not unlike else f", though it is {_farther(target)}"
         return f"The network sees {target} ({p}), above all because {_because(explanation)}{though}."
     predicted, q = _named(explanation, explanation.prediction)
-    seen = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here."
+    said = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here."
     if unlike:
-        return f"{seen} The image is {_farther(target)}."
-    return f"{seen} What speaks most for {target}: {_because(explanation)}."
+        return f"{said} The image is {_farther(target)}."
+    return f"{said} What speaks most for {target}: {_because(explanation)}."
+
+
+def _is_open(explanation: Explanation) -> bool:
+    """Whether no class is much more probable than all others."""
+    return sureness(explanation.probabilities) in ("toss-up", "unsure")
 
 
 def _farther(name: str) -> str:
@@ -100,21 +130,28 @@ def _where(explanation: Explanation) -> str:
         return f"{'As far as the map tells, what' if roughly else 'What'} speaks for {it} {where}."
     if lies(explanation.class_map, sign=-1) is not None:
         return f"No region is known to speak for {it}."
-    return "Where in the image that comes from is not decided."
+    return "Where in the image that comes from is not clear yet."
 
 
 def _rival(explanation: Explanation) -> str:
     name = rival_of(explanation)
     label = explanation.class_names.index(name)
-    which = "" if explanation.versus is not None else "The next class, "
-    if label == explanation.prediction:
-        which = "The class that it sees, "
-    subject = f"{which}{name} ({percent(float(explanation.probabilities[label]))})" + ("," if which else "")
+    subject = _rival_named(explanation, label)
     mine, other = explanation.closeness, explanation.rival_closeness
     if mine is None or other is None:
         return f"{subject} is {compared(_ahead(explanation, label))}."
     target = explanation.class_names[explanation.target]
     return f"{subject} {_support(mine, other, name, target)}."
+
+
+def _rival_named(explanation: Explanation, label: int) -> str:
+    """The rival as it is introduced."""
+    name, p = _named(explanation, label)
+    if _is_open(explanation) and {label, explanation.target} <= set(most_probable(explanation.probabilities)):
+        return name  # both were named before
+    if label == explanation.prediction:
+        return f"The class that it sees, {name} ({p}),"
+    return f"{name} ({p})" if explanation.versus is not None else f"The next class, {name} ({p}),"
 
 
 def _ahead(explanation: Explanation, rival: int) -> float:
@@ -129,11 +166,11 @@ def compared(ahead: float) -> str:
     """How probable the rival is beside a class that is `ahead` in log probability.
 
     >>> compared(math.log(3)), compared(0.01)
-    ('3.0 times less probable', 'about as probable: too close to call')
+    ('3.0 times less probable', 'nearly as probable: too close to call')
     """
     factor = math.exp(min(abs(ahead), 30.0))
     if factor < CLOSE:
-        return "about as probable: too close to call"
+        return f"{'nearly as' if ahead > 0 else 'slightly more'} probable: too close to call"
     many = f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else "a million"
     return f"{many} times {'less' if ahead > 0 else 'more'} probable"
 

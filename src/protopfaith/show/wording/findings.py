@@ -23,6 +23,8 @@ def findings_lead(explanation: Explanation) -> str:
             f"{overall(explanation.findings)} Explained here: {found.name}, {found.verdict} "
             f"({percent(found.probability)})."
         )
+    if explanation.is_unfamiliar:
+        said += " But the image looks like nothing it knows."
     return f"{said} {about_target(explanation)}".rstrip()
 
 
@@ -71,7 +73,7 @@ def about_target(explanation: Explanation) -> str:
     told = [
         f"What speaks {side} {found.name} {where}." for side, where in places.items() if where is not None
     ]
-    return " ".join([said, *(told or ["Where in the image that comes from is not decided."])])
+    return " ".join([said, *(told or ["Where in the image that comes from is not clear yet."])])
 
 
 def deciding_of_finding(explanation: Explanation) -> PrototypeEvidence | None:

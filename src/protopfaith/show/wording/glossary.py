@@ -34,14 +34,15 @@ WORDS = {
         "The values of all regions add up to what the whole image changes.",
     ),
     "decided": (
-        "Decided, undecided",
-        "Values are estimated by sampling. A region is decided where its value is so far from zero that "
-        "chance hardly explains it: about one decided region in twenty has the wrong sign at most. "
-        "All others stay uncolored.",
+        "Colored (decided), uncolored (undecided)",
+        "Values are estimated by sampling. A region is colored where its value is so far from zero that "
+        "chance hardly explains it: at most about one colored region in twenty is on the wrong side. "
+        "Of all others it is not clear yet on which side they are.",
     ),
     "error": (
-        "Relative error",
-        "How far the values are from the true Shapley values, as a share of a typical value.",
+        "Known to about ±12% (relative error)",
+        "How far the strengths behind the colors are from the true Shapley values: by about 12% of a typical "
+        "region's strength. With the same regions, a larger budget makes that smaller.",
     ),
     "psi": (
         "Ψₖ (Psi)",

@@ -13,6 +13,7 @@ from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import about_empty
+from protopfaith.show.wording.sharpness import strength
 from protopfaith.show.wording.verdicts import ROUGH, is_rough
 
 BASELINES = {
@@ -104,8 +105,8 @@ def rough_prototypes(explanation: Explanation) -> list[Banner]:
     return [
         Banner(
             "Some maps of prototypes are rough.",
-            f"The values of the worst one are off by about {percent(worst)} of a typical one, "
-            f"those of the class map by {percent(error)}. A larger budget sharpens them:",
+            f"How strongly regions speak is {strength(worst)} in the worst of them, and {strength(error)} in "
+            "the class map. A larger budget sharpens them:",
             sharper(explanation, worst),
         )
     ]
@@ -148,10 +149,11 @@ def _precision(explanation: Explanation) -> Remark:
             f"{missed}." if missed else "",
         )
     if explanation.precision == 0:
-        return Remark("The values are exact: they have no sampling error.")
+        return Remark("How strongly regions speak is known exactly: values have no sampling error.")
     return Remark(
-        f"Sampling leaves an error of about {percent(explanation.precision)} of the size of a typical value, "
-        "in the worst of the maps of this image; point at a region to see its own.",
+        f"How strongly regions speak is {strength(explanation.precision)} in the worst of the maps of this "
+        f"image: values are off by {explanation.precision:.3g} of a typical one (relative error). Point at a "
+        "region to see its own error.",
         f"{missed}: allow more evaluations." if missed else "",
     )
 
@@ -215,8 +217,8 @@ def _undecided(explanation: Explanation) -> Remark | None:
     if not mine.errors_known or not count:
         return None
     return Remark(
-        f"{count} of the {len(mine.values)} regions of the class map are undecided: whether they speak "
-        "for or against the class is not known, so they stay uncolored. Of those that are colored, "
+        f"{count} of the {len(mine.values)} regions of the class map are uncolored (undecided): whether they "
+        "speak for or against the class is not clear yet. Of those that are colored, "
         "about one in twenty is expected to have the wrong sign at most."
     )
 

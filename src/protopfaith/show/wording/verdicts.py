@@ -6,18 +6,23 @@ import math
 from dataclasses import dataclass
 
 from protopfaith.explanation.explanation import Explanation
+from protopfaith.explanation.question import most_probable, sureness
 from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import AIM, sharper
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.sharpness import sides, strength
 
-SURE = 0.95  # probability from which on a decision is called sure
-LIKELY = 0.5
-CLOSE = 1.5  # times as probable as the next class: less is a toss-up
 FAIR = AIM  # relative error from which on a map is no longer called sharp
 ROUGH = 0.3  # relative error above which a map is called rough
 MOSTLY = 0.5  # share of the evidence outside the object that is called out
 UNFAMILIAR = "looks like nothing the network knows"
-ONLY_THE_MAP = "A rough map does not make the decision less certain: only where it comes from is open."
+MEANINGS = {
+    "exact": "Nothing in it is left to chance.",
+    "sharp": "What is not colored hardly matters.",
+    "fair": "What is colored can be relied on; how strongly may still change somewhat.",
+    "rough": "A rough map does not make the decision less certain: only where it comes from is open.",
+}
+"""What the words for a map mean to those who read it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Verdict:
         kind: "alert" where the decision should not be relied on, "rough" of a map, or nothing
         chips: facts that belong to it
         command: what would make it better
+        exact: the numbers behind it, for those who ask
     """
 
     about: str
@@ -47,6 +53,7 @@ class Verdict:
     kind: str = ""
     chips: tuple[Chip, ...] = ()
     command: str = ""
+    exact: str = ""
 
     @property
     def heading(self) -> str:
@@ -70,19 +77,9 @@ def decision_verdict(explanation: Explanation) -> Verdict:
 
 
 def _of_class(explanation: Explanation) -> tuple[str, str]:
-    p = explanation.probabilities.double()
-    first = explanation.prediction
-    said = _with_share(explanation, first)
-    others = [label for label in p.argsort(descending=True).tolist() if label != first]
-    if not others:
-        return "sure", said
-    second = others[0]
-    both = f"{said} or {_with_share(explanation, second)}"
-    if float(p[first]) < CLOSE * float(p[second]):
-        return "toss-up", both
-    if float(p[first]) < LIKELY:
-        return "unsure", both
-    return ("sure" if float(p[first]) >= SURE else "likely"), said
+    word, best = sureness(explanation.probabilities), most_probable(explanation.probabilities)
+    named = best[:1] if word in ("sure", "likely") else best
+    return word, " or ".join(_with_share(explanation, label) for label in named)
 
 
 def _of_finding(explanation: Explanation) -> tuple[str, str]:
@@ -129,23 +126,32 @@ def map_verdict(explanation: Explanation) -> Verdict:
     chips = tuple(chip for chip in [_outside(explanation)] if chip is not None)
     if not mine.errors_known:
         return Verdict("Map", "of unknown sharpness", "This estimator does not know its error.", "", chips)
-    error, count = error_of(explanation.class_map), int(decided(mine).sum())
+    error, count, regions = error_of(explanation.class_map), int(decided(mine).sum()), len(mine.values)
+    word = _how_sharp(error)
+    said = _what_it_shows(count, regions) if word == "rough" else sides(count, regions)
+    return Verdict(
+        "Map",
+        word,
+        f"{said} How strongly they speak is {strength(error)}. {MEANINGS[word]}",
+        "rough" if word == "rough" else "",
+        chips,
+        sharper(explanation, error) if word == "rough" else "",
+        f"{count} of {regions} regions are decided; the relative error of the map is {error:.4g}",
+    )
+
+
+def _how_sharp(error: float) -> str:
     if error == 0:
-        return Verdict("Map", "exact", "No region's value has a sampling error.", "", chips)
-    typical = f"a region's value is off by about {percent(error)} of a typical one"
-    if is_rough(explanation):
-        text = f"{_what_it_shows(count, len(mine.values))}; {typical}. {ONLY_THE_MAP}"
-        return Verdict("Map", "rough", text, "rough", chips, sharper(explanation, error))
-    text = f"{count} of {len(mine.values)} regions are decided; {typical}."
-    return Verdict("Map", "fair" if error > FAIR else "sharp", text, "", chips)
+        return "exact"
+    return "rough" if error > ROUGH else "fair" if error > FAIR else "sharp"
 
 
 def _what_it_shows(count: int, regions: int) -> str:
     """What a rough map is good for all the same."""
     if not count:
-        return "It does not show where the decision comes from: no region is decided"
+        return "It does not show where the decision comes from: no region is clear enough to be colored."
     colored = "one colored region" if count == 1 else f"{count} colored regions"
-    return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet"
+    return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet."
 
 
 def is_rough(explanation: Explanation) -> bool:

@@ -1,0 +1,33 @@
+"""How sharp a map is, in words that need no statistics: on which side regions stand, and how strongly."""
+
+from __future__ import annotations
+
+from protopfaith.show.wording.numbers import percent
+
+HARDLY = 0.5  # relative error above which strengths say little
+
+
+def sides(colored: int, regions: int, do: str = "speak for or against") -> str:
+    """Of how many regions it is clear what they do.
+
+    >>> sides(33, 144)
+    '33 of 144 regions are colored: it is clear whether they speak for or against.'
+    """
+    if regions == 1 and colored:
+        return "The image is one region, and colored as a whole."
+    if not colored:
+        return f"No region is colored: it is not clear yet whether they {do}."
+    return f"{colored} of {regions} regions are colored: it is clear whether they {do}."
+
+
+def strength(error: float) -> str:
+    """How well it is known how much a region matters, from a map's relative error.
+
+    >>> strength(0.12), strength(0.0), strength(0.6), strength(1.4)
+    ('known to about ±12%', 'known exactly', 'hardly known yet (±60%)', 'not known yet')
+    """
+    if error == 0:
+        return "known exactly"
+    if error >= 1:
+        return "not known yet"
+    return f"hardly known yet (±{percent(error)})" if error > HARDLY else f"known to about ±{percent(error)}"
