@@ -192,7 +192,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
 
 def _box(row: dict[str, object], path: Path) -> Box | None:
     given = [row.get(name) for name in BOX]
-    if all(value is None or value == "" for value in given):
+    if any(value is None or value == "" for value in given):
         return None
     try:
         numbers = [float(str(value)) for value in given]
@@ -203,7 +203,7 @@ def _box(row: dict[str, object], path: Path) -> Box | None:
     left, top, right, bottom = numbers
     if not (left < right and top < bottom):
         raise ProtoPFaithError(
-            f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which holds nothing; "
+            f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which is empty; "
             "give left, top, right and bottom in pixels."
         )
     return left, top, right, bottom
