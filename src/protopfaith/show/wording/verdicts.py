@@ -20,7 +20,7 @@ MEANINGS = {
     "exact": "Nothing in it is left to chance.",
     "sharp": "What is not colored hardly matters.",
     "fair": "What is colored can be relied on; how strongly may still change somewhat.",
-    "rough": "A rough map does not make the decision less certain: only where it comes from is open.",
+    "rough": "A rough map does not make the decision less certain.",
 }
 """What the words for a map mean to those who read it."""
 
