@@ -3,6 +3,7 @@ in one sentence where a file is not what it should be."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -193,6 +194,14 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def plain_file(path: Path | str) -> Path:
+    """The same path; raises `OSError` if it is a pipe or a device, on which a reader might wait forever."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return path
 
 
 def read_plain_text(path: Path, expected: str) -> str:

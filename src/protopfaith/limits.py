@@ -14,7 +14,7 @@ DEFAULTS = {
     "PROTOPFAITH_MAX_SIDE": 4_096,
     "PROTOPFAITH_MAX_FILE": 2_000_000_000,
 }
-"""Pixels of an image file; rows or columns at training size; bytes of a file that is read as a whole."""
+"""Pixels of an image file; rows or columns at training size; bytes of the arrays in an `.npz` file."""
 
 
 def limit(name: str) -> int:

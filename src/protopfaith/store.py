@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from protopfaith.files import atomic
+from protopfaith.npz import read_npz
 
 Record = dict[str, np.ndarray]
 
@@ -48,9 +49,7 @@ class Store:
 
 def _read(path: Path, key: str) -> Record | None:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if str(archive["__key__"]) != key:
-                return None
-            return {name: archive[name] for name in archive.files if name != "__key__"}
+        record = read_npz(path)
+        return record if str(record.pop("__key__")) == key else None
     except Exception:  # not there, or not readable, whatever a damaged archive leads to: computed again
         return None

@@ -20,6 +20,7 @@ from tests.robustness import (
     options,
     outputs,
     python_api,
+    radiographs,
     recipes,
     runs,
     spread,
@@ -29,7 +30,7 @@ from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
     options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
-    spread, strangers, arguments,
+    spread, strangers, arguments, radiographs,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]

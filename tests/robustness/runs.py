@@ -74,6 +74,16 @@ def replace(name: str, content: bytes | str) -> Damage:
 def void(_: object) -> None: ...
 
 
+def pipe(name: str) -> Damage:
+    """A pipe that nobody writes to, where a file is expected: whoever opens it waits forever."""
+
+    def damage(place: Place) -> None:
+        (place / "run" / name).unlink(missing_ok=True)
+        os.mkfifo(place / "run" / name)
+
+    return damage
+
+
 def remove(name: str) -> Damage:
     return lambda place: (place / "run" / name).unlink()
 
@@ -425,6 +435,8 @@ CASES = [
         }.items()
         for case in damaged(f"metrics.csv: {name}", after(unfinished, damage), "resume")
     ),
+    *damaged("a pipe as recipe", pipe("recipe.yaml"), "predict", says=("recipe.yaml",)),
+    *damaged("a pipe as metrics", after(unfinished, pipe("metrics.csv")), "resume", says=("metrics.csv",)),
     *damaged(
         "a file instead of the folder",
         file_instead_of_run,
@@ -437,6 +449,7 @@ GOOD = [
     *damaged("nothing wrong", lambda place: None, *sorted(COMMANDS.keys() - {"resume"}), good=True),
     *damaged("finished already", lambda place: None, "resume", good=True),
     *damaged("in the middle", unfinished, "resume", good=True),
+    *damaged("a pipe as reference", pipe("reference.json"), "explain", good=True),
     *damaged("no last checkpoint", remove(L), "predict", "explain", "resume", good=True),
     *damaged("no metrics", remove("metrics.csv"), "predict", "explain", good=True),
     *damaged("metrics cut in a line", after(unfinished, cut("metrics.csv", 0.6)), "resume", good=True),

@@ -17,7 +17,7 @@ from protopfaith.conversion.formats import FORMATS, Format
 from protopfaith.conversion.unpickling import Stub, read_foreign
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import is_file, plain_file
 from protopfaith.network import SIMILARITIES
 from protopfaith.network.encoders.adapt import read_state_dict
 
@@ -363,7 +363,7 @@ def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
     import numpy as np
 
     try:
-        boxes = np.load(path, allow_pickle=False)
+        boxes = np.load(plain_file(path), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ProtoPFaithError(
             f"{path} cannot be read as an array; give a bb*.npy file that the original ProtoPNet wrote."

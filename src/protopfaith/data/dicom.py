@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from protopfaith.data.dicom_header import (
+    PALETTE,
+    check_colors,
+    check_compressed,
+    settle_transformations,
+    widen_palette,
+)
+from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.data.frames import check_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
@@ -19,15 +30,22 @@ DEFLATED = "1.2.840.10008.1.2.1.99"
 
 def read_dicom(path: Path, frame: int | None = None) -> Image.Image:
     """Decodes any transfer syntax pydicom has a decoder for, applies the modality and window (or lookup
-    table), and inverts MONOCHROME1. Values that are not 8 bits afterwards are scaled from their range to
-    0..255. Of a file with several frames one must be chosen, from 1."""
-    dataset = _read(path)
+    table), looks up the colors of a palette, and inverts MONOCHROME1. Values that are not 8 bits afterwards
+    are scaled from their range to 0..255. Of a file with several frames one must be chosen, from 1."""
+    with _naming(path):
+        dataset = _read(path)
+        return _to_image(dataset, _check_declared(dataset, path, frame))
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Decoders of broken pixel data raise anything, and warn of it; the message has to name the file."""
     try:
-        place = _check_declared(dataset, path, frame)
-        return _to_image(dataset, place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except ProtoPFaithError:
         raise
-    # Decoders of broken pixel data raise anything; the message has to name the file.
     except Exception as error:
         message = " ".join(str(error).split()).rstrip(".")[:200]
         raise ProtoPFaithError(
@@ -137,8 +155,29 @@ def _pixels(dataset: Any, place: int | None) -> np.ndarray:
     """The values of one frame, whose own transformations are put where those of a single picture are."""
     from pydicom.pixels import pixel_array
 
+    check_colors(dataset)
+    check_compressed(dataset, place)
     if place is None:
-        return dataset.pixel_array
+        pixels = dataset.pixel_array
+    else:
+        _use_frame(dataset, place)
+        pixels = pixel_array(dataset, index=place)
+    if dataset.PhotometricInterpretation == PALETTE:
+        return _from_palette(pixels, dataset)
+    settle_transformations(dataset)
+    return pixels
+
+
+def _from_palette(pixels: np.ndarray, dataset: Any) -> np.ndarray:
+    """Colors of 8 bits. Some files say 16 bits of entries that have 8: the values tell."""
+    from pydicom.pixels import apply_color_lut
+
+    widen_palette(dataset)
+    colors = apply_color_lut(pixels, dataset)[..., :3]
+    return (colors if colors.max() <= 255 else colors >> 8).astype(np.uint8)
+
+
+def _use_frame(dataset: Any, place: int) -> None:
     groups = [dataset.get("SharedFunctionalGroupsSequence"), dataset.get("PerFrameFunctionalGroupsSequence")]
     for group, at in zip(groups, (0, place), strict=True):
         if group is None or at >= len(group):
@@ -146,36 +185,38 @@ def _pixels(dataset: Any, place: int | None) -> np.ndarray:
         for name in ("PixelValueTransformationSequence", "FrameVOILUTSequence"):
             for found in group[at].get(name) or ():
                 dataset.update(found)
-    return pixel_array(dataset, index=place)
 
 
 def _to_image(dataset: Any, place: int | None = None) -> Image.Image:
-    from pydicom.pixels import apply_modality_lut, apply_voi_lut
+    from pydicom.pixels import apply_modality_lut
 
     pixels = _pixels(dataset, place)
-    if dataset.get("SamplesPerPixel", 1) == 3:
+    if pixels.ndim == 3 and pixels.shape[2] == 3:
         return Image.fromarray(_to_8_bits(pixels))
     if pixels.ndim != 2:
         raise ValueError(f"one frame is expected, not an array of shape {pixels.shape}")
-    has_window = "WindowWidth" in dataset or "VOILUTSequence" in dataset
-    pixels = apply_modality_lut(pixels, dataset)
-    if has_window:
-        pixels = apply_voi_lut(pixels, dataset)
-    gray = _to_8_bits(pixels)
+    pixels = _through_window(apply_modality_lut(pixels, dataset), dataset)
+    gray = _to_8_bits(pixels, stored=int(dataset.get("BitsStored") or 8))
     if dataset.get("PhotometricInterpretation") == "MONOCHROME1":
         gray = 255 - gray
     return Image.fromarray(gray)
 
 
-def _to_8_bits(pixels: np.ndarray) -> np.ndarray:
-    if pixels.dtype == np.uint8:
+def _through_window(pixels: np.ndarray, dataset: Any) -> np.ndarray:
+    """Entries of 8 bits make pydicom count pixels with 8 bits as well, so they are called 16 meanwhile."""
+    from pydicom.pixels import apply_voi_lut
+
+    tables = dataset.get("VOILUTSequence")
+    if not tables or tables[0].LUTDescriptor[2] != 8:
+        return apply_voi_lut(pixels, dataset)
+    tables[0].LUTDescriptor[2] = 16
+    return apply_voi_lut(pixels, dataset).astype(np.uint8)
+
+
+def _to_8_bits(pixels: np.ndarray, stored: int = 8) -> np.ndarray:
+    if pixels.dtype == np.uint8 and stored >= 8:
         return pixels
-    low, high = float(np.nanmin(pixels)), float(np.nanmax(pixels))
-    result = np.empty(pixels.shape, np.uint8)
-    for start in range(0, len(pixels), 256):  # in strips: as float64 the whole takes many times its size
-        strip = (pixels[start : start + 256].astype(np.float64) - low) * (255 / max(high - low, 1e-12))
-        result[start : start + 256] = np.rint(np.nan_to_num(strip))
-    return result
+    return spread(pixels, *finite_range(pixels))
 
 
 def raw_values(path: Path, frame: int | None = None) -> tuple[np.ndarray | None, bool]:
@@ -183,10 +224,10 @@ def raw_values(path: Path, frame: int | None = None) -> tuple[np.ndarray | None,
     dark; None for color."""
     from pydicom.pixels import apply_modality_lut
 
-    dataset = _read(path)
-    place = _check_declared(dataset, path, frame)
-    if dataset.get("SamplesPerPixel", 1) == 3:
-        return None, False
-    inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
-    pixels = _pixels(dataset, place)
-    return apply_modality_lut(pixels, dataset), inverted
+    with _naming(path):
+        dataset = _read(path)
+        pixels = _pixels(dataset, _check_declared(dataset, path, frame))
+        if pixels.ndim == 3:
+            return None, False
+        inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
+        return apply_modality_lut(pixels, dataset), inverted

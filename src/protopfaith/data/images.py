@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from protopfaith.arguments import instance, named
+from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.limits import check_pixels
@@ -27,9 +28,10 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
 # Part of the key of cached images. Raise it when a file is read as other pixels than before, here, in
 # dicom.py or in Preprocessing.uint8: images decoded the old way are then not used anymore.
 # 2: floating-point and 32-bit images are scaled from their own range (they were black).
-DECODING = 2
+# 3: DICOM files with a palette are read in its colors (they were the numbers of its entries), those of less
+#    than 8 bits from their range (they were black).
+DECODING = 3
 
-STRIP = 256  # rows
 _saying = threading.Lock()
 _said: set[str] = set()
 
@@ -138,13 +140,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     """Pillow has 16 bits in modes of 32, too: the values tell."""
-    finite = np.isfinite(values) if values.dtype.kind == "f" else True
-    if not np.any(finite):
-        raise ValueError("none of its pixels is a number")
-    low = float(np.min(values, where=finite, initial=np.inf if values.dtype.kind == "f" else values.flat[0]))
-    high = float(
-        np.max(values, where=finite, initial=-np.inf if values.dtype.kind == "f" else values.flat[0])
-    )
+    low, high = finite_range(values)
     if floating or low < 0 or high > 65535:
         say_once(
             "Images with floating-point or 32-bit pixels are scaled to 8 bits from their own range, each "
@@ -153,12 +149,7 @@ def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     else:
         say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
         low, high = 0.0, 65535.0
-    result = np.empty(values.shape, np.uint8)
-    for start in range(0, len(values), STRIP):  # in strips: as float64 the whole takes many times its size
-        strip = values[start : start + STRIP].astype(np.float64)
-        scaled = np.nan_to_num((strip - low) / max(high - low, float(np.finfo(np.float64).tiny)), nan=0.0)
-        result[start : start + STRIP] = np.round(255 * np.clip(scaled, 0, 1))
-    return Image.fromarray(result)
+    return Image.fromarray(spread(values, low, high))
 
 
 def _one_line(error: Exception, path: Path) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown
+from protopfaith.data.eight_bits import STRIP, finite_range
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import FORMATS, STRIP, read_image
+from protopfaith.data.images import FORMATS, read_image
 from protopfaith.errors import ProtoPFaithError
 
 RANGE = "range"
@@ -95,7 +96,7 @@ class Scaling:
             return center - width / 2, center + width / 2
         if isinstance(self.bits, int):
             return 0.0, float(2**self.bits - 1)
-        return float(np.nanmin(values)), float(np.nanmax(values))
+        return finite_range(values)
 
 
 def _values(path: Path) -> tuple[np.ndarray | None, bool]:

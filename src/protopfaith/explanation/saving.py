@@ -22,6 +22,7 @@ from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourcePart, SourceSide
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import PrototypeSource, Route, Turn
+from protopfaith.npz import read_npz
 from protopfaith.shapley import Players
 from protopfaith.training.thresholds import FindingRule
 
@@ -115,12 +116,12 @@ def _load(path: Path | str, kind: type[Loaded]) -> Loaded:
         content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
         if not isinstance(content, dict):
             raise ValueError("it holds no keys")
-        with np.load(path.with_suffix(".npz"), allow_pickle=False) as archive:
-            arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
-        found = content.pop("format")
-        if found != FORMAT:
+        found = read_npz(path.with_suffix(".npz"))
+        arrays = {name: torch.from_numpy(array) for name, array in found.items()}
+        version = content.pop("format")
+        if version != FORMAT:
             raise ProtoPFaithError(
-                f"{path} has format {found}, but this version reads {FORMAT}: update protopfaith."
+                f"{path} has format {version}, but this version reads {FORMAT}: update protopfaith."
             )
         decoded = _decode(content, arrays)
         if not isinstance(decoded, kind):

@@ -16,6 +16,7 @@ from torch import Tensor
 from protopfaith.arguments import finite_number, instance, numbers_below, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
+from protopfaith.npz import read_npz
 from protopfaith.shapley.players import Players
 
 FORMAT = 1
@@ -207,8 +208,7 @@ class Attribution:
 
     @staticmethod
     def _load(path: Path | str) -> Attribution:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_npz(path)
         metadata = json.loads(str(arrays.pop("metadata")))
         if metadata.pop("format") != FORMAT:
             raise ProtoPFaithError(

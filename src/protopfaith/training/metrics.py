@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, reason
+from protopfaith.files import atomic, plain_file, reason
 from protopfaith.network import PatchNetwork
 
 
@@ -104,7 +104,7 @@ class MetricsFile:
 
     def _complete_rows(self, first_epoch: int) -> list[list[str]]:
         try:
-            with self.path.open(newline="", encoding="utf-8") as file:
+            with plain_file(self.path).open(newline="", encoding="utf-8") as file:
                 rows = list(csv.reader(file))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise ProtoPFaithError(

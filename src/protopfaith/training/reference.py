@@ -17,7 +17,7 @@ from torch import Tensor
 
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, plain_file
 from protopfaith.network import PrototypeNetwork, outcome_of
 from protopfaith.progress import told_time
 from protopfaith.training.calibration import (
@@ -126,7 +126,7 @@ class Reference:
         """What lies in a run's folder; None where nothing is there, or it belongs to other weights."""
         path = Path(folder) / NAME
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = json.loads(plain_file(path).read_text(encoding="utf-8"))
             if values["weights_sha256"] != weights_sha256 or values.get("format") not in FORMATS:
                 return None
             distances = [math.nan if d is None else d for d in values["usual_distances"]]
