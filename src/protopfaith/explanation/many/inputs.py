@@ -87,7 +87,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         )
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [replace(item, name=name) for name, item in zip(names, unique, strict=True)]
+    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
 
 
 def _together(items: Sequence[Item]) -> list[Item]:
@@ -97,6 +97,11 @@ def _together(items: Sequence[Item]) -> list[Item]:
         boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
     unique = {(item.path, item.offset): item for item in items}
     return [replace(item, boxes=tuple(boxes[place])) for place, item in unique.items()]
+
+
+def _printable(name: str) -> str:
+    """A name that is no UTF-8 with its bytes spelled out: Parquet has no place for them."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def fingerprint(items: Sequence[Item]) -> str:
@@ -198,6 +203,11 @@ def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
     if not all(map(math.isfinite, numbers)):
         raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
     left, top, right, bottom = numbers
+    if not (left < right and top < bottom):
+        raise ProtoPFaithError(
+            f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which is empty; "
+            "give left, top, right and bottom in pixels."
+        )
     return ((left, top, right, bottom),)
 
 
