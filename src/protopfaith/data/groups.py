@@ -37,10 +37,10 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
     given: dict[str, str] = {}
-    for name, group, *_ in rows:
-        if given.setdefault(name, group) != group:
+    for image, other, *_ in rows:
+        if given.setdefault(image, other) != other:
             raise ProtoPFaithError(
-                f"The groups {path} put {shown(name)} into two, {shown(given[name])} and {shown(group)}; "
+                f"The groups {path} put {shown(image)} into two, {shown(given[image])} and {shown(other)}; "
                 "keep one line of it."
             )
     names = Counter(Path(entry.path).name for entry in listing.entries)
