@@ -158,7 +158,7 @@ class Work:
     def __init__(self, bulk: Bulk, items: Sequence[Item], parts: Sequence[int]):
         self.bulk, self.items = bulk, items
         self._missing = {number: set(bulk.missing(number)) for number in parts}
-        self.images = sum(len(self._range(number)) for number in parts)
+        self.images = sum(len(bulk.positions(number)) for number in parts)
 
     @property
     def left(self) -> int:
@@ -181,9 +181,6 @@ class Work:
         for number, missing in self._missing.items():
             if not missing and not self.bulk.part(number).exists():
                 self.bulk.finish(number)
-
-    def _range(self, number: int) -> range:
-        return range(number * PART, min((number + 1) * PART, self.bulk.manifest.images))
 
 
 class Answering:
