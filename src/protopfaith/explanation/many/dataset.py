@@ -153,10 +153,11 @@ class Bulk:
 
     def open_rows(self, number: int) -> dict[int, Path]:
         """Files of the rows of a part that is not finished, by position."""
-        folder = self._open(number)
-        if not is_folder(folder):
+        try:
+            files = [path for path in self._open(number).iterdir() if path.suffix == ".parquet"]
+        except OSError:  # none yet, or another process is just removing them
             return {}
-        return {int(path.stem): path for path in folder.glob("*.parquet") if path.stem.isdecimal()}
+        return {int(path.stem): path for path in files if path.stem.isdecimal()}
 
     def _open(self, number: int) -> Path:
         return self.folder / OPEN / f"{number:06d}"
