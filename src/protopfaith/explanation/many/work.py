@@ -261,7 +261,7 @@ class Answering:
 
 
 def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
-    """Share of the positive evidence in the box, and the box's share of the image."""
+    """Share of the positive evidence in the box, and the box's share of the image; None without one."""
     if item.box is None:
         return None
     height, width = found.pixels.shape[-2:]
@@ -271,6 +271,8 @@ def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
     rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
     columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
     mask[rows, columns] = True
+    if not mask.any():  # the box lies outside the image, or in less than a pixel
+        return None
     return found.class_map.share_inside(mask), float(mask.float().mean())
 
 
