@@ -33,7 +33,7 @@ from protopfaith.progress import Bar
 logger = logging.getLogger("protopfaith")
 HIDDEN = "training image"  # in the place of its name
 # Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
-AROUND = ("second_baseline", "sources", "duplicate_tolerance")
+AROUND = ("second_baseline", "sources", "source_parts", "duplicate_tolerance")
 
 
 @dataclass(frozen=True)
@@ -326,11 +326,12 @@ def without_source_names(explanation: Explanation) -> Explanation:
     """The same, whose prototypes come from images without names."""
 
     def hidden(evidence: PrototypeEvidence) -> PrototypeEvidence:
-        source, side = evidence.source, evidence.source_side
+        source, side, part = evidence.source, evidence.source_side, evidence.source_part
         return replace(
             evidence,
             source=None if source is None else replace(source, image=HIDDEN),
             source_side=None if side is None else replace(side, path=HIDDEN),
+            source_part=None if part is None else replace(part, path=HIDDEN),
         )
 
     return replace(explanation, path="", evidence=tuple(map(hidden, explanation.evidence)))

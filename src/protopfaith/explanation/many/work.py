@@ -114,7 +114,9 @@ def explain_bulk(
         raise ProtoPFaithError(f"Inputs are a list of paths, not one; write [{shown(str(inputs))}].")
     folder = Path(instance(folder, (str, Path), "Where to write", "a folder"))
     explainer = as_explainer(model, device=device)
-    settings = replace(Settings.of(settings, **keywords), sources=False, second_baseline=None)
+    settings = replace(
+        Settings.of(settings, **keywords), sources=False, source_parts=False, second_baseline=None
+    )
     settings = settings.made_frugal(explainer.device)
     request = Request(settings.on(explainer.device, explainer.size), target, versus)
     request.check(explainer)
