@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from protopfaith.explanation.many.arrow import pyarrow_module
 from tests.robustness.harness import Case, Place, run_program
 from tests.robustness.options import QUICK
 
@@ -55,6 +57,44 @@ def part(folder: Path) -> Path:
     return next(folder.glob("part-*.parquet"))
 
 
+def changed(**columns: Any) -> Callable[[Path], None]:
+    """A part whose columns are something else, or missing where that is None."""
+
+    def damage(folder: Path) -> None:
+        parquet = pyarrow_module("parquet")
+        table = parquet.read_table(part(folder))
+        for name, values in columns.items():
+            place = table.schema.get_field_index(name)
+            kind = table.schema.field(place).type if name != "total" else None
+            table = table.remove_column(place)
+            if values is not None:
+                table = table.add_column(place, name, pyarrow_module().array([values], kind))
+        parquet.write_table(table, part(folder))
+
+    return damage
+
+
+def twice(folder: Path) -> None:
+    pa, parquet = pyarrow_module(), pyarrow_module("parquet")
+    table = parquet.read_table(part(folder))
+    parquet.write_table(pa.concat_tables([table, table]), part(folder))
+
+
+def manifest(**values: Any) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / "_bulk.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+    return damage
+
+
+def flipped(folder: Path) -> None:
+    """Bits of a stored number, which only a checksum tells."""
+    content = bytearray(part(folder).read_bytes())
+    content[len(content) // 5] ^= 255
+    part(folder).write_bytes(content)
+
+
 CASES: list[Case] = [
     *(bulk(f"--shard {text!r}", "--shard", text) for text in ("", "0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/99999999")),
     bulk("--ray without an address", "--ray", ""),
@@ -74,6 +114,7 @@ CASES: list[Case] = [
     bulk("a list that is a pipe", images=lambda p: os.mkfifo(p / "x.csv") or p / "x.csv"),
     bulk("a list that is an image", images=lambda p: p.copy("good.png", "x.csv")),
     bulk("a box of texts", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,a,b,c,d\n")),
+    bulk("a box from right to left", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,9,1,3,4\n"), says=("box from 9, 1",)),
     bulk("a Parquet list that is none", images=lambda p: p.write("x.parquet", "PAR1")),
     bulk("a Parquet list that is a pipe", images=lambda p: os.mkfifo(p / "x.parquet") or p / "x.parquet"),
     bulk("a tar that is none", images=lambda p: p.write("x.tar", "no tar")),
@@ -103,8 +144,19 @@ CASES: list[Case] = [
             "a part that is empty": lambda f: part(f).write_bytes(b""),
             "a part that is cut": lambda f: part(f).write_bytes(part(f).read_bytes()[:500]),
             "no part": lambda f: part(f).unlink(),
+            "a part with rows twice": twice,
+            "a part without values": changed(values=None),
+            "a part of other types": changed(total="x"),
+            "values that are no numbers": changed(values=[float("nan")] * 4),
+            "too few values": changed(values=[1.0]),
         }.items()
     ),
+    of_data_set("report", "a part with flipped bits", flipped, says=("part-000000", "delete it")),
+    of_data_set("report", "no settings", manifest(settings={}), says=("out", "damaged")),
+    of_data_set("report", "no windows", manifest(window=None), says=("out",)),
+    of_data_set("summarize", "a window of one side", manifest(window=[3]), says=("_bulk.json",)),
+    Case("explain --bulk goes on with impossible threads", lambda p: [manifest(threads=-1)(made(p)), "explain", p.run, p.image, *QUICK, "--bulk", p / "out"][1:], says=("_bulk.json", "threads")),
+    Case("explain --bulk goes on after rows twice", lambda p: [twice(made(p)), "explain", p.run, p.image, *QUICK, "--bulk", p / "out"][1:], says=("part-000000", "delete it")),
     of_data_set("report", "an unknown place", lambda f: (f / "_where.parquet").unlink(), says=("--run",)),
     of_data_set("report", "a damaged place", lambda f: (f / "_where.parquet").write_bytes(b"PAR1")),
     of_data_set("report", "a run that is none", nothing, "--run", "nowhere", says=("nowhere",)),
@@ -116,6 +168,8 @@ GOOD: list[Case] = [
     bulk("a tar", images=lambda p: tar(p, p.image.read_bytes()), good=True),
     bulk("the same image twice", images=lambda p: [p.image, p.write("x.csv", "file\ngood.png\ngood.png\n")][1], good=True),
     bulk("a box larger than the image", images=lambda p: [p.image, p.write("x.csv", "file,left,top,right,bottom\ngood.png,-50,-9,1e9,1e9\n")][1], good=True),
+    bulk("a name that is no UTF-8", images=lambda p: p.image.rename(os.fsdecode(os.fsencode(p / "a") + b"\xff\xfe.png")), good=True),
+    bulk("a box outside the image", images=lambda p: [p.image, p.write("x.csv", "file,left,top,right,bottom\ngood.png,500,500,600,600\n")][1], good=True),
     of_data_set("report", "that is whole", nothing, good=True),
     of_data_set("summarize", "that is whole", nothing, good=True),
 ]  # fmt: skip

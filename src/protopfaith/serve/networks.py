@@ -107,9 +107,10 @@ class Network:
 
     def is_wrong(self, index: int) -> bool:
         """Whether the network's answer on a test image is known, and wrong: in the class, or in a finding."""
-        found, record = self.predictions[index], self.test_image(index)[1]
-        if found is None:
+        found = self.predictions[index]
+        if found is None or isinstance(self.test, tuple):
             return False
+        record = self.test.records[index]
         if self.outcome == "one":
             return found != (record.label,)
         known = enumerate(record.findings)

@@ -7,6 +7,7 @@ because no two of them write the same file, and the result does not depend on wh
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.arguments import instance, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
-from protopfaith.explanation.many.schema import FORMAT, schema
+from protopfaith.explanation.many.schema import FORMAT, check_part, check_values, schema
 from protopfaith.files import atomic, is_file, is_folder, read_json, reason
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ class Manifest:
     @property
     def parts(self) -> int:
         return -(-self.images // PART)
+
+    @property
+    def regions(self) -> int | None:
+        """Of an image; None where each has its own."""
+        if self.window is None:
+            return None
+        return math.prod(-(-side // step) for side, step in zip(self.size, self.window, strict=True))
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, **vars(self)}, indent=1, sort_keys=True)
@@ -111,11 +119,16 @@ class Bulk:
         return empty if columns is None else empty.select(list(columns))
 
     def _read(self, parquet: Any, number: int, columns: Sequence[str] | None) -> Any:
+        path = self.part(number)
         try:
-            return parquet.read_table(self.part(number), columns=None if columns is None else list(columns))
+            with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+                check_part(file, self._schema, len(self.positions(number)))
+                table = file.read(columns=None if columns is None else list(columns))
+            check_values(table, self.manifest.regions)
+            return table
         except Exception as error:  # whatever a damaged file leads to
             raise ProtoPFaithError(
-                f"{self.part(number)} is no readable part ({reason(error)}); delete it and explain again."
+                f"{path} is no readable part ({reason(error)}); delete it and explain again."
             ) from error
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -181,7 +194,8 @@ class Bulk:
         rows = self.open_rows(number)
         tables = [parquet.read_table(rows[position]) for position in sorted(rows)]
         with atomic(self.part(number)) as partial:
-            parquet.write_table(pa.concat_tables(tables).combine_chunks(), partial, compression="zstd")
+            table = pa.concat_tables(tables).combine_chunks()
+            parquet.write_table(table, partial, compression="zstd", write_page_checksum=True)
         shutil.rmtree(self.folder / OPEN / f"{number:06d}", ignore_errors=True)
         with suppress(OSError):  # others may not be finished yet
             (self.folder / OPEN).rmdir()
@@ -196,8 +210,11 @@ class Bulk:
             if not _is_readable(parquet, path):
                 path.unlink(missing_ok=True)
                 del known[position]
-        last = min((number + 1) * PART, self.manifest.images)
-        return [position for position in range(number * PART, last) if position not in known]
+        return [position for position in self.positions(number) if position not in known]
+
+    def positions(self, number: int) -> range:
+        """Positions of the images in a part."""
+        return range(number * PART, min((number + 1) * PART, self.manifest.images))
 
 
 def _is_readable(parquet: Any, path: Path) -> bool:
@@ -270,9 +287,15 @@ def _checked(manifest: Manifest) -> Manifest:
         ("images", lambda value: isinstance(value, int) and 0 < value < 10**12),
         ("classes", lambda value: all(isinstance(name, str) for name in value)),
         ("settings", lambda value: isinstance(value, dict)),
-        ("size", lambda value: len(value) == 2 and all(isinstance(side, int) and side > 0 for side in value)),
+        ("size", _is_size),
+        ("window", lambda value: value is None or _is_size(value)),
+        ("threads", lambda value: isinstance(value, int) and 0 < value < 10**6),
     ]
     for name, check in kinds:
         if not check(getattr(manifest, name)):
             raise ValueError(f"{name} makes no sense")
     return manifest
+
+
+def _is_size(value: Any) -> bool:
+    return len(value) == 2 and all(isinstance(side, int) and side > 0 for side in value)

@@ -89,9 +89,14 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
     unique = list({(item.path, item.offset): item for item in found}.values())
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
     return [
-        Item(name, item.path, item.offset, item.size, item.box)
+        Item(_printable(name), item.path, item.offset, item.size, item.box)
         for name, item in zip(names, unique, strict=True)
     ]
+
+
+def _printable(name: str) -> str:
+    """A name that is no UTF-8 with its bytes spelled out: Parquet has no place for them."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def fingerprint(items: Sequence[Item]) -> str:
@@ -196,6 +201,11 @@ def _box(row: dict[str, object], path: Path) -> Box | None:
     if not all(map(math.isfinite, numbers)):
         raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
     left, top, right, bottom = numbers
+    if not (left < right and top < bottom):
+        raise ProtoPFaithError(
+            f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which is empty; "
+            "give left, top, right and bottom in pixels."
+        )
     return left, top, right, bottom
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from protopfaith.explanation.many.dataset import Bulk
 from protopfaith.explanation.many.where import find_where
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.settings import Settings
+from protopfaith.files import reason
 from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
 
@@ -63,20 +66,25 @@ def rebuild(
 
 def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Path) -> Explanation:
     start = time.perf_counter()
-    settings = _settings(bulk).on(explainer.device, explainer.size)
-    asked = bulk.manifest.settings
+    with _naming(bulk, "settings"):
+        settings = _settings(bulk).on(explainer.device, explainer.size)
+        asked = bulk.manifest.settings
+        autocast = None if asked["autocast"] is None else str(asked["autocast"]).removeprefix("torch.")
+        versus, options = asked["versus"], asked["options"]
     decision = decide(
         explainer.model,
         explainer.open(file, row["image"]),
         row["class"],
-        asked["versus"],
+        versus,
         settings=settings,
         temperature=None if explainer.reference is None else explainer.reference.calibrator,
     )
+    with _naming(bulk, "values"):
+        attribution = _attribution(explainer, decision, settings, bulk, row)
     found = assemble(
         explainer.model,
         decision,
-        _attribution(explainer, decision, settings, bulk, row),
+        attribution,
         settings,
         weights_hash=explainer.weights_hash,
         reference=explainer.reference,
@@ -85,9 +93,23 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         coarse=False,
         seconds=time.perf_counter() - start,
     )
-    autocast = None if asked["autocast"] is None else str(asked["autocast"]).removeprefix("torch.")
-    facts = {**found.settings, "autocast": autocast, "options": asked["options"]}
-    return replace(_with_signs(found, row), path="", seconds=row["seconds"], settings=facts)
+    facts = {**found.settings, "autocast": autocast, "options": options}
+    with _naming(bulk, "signs"):
+        return replace(_with_signs(found, row), path="", seconds=row["seconds"], settings=facts)
+
+
+@contextmanager
+def _naming(bulk: Bulk, what: str) -> Iterator[None]:
+    """Whatever damaged numbers lead to is told as that."""
+    try:
+        yield
+    except ProtoPFaithError:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise ProtoPFaithError(
+            f"The {what} of this image in {bulk.folder} are damaged ({reason(error)}); explain it again, "
+            "into another folder."
+        ) from error
 
 
 def _settings(bulk: Bulk) -> Settings:
@@ -134,7 +156,8 @@ def _attribution(
 def _players(bulk: Bulk, row: dict[str, Any]) -> Players:
     if row["labels"] is not None:
         return Players.from_labels(torch.tensor(row["labels"]).reshape(bulk.manifest.size))
-    assert bulk.manifest.window is not None
+    if bulk.manifest.window is None:
+        raise ValueError("it has no regions")
     return Players.windows(bulk.manifest.size, bulk.manifest.window)
 
 

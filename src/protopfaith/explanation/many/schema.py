@@ -39,7 +39,8 @@ COLUMNS = {
     "rounding": "what half precision changed, as a share of the total; null in full precision",
     "nearest_distance": "to the nearest prototype of the predicted class",
     "usual_distance": "99% of that class's validation images are nearer; null where unknown",
-    "inside": "share of the positive evidence in the object's box; null where no box is known",
+    "inside": "share of the positive evidence in the object's box; null where no box is known, or it lies "
+    "outside the image",
     "box_share": "share of the image that the box covers: what evidence without preference has inside",
     "seconds": "that it took",
     "settings": "how it was computed, as JSON",
@@ -75,6 +76,40 @@ def schema(classes: tuple[str, ...], more: dict[str, Any]) -> Any:
     fields = [(name, kinds.get(name, pa.string() if name in texts else pa.float64())) for name in COLUMNS]
     metadata = {"format": FORMAT, "classes": list(classes), **more}
     return pa.schema(fields, metadata={"protopfaith": json.dumps(metadata)})
+
+
+def check_part(file: Any, expected: Any, rows: int) -> None:
+    """Raises if a Parquet file has other rows or columns than a part of a data set; columns may be added.
+
+    Args:
+        file: what pyarrow has opened
+        expected: the schema of the data set
+        rows: how many there should be
+    """
+    if file.metadata.num_rows != rows:
+        raise ValueError(f"it has {file.metadata.num_rows} rows instead of {rows}")
+    for field in expected:
+        place = file.schema_arrow.get_field_index(field.name)
+        if place < 0 or file.schema_arrow.field(place).type != field.type:
+            raise ValueError(f"its column {field.name} is missing or of another type")
+
+
+def check_values(table: Any, regions: int | None) -> None:
+    """Raises if an image that was explained has not one number for each region.
+
+    Args:
+        table: rows
+        regions: of each image; None where each has its own
+    """
+    if not {"values", "error"} <= set(table.column_names):
+        return
+    compute = pyarrow_module("compute")
+    values = table.filter(compute.is_null(table["error"]))["values"]
+    lengths = set(compute.unique(compute.list_value_length(values)).to_pylist())
+    if values.null_count or not (regions is None or lengths <= {regions}):
+        raise ValueError("some of its rows have no value for some region")
+    if not compute.all(compute.is_finite(compute.list_flatten(values)), min_count=0).as_py():
+        raise ValueError("some of its values are no numbers")
 
 
 PROTOTYPE = ("distance", "score", "paper_score", "weight")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def keep_where(folder: Path, explainer: Explainer, items: Sequence[Item], *, ano
     table = pa.table(
         {
             "image": [item.name for item in items],
-            "path": [str(Path(item.path).absolute()) for item in items],
+            "path": [os.fsencode(Path(item.path).absolute()) for item in items],  # any bytes
             "offset": [item.offset for item in items],
             "size": pa.array([item.size for item in items], pa.int64()),
         }
@@ -57,4 +58,4 @@ def find_where(folder: Path, name: str) -> tuple[Path | None, Path | None, Item]
         raise ProtoPFaithError(
             f"{folder} does not say where the image {name} lies; give --run and --image."
         ) from error
-    return run, root, Item(row["image"], row["path"], row["offset"], row["size"])
+    return run, root, Item(row["image"], os.fsdecode(row["path"]), row["offset"], row["size"])

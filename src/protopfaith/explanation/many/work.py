@@ -160,7 +160,7 @@ class Work:
     def __init__(self, bulk: Bulk, items: Sequence[Item], parts: Sequence[int]):
         self.bulk, self.items = bulk, items
         self._missing = {number: set(bulk.missing(number)) for number in parts}
-        self.images = sum(len(self._range(number)) for number in parts)
+        self.images = sum(len(bulk.positions(number)) for number in parts)
 
     @property
     def left(self) -> int:
@@ -183,9 +183,6 @@ class Work:
         for number, missing in self._missing.items():
             if not missing and not self.bulk.part(number).exists():
                 self.bulk.finish(number)
-
-    def _range(self, number: int) -> range:
-        return range(number * PART, min((number + 1) * PART, self.bulk.manifest.images))
 
 
 class Answering:
@@ -262,7 +259,7 @@ class Answering:
 
 
 def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
-    """Share of the positive evidence in the box, and the box's share of the image."""
+    """Share of the positive evidence in the box, and the box's share of the image; None without one."""
     if item.box is None:
         return None
     height, width = found.pixels.shape[-2:]
@@ -272,6 +269,8 @@ def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
     rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
     columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
     mask[rows, columns] = True
+    if not mask.any():  # the box lies outside the image, or in less than a pixel
+        return None
     return found.class_map.share_inside(mask), float(mask.float().mean())
 
 
