@@ -206,16 +206,20 @@ class Answering:
     def several(self, tasks: Sequence[tuple[int, Item]], at_once: int) -> Iterator[dict[str, Any]]:
         """The rows of many images in their order; each is what it would be alone.
 
-        The first image goes alone: what is measured and prepared once must not be disturbed. Then each
-        thread has an image of its own (on a GPU a stream, too), so that the device works on one while another
-        is read or fitted.
+        Images go alone until one succeeds: what is measured and prepared once must not be disturbed. Then
+        each thread has an image of its own (on a GPU a stream, too), so that the device works on one while
+        another is read or fitted.
         """
-        ahead = 1 if at_once > 1 else len(tasks)
-        yield from (self(*task) for task in tasks[:ahead])
+        left = iter(tasks)
+        for task in left:
+            row = self(*task)
+            yield row
+            if at_once > 1 and row["error"] is None:
+                break
         with ThreadPoolExecutor(at_once, initializer=self.settle) as pool:
             waiting: deque[Future[dict[str, Any]]] = deque()
             try:
-                for task in tasks[ahead:]:
+                for task in left:
                     waiting.append(pool.submit(self, *task))
                     if len(waiting) > at_once:
                         yield waiting.popleft().result()
