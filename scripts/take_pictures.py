@@ -74,7 +74,7 @@ def explore() -> None:
     with opened([RUN], port=0, say=print) as server, sync_playwright() as playwright:
         threading.Thread(target=server.run, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1330})
+        page = browser.new_page(viewport={"width": 1280, "height": 1480})
         page.set_default_timeout(600_000)
         page.goto(server.address)
         page.locator(".thumb").nth(26).click()

@@ -44,7 +44,7 @@ Players = Annotated[
     ),
 ]
 Precision = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Stop at this relative standard error, such as 0.05.")
+    float | None, typer.Option(min=0, max=1, help="Stop at this relative standard error: 0.05 is ±5%.")
 ]
 Budget = Annotated[
     int | None,

@@ -344,15 +344,16 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 def _warn_if_imprecise(explanation: Explanation, path: str) -> None:
     from protopfaith.show.wording.numbers import percent
+    from protopfaith.show.wording.sharpness import strength
 
     asked = explanation.precision_asked
     if asked is not None and not explanation.reached:
         logger.warning(
-            "%s: the precision of %s was not reached, %s is what %s evaluations give; allow more (--budget), "
-            "or take larger regions (--players).",
+            "%s: the precision ±%s was not reached: how strongly regions speak is %s with %s evaluations; "
+            "allow more (--budget), or take larger regions (--players).",
             path,
             percent(asked),
-            percent(explanation.precision),
+            strength(explanation.precision),
             f"{explanation.evaluations:,}",
         )
 

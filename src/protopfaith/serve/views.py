@@ -79,7 +79,7 @@ def progress_block(case: Case) -> str:
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
     view["texts"] = [
         sides(sure, regions),
-        f"How strongly they speak is {strength(result.precision)}; asked for: ±{percent(case.precision)}.",
+        f"How strongly regions speak is {strength(result.precision)}; asked for: ±{percent(case.precision)}.",
         f"{case.evaluations:,} evaluations: the network was asked so often with regions hidden.",
     ]
     return render("blocks/progress.html", **view)

@@ -17,6 +17,7 @@ from protopfaith.show.pictures import Meaning, Pictures
 from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
 from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import LIMITS
@@ -112,7 +113,8 @@ def remarks(explanation: FunctionExplanation) -> list[str]:
             f"{one.name}: {known} How strongly they do is {strength(error)} (relative error {error:.3g})."
         )
     if explanation.precision_asked is not None and not explanation.reached:
-        said.append(f"The precision {explanation.precision_asked:g} was not reached; give a larger budget.")
+        asked = percent(explanation.precision_asked)
+        said.append(f"The precision asked for, ±{asked}, was not reached; give a larger budget.")
     gap = max(abs(one.regions.gap) for one in explanation.outputs)
     said.append(f"Before it was redistributed, the sum of a map was off by {gap:.2g} at most.")
     return said

@@ -69,3 +69,17 @@ def test_a_class_that_nothing_speaks_for_is_not_praised(explanation: Explanation
     said = lead(asked)
     assert f"farther from all of {explanation.class_names[other]}'s prototypes" in said
     assert f"The class that it sees, {explanation.class_names[explanation.prediction]}" in said
+
+
+def test_the_lead_is_as_sure_as_the_verdict(explanation: Explanation) -> None:
+    p = torch.full_like(explanation.probabilities, 0.01 / (len(explanation.class_names) - 2))
+    p[explanation.prediction] = 0.51
+    p[(explanation.prediction + 1) % len(p)] = 0.48
+    close = replace(explanation, target=explanation.prediction, probabilities=p)
+    assert decision_verdict(close).word == "toss-up"
+    assert "cannot tell whether it is" in lead(close)
+    strange = replace(close, nearest_distance=3.0, usual_distance=2.0)
+    for said in (lead(strange), strange.title):
+        assert all(explanation.class_names[label] in said for label in p.argsort(descending=True)[:2])
+    assert "looks like nothing it knows" in lead(strange)
+    assert "though less than images usually do" in lead(strange)

@@ -21,7 +21,8 @@ def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
     if explanation.findings:
         return findings_lead(explanation)
-    return f"{_decided(explanation)} {_where(explanation)} {_rival(explanation)}"
+    said = f"{_decided(explanation)} {_where(explanation)}"
+    return said if explanation.is_unfamiliar else f"{said} {_rival(explanation)}"  # none of them is known
 
 
 def deciding(explanation: Explanation) -> PrototypeEvidence | None:
@@ -99,6 +100,8 @@ def _because(explanation: Explanation) -> str:
         return _because_of_turns(explanation)
     best = deciding(explanation)
     assert best is not None
+    if explanation.is_unfamiliar:
+        return f"it looks most like prototype {best.prototype}, though less than images usually do"
     return f"it looks like prototype {best.prototype}"
 
 

@@ -142,7 +142,7 @@ def _how(explanation: Explanation) -> Remark:
 def _precision(explanation: Explanation) -> Remark:
     missed = ""
     if explanation.precision_asked is not None and not explanation.reached:
-        missed = f"The precision asked for, {percent(explanation.precision_asked)}, was not reached"
+        missed = f"The precision asked for, ±{percent(explanation.precision_asked)}, was not reached"
     if not explanation.class_map.errors_known:
         return Remark(
             "This estimator gives no standard errors: how far off its values are is not known.",

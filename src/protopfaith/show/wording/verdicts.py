@@ -20,7 +20,7 @@ UNFAMILIAR = "looks like nothing the network knows"
 MEANINGS = {
     "exact": "Nothing in it is left to chance.",
     "sharp": "What is not colored hardly matters.",
-    "fair": "What is colored can be relied on; how strongly may still change somewhat.",
+    "fair": "What is colored can be relied on; its strength may still change somewhat.",
     "rough": "A rough map does not make the decision less certain.",
 }
 """What the words for a map mean to those who read it."""
@@ -134,7 +134,7 @@ def map_verdict(explanation: Explanation) -> Verdict:
     return Verdict(
         "Map",
         word,
-        f"{said} How strongly they speak is {strength(error)}. {MEANINGS[word]}",
+        f"{said} How strongly regions speak is {strength(error)}. {MEANINGS[word]}",
         "rough" if word == "rough" else "",
         chips,
         sharper(explanation, error) if word == "rough" else "",
