@@ -59,6 +59,24 @@ def test_images_decoded_by_another_version_are_not_used(root: Path, monkeypatch:
     assert cached_images(listing, hashes, preprocessing).pixels.any()
 
 
+def test_an_image_that_could_not_be_read_is_tried_again(root: Path) -> None:
+    def flaky(path: Path) -> Image.Image:
+        if path.name == "3.png":
+            raise OSError(errno.EIO, "Input/output error")
+        return read_image(path)
+
+    listing, preprocessing = list_folder(root), Preprocessing((16, 16))
+    hashes = content_hashes(listing)
+    for _ in range(2):
+        assert list(cached_images(replace(listing, read=flaky), hashes, preprocessing).unreadable) == [
+            "cat/3.png",
+            "dog/3.png",
+        ]
+    assert len(cached_images(listing, hashes, preprocessing).paths) == 24
+    # What was read once stays, whatever happens to the disk later.
+    assert len(cached_images(replace(listing, read=flaky), hashes, preprocessing).paths) == 24
+
+
 def names(folder: Path) -> list[str]:
     """What is in a folder that was built."""
     return sorted(path.name for path in folder.iterdir())

@@ -54,6 +54,14 @@ def test_a_folder_takes_groups(pictures: Path, tmp_path: Path) -> None:
     assert [sample.group for sample in found.samples] == ["p", "p", "q"]
 
 
+def test_a_folder_at_home_takes_groups(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(pictures.parent))
+    monkeypatch.setenv("USERPROFILE", str(pictures.parent))
+    (pictures.parent / "groups.csv").write_text("cat/1.png,p\ncat/2.png,p\ndog/1.png,q\n")
+    found = load_external("~/clinic", PREPROCESSING, groups=pictures.parent / "groups.csv")
+    assert [sample.group for sample in found.samples] == ["p", "p", "q"]
+
+
 def test_names_of_files_say_groups(tmp_path: Path, save: Save) -> None:
     for number in range(60):
         label = "cat" if number % 2 else "dog"
@@ -72,6 +80,12 @@ def test_a_table_has_groups_and_what_else_is_known(pictures: Path) -> None:
     assert (first.path, first.label, first.group) == ("cat/1.png", "cat", "p1")
     assert first.about == {"sex": "F", "age": "33"}
     assert (second.group, second.about) == ("", {})
+
+
+def test_columns_may_have_the_names_of_large_collections(pictures: Path) -> None:
+    (pictures / "list.csv").write_text("Image Index,Label,Patient ID\ncat/1.png,cat,p1\n")
+    (sample,) = load_external(str(pictures / "list.csv"), PREPROCESSING).samples
+    assert (sample.path, sample.group, sample.about) == ("cat/1.png", "p1", {})
 
 
 def test_a_table_may_lie_elsewhere(pictures: Path, tmp_path: Path) -> None:
@@ -138,6 +152,8 @@ def test_bad_places_are_one_sentence(tmp_path: Path, pictures: Path) -> None:
         load_external(str(pictures / "cat"), PREPROCESSING)
     with pytest.raises(ProtoPFaithError, match="column named patient"):
         load_external("birds", PREPROCESSING, groups=tmp_path / "groups.csv")
+    with pytest.raises(ProtoPFaithError, match="column named patient"):
+        load_external("t.csv", PREPROCESSING, groups=tmp_path / "groups.csv", findings=["edema"])
 
 
 # --- several findings

@@ -116,8 +116,8 @@ def test_a_column_split_is_kept(root: Path) -> None:
         ("file,Edema,split\n0.png,1,never\n", "write train, validation or test"),
         ("file,Edema\n" + "\n".join(f"{i}.png,1" for i in range(COUNT)), "is never absent in a training"),
         ("file,Edema\n" + "\n".join(f"{i}.png,0" for i in range(COUNT)), "is never there in a training"),
-        ("file,Edema\n" + "\n".join(f"{i}.png,{'maybe' if i == 9 else i % 2}" for i in range(COUNT)),
-         "Row 11 of .* has 'maybe' for 'Edema'"),
+        ("file,Edema\n\n" + "\n".join(f"{i}.png,{'maybe' if i == 9 else i % 2}" for i in range(COUNT)),
+         "Row 12 of .* has 'maybe' for 'Edema'"),
         ("file,findings\n0.png,No Finding\n1.png,No Finding\n", "0 different labels"),
     ],
 )  # fmt: skip

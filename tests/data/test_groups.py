@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from PIL import Image
 
 from protopfaith.data import load_data
+from protopfaith.data.cache import cache_folder
 from protopfaith.data.folder import list_folder
 from protopfaith.data.groups import named_groups, parted, patients, read_groups
 from protopfaith.errors import ProtoPFaithError
@@ -34,7 +37,7 @@ def dicoms(tmp_path: Path) -> Path:
 
 def test_a_folder_of_dicom_files_is_split_by_patient(dicoms: Path) -> None:
     data = load_data("folder", root=dicoms, size=8, channels=1, bits=12)
-    names = patients(list_folder(dicoms))
+    names, _ = patients(list_folder(dicoms))
     assert len(names) == 40
     of_split = {split: {names[path] for path in images.paths} for split, images in data.sets().items()}
     assert not of_split["train"] & of_split["test"]
@@ -42,6 +45,33 @@ def test_a_folder_of_dicom_files_is_split_by_patient(dicoms: Path) -> None:
     assert not of_split["validation"] & of_split["test"]
     assert all(len(images) for images in data.sets().values())
     assert data.preprocessing.bits == 12
+
+
+def test_without_pydicom_nothing_is_remembered(dicoms: Path) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setitem(sys.modules, "pydicom", None)
+        with pytest.raises(ProtoPFaithError, match="pydicom"):
+            load_data("folder", root=dicoms, size=8, channels=1)
+    data = load_data("folder", root=dicoms, size=8, channels=1)
+    assert {record.group for record in data.train.records}.isdisjoint(r.group for r in data.test.records)
+    assert all(record.group for images in data.sets().values() for record in images.records)
+
+
+def test_patients_that_cannot_be_read_are_told(dicoms: Path) -> None:
+    load_data("folder", root=dicoms, size=8, channels=1)
+    shutil.rmtree(cache_folder() / "people")
+    with pytest.MonkeyPatch.context() as without:
+        without.setitem(sys.modules, "pydicom", None)
+        data = load_data("folder", root=dicoms, size=8, channels=1)
+    assert any("headers of 40 DICOM files" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("kept", ["[]", '{"healthy/0.dcm": {"id": 7}}', '{"healthy/0.dcm": "p"}', "{"])
+def test_a_broken_memory_of_patients_is_read_again(dicoms: Path, kept: str) -> None:
+    listing = list_folder(dicoms)
+    expected = patients(listing)
+    (cache_folder() / "people" / f"{listing.stamp()}.json").write_text(kept)
+    assert patients(listing) == expected
 
 
 def test_scaling_decides_what_is_in_the_cache(dicoms: Path) -> None:
@@ -76,7 +106,11 @@ def test_a_csv_file_says_what_belongs_together(pictures: Path, tmp_path: Path) -
 
 def test_groups_that_do_not_cover_the_images_are_refused(pictures: Path, tmp_path: Path) -> None:
     listing = list_folder(pictures)
-    for text, message in (("a0.png,1\n", "do not say which group"), ("a0.png\n", "need two columns")):
+    for text, message in (
+        ("a0.png,1\n", "do not say which group"),
+        ("a0.png\n", "need two columns"),
+        ("a0.png,1\na0.png,1\na0.png,2\n", "put 'a0.png' into two, '1' and '2'"),
+    ):
         (tmp_path / "groups.csv").write_text(text)
         with pytest.raises(ProtoPFaithError, match=message):
             read_groups(tmp_path / "groups.csv", listing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -85,6 +86,15 @@ def test_points_are_as_good_as_maps(images: ImageData) -> None:
     points = ImageSet(images.test.pixels, records, images.classes)
     assert part_names(points) == ("tip",)
     assert part_names(images.test) == ("square",)
+
+
+def test_classes_without_images_are_named(model: ProtoPNet, images: ImageData) -> None:
+    missing = model.class_names[1]
+    without = images.test.subset([i for i in range(len(images.test)) if images.test.records[i].label != 1])
+    with pytest.raises(ProtoPFaithError, match=re.escape(f"no images of the classes asked for ({missing})")):
+        evaluate_parts(model, PREPROCESSING, without, explainers=["protopnet"], classes=[1])
+    with pytest.raises(ProtoPFaithError, match="an empty list"):
+        evaluate_parts(model, PREPROCESSING, without, explainers=["protopnet"], classes=[])
 
 
 def test_classes_are_drawn_or_named(model: ProtoPNet, images: ImageData) -> None:

@@ -54,6 +54,19 @@ def test_finished_cases_are_not_done_again(explainer: Explainer, bird_file: Path
     assert len(set(fresh)) == 3
 
 
+def test_figures_can_be_asked_for_later(
+    explainer: Explainer, bird_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {**QUICK, "sources": False}
+    (case,) = explain_files(explainer, [bird_file], tmp_path, **plain).cases  # type: ignore[arg-type]
+    before = {path: path.stat().st_mtime_ns for path in case.iterdir()}
+    monkeypatch.setattr(Explainer, "explain", None)  # nothing is computed again
+    again = explain_files(explainer, [bird_file], tmp_path, **{**plain, "figures": ("svg",)})  # type: ignore[arg-type]
+    assert again.cases == (case,)
+    assert (case / "figure.svg").stat().st_size > 1000
+    assert {path: path.stat().st_mtime_ns for path in case.iterdir() if path in before} == before
+
+
 def test_the_page_keeps_the_cases_of_earlier_calls(
     explainer: Explainer, bird_file: Path, tmp_path: Path
 ) -> None:

@@ -94,6 +94,10 @@ def test_shapes_baselines_and_targets() -> None:
     assert torch.allclose(shared, method.attribute(x, baselines=torch.ones(1, 1, 4, 4), target=0))
     assert len(method.attributions) == 2
     assert method.has_convergence_delta()
+    assert torch.equal(method.attribute(x, target=-1), method.attribute(x, target=1))
+    for target in (2, -3, [0, 2]):
+        with pytest.raises(ProtoPFaithError, match="give a target from 0 to 1"):
+            method.attribute(x, target=target)
     with pytest.raises(ProtoPFaithError, match="say with target"):
         method.attribute(x)
     with pytest.raises(ProtoPFaithError, match="B x C x H x W"):

@@ -12,7 +12,7 @@ import torch
 
 from protopfaith.data import ImageSet
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Settings, explain
+from protopfaith.explanation import Explainer, Settings, explain, load_explanation
 from protopfaith.network import load, save
 from protopfaith.training import Run
 
@@ -124,3 +124,29 @@ def test_a_network_in_training_mode_is_not_changed(explainer: Explainer) -> None
 def test_superpixels_differ_between_images(explainer: Explainer) -> None:
     sides = explainer.sources.explain([0, 2], replace(QUICK, players="superpixels:5"))
     assert not np.array_equal(sides[0].regions.players.labels, sides[2].regions.players.labels)
+
+
+def test_parts_of_sources_are_shown_without_a_game(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path
+) -> None:
+    quick = replace(QUICK, budget=48).made_quick()
+    found = explainer.explain(pixels, settings=quick)
+    for one in found.evidence:
+        assert one.source_side is None
+        assert one.on_source is one.source_part
+        assert one.source_part is not None
+        side = explainer.sources.explain([one.prototype], QUICK)[one.prototype]
+        assert (one.source_part.path, one.source_part.box) == (side.path, side.box)
+        assert torch.equal(one.source_part.pixels, side.pixels)
+    path, _ = found.save(tmp_path / "quick")
+    again = load_explanation(path).evidence[0].source_part
+    assert again is not None
+    assert again.box == found.evidence[0].source_part.box  # type: ignore[union-attr]
+
+
+def test_who_wants_no_sources_gets_no_parts_of_them(explainer: Explainer, pixels: torch.Tensor) -> None:
+    private = replace(QUICK, budget=48, sources=False).made_quick()
+    assert all(one.on_source is None for one in explainer.explain(pixels, settings=private).evidence)
+    alone = Explainer(explainer.model, preprocessing=explainer.preprocessing)
+    found = alone.explain(pixels, settings=replace(QUICK, budget=48).made_quick())  # knows no images
+    assert all(one.on_source is None for one in found.evidence)

@@ -91,3 +91,33 @@ def test_slices_neither_explode_nor_vanish(step: int, seconds: float, made: int)
     following = next_step(step, seconds, made)
     assert SMALLEST <= following <= 2 * step or following == SMALLEST
     assert following == SMALLEST or following * seconds / step <= LONGEST + 1e-6
+
+
+def test_a_map_that_is_held_keeps_its_regions(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.play()
+    held = case.shown
+    assert held is not None
+    case.without(held, (3,))
+    assert case.hidden == (3,)
+    monkeypatch.setattr("protopfaith.serve.case.CLEAR", 100.0)
+    case.play()
+    assert case.hidden == ()  # the finer map has other regions
+    found = case.without(held, (3,))
+    assert case.hidden == ()
+    assert held.result is not None
+    assert found.predicted_score == pytest.approx(
+        found.score[0] - float(held.result.values[held.sittings.driving[-1], 3])
+    )
+
+
+def test_what_cannot_be_drawn_is_a_failure_of_this_case(case: Case) -> None:
+    said = []
+
+    def broken(one: Case) -> None:
+        raise ValueError("a template")
+
+    case.on_answer, case.on_state = broken, lambda one: said.append(one.stage)
+    with pytest.raises(ValueError, match="template"):
+        case.play()
+    case.fail("It cannot be drawn.")
+    assert said == ["failed"]

@@ -77,13 +77,14 @@ def test_every_finding_has_a_card_and_soon_a_map(case: Case) -> None:
 
 def test_hiding_tells_what_becomes_of_findings(case: Case) -> None:
     case.play()
-    found = case.without((0, 1))
+    assert case.shown is not None
+    found = case.without(case.shown, (0, 1))
     html = whatif_block(case, found)
     assert f"Without them, {case.findings[2].name} goes from" in html
     for number, one in enumerate(case.findings):
         if number != 2 and one.rule.verdict(float(found.after[number])) != one.verdict:
             assert f"{one.name} goes from" in html
-    everything = case.without(tuple(range(len(case.sittings.players))))  # type: ignore[union-attr]
+    everything = case.without(case.shown, tuple(range(len(case.shown.sittings.players))))
     assert case.decision is not None
     empty = case.decision.empty_logits.sigmoid()
     assert everything.after.tolist() == pytest.approx(empty.tolist(), abs=1e-4)

@@ -88,6 +88,17 @@ def test_what_fails_is_told_and_the_rest_goes_on() -> None:
     assert broken.message == "It is broken."
 
 
+def test_a_game_that_cannot_even_fail_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+    broken, good = Play("a", 1, played, broken=True), Play("b", 3, played)
+    monkeypatch.setattr(broken, "fail", lambda message: 1 / 0)
+    with Worker() as worker:
+        worker.enter(broken)
+        worker.enter(good)
+        wait_for(lambda: good.left == 0)
+    assert played == ["b", "b", "b"]
+
+
 def test_one_visitor_cannot_fill_the_queue() -> None:
     worker, begin = Worker(waiting=3), threading.Event()
     for _ in range(3):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from protopfaith.explanation import Explainer, Explanation, SecondBaseline
+from protopfaith.explanation import Explainer, Explanation, PrototypeEvidence, SecondBaseline, SourcePart
 from protopfaith.explanation.regions import Agreement
 from protopfaith.show.heat import maps_of, scale_of
 from protopfaith.show.report import render_report
@@ -164,7 +164,19 @@ def test_the_prototype_that_the_answer_names_is_shown_beside_it(explanation: Exp
     assert best is not None
     assert page.index(f"Prototype {best.prototype}, a part of a training image") < page.index("<main>")
     alone = tuple(replace(one, source_side=None) for one in explanation.evidence)
-    assert "a part of a training image" not in render_report(replace(explanation, evidence=alone))
+    without = render_report(replace(explanation, evidence=alone))
+    assert "a part of a training image" not in without
+    assert f"Prototype {best.prototype} itself is not shown" in without
+    parts = tuple(replace(one, source_side=None, source_part=_part(one)) for one in explanation.evidence)
+    with_parts = render_report(replace(explanation, evidence=parts))
+    assert with_parts.index("a part of a training image") < with_parts.index("<main>")
+    assert "itself is not shown" not in with_parts
+    assert with_parts.count("its source image</figcaption>") == len(parts)
+
+
+def _part(one: PrototypeEvidence) -> SourcePart:
+    assert one.source_side is not None
+    return SourcePart(one.source_side.path, one.source_side.pixels, one.source_side.box)
 
 
 def test_prototypes_stand_in_the_order_of_their_bars(explanation: Explanation) -> None:

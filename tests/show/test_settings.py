@@ -5,7 +5,7 @@ from protopfaith.explanation import Explanation
 from protopfaith.show.settings import settings_of
 
 # --quick stands for other options; a mask is drawn.
-NOT_IN_THE_RESULT = {"anonymous", "folder", "images", "out", "root", "device", "quick", "no_coarse", "mask"}
+NOT_IN_THE_RESULT = {"anonymous", "folder", "images", "out", "root", "quick", "no_coarse", "mask"}
 NOT_IN_THE_RESULT |= {
     "bulk",
     "at_once",

@@ -62,6 +62,20 @@ def test_resuming_drops_epochs_that_run_again_and_a_row_cut_short(tmp_path):
     assert pd.read_csv(path).epoch.tolist() == [0, 1, 2]
 
 
+def test_resuming_keeps_the_epochs_of_a_version_with_fewer_columns(tmp_path):
+    path = tmp_path / "metrics.csv"
+    file = MetricsFile(path)
+    for epoch in range(2):
+        file.append(row(epoch))
+    now = pd.read_csv(path)
+    now.iloc[:, :-2].to_csv(path, index=False)
+    MetricsFile(path, first_epoch=2).append(row(2))
+    table = pd.read_csv(path)
+    assert table.columns.equals(now.columns)
+    assert table.epoch.tolist() == [0, 1, 2]
+    assert table.seconds.isna().tolist() == [True, True, False]
+
+
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
     file = MetricsFile(tmp_path / "metrics.csv")
     file.path = tmp_path / "missing" / "metrics.csv"

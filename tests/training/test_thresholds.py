@@ -7,7 +7,13 @@ import math
 import pytest
 import torch
 
-from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
+from protopfaith.training.thresholds import (
+    FindingRule,
+    _best_threshold,
+    choose_rules,
+    rules_from_json,
+    rules_to_json,
+)
 
 
 def accuracy(p, y, threshold):
@@ -28,6 +34,21 @@ def test_no_threshold_is_better(seed: int) -> None:
         rule.present_above,
     )
     assert rule.absent_below <= rule.threshold <= rule.present_above
+
+
+@pytest.mark.parametrize("steps", [3, 20, 10**6])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_threshold_is_that_of_trying_all(seed: int, steps: int) -> None:
+    """The middle one of the best, also where probabilities are equal."""
+    random = torch.Generator().manual_seed(seed)
+    p = torch.randint(steps, (60,), generator=random).double() / steps
+    with_it, without = p[: 20 + seed], p[20 + seed :]
+    values = p.unique()
+    between = [float(values[0]), *((values[1:] + values[:-1]) / 2).tolist()]
+    y = torch.tensor([1.0] * len(with_it) + [0.0] * len(without))
+    scores = [round(accuracy(p, y, threshold), 12) for threshold in between]
+    best = [threshold for threshold, score in zip(between, scores, strict=True) if score == max(scores)]
+    assert _best_threshold(with_it, without) == best[len(best) // 2]
 
 
 @pytest.mark.parametrize("seed", range(5))

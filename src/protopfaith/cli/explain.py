@@ -48,7 +48,8 @@ def explain(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="A rough answer soon: larger regions, 512 evaluations, no source images."
+            "--quick",
+            help="A rough answer soon: larger regions, 512 evaluations, no maps of source images.",
         ),
     ] = False,
     players: Players = None,

@@ -60,18 +60,56 @@ def remember(
 ) -> Any:
     """`compute()` as JSON, from the cache when it was computed before for the same key and is `valid`."""
     path = cache_folder() / kind / f"{key}.json"
+    known = _recall(path, valid)
+    if known is not None:
+        return known
+    result = compute()
+    _keep(path, result)
+    return result
+
+
+def remember_each(
+    kind: str,
+    key: str,
+    names: Iterable[str],
+    compute: Callable[[str], Any],
+    *,
+    valid: Callable[[Any], bool],
+    description: str,
+) -> dict[str, Any]:
+    """`compute(name)` of every name, each from the cache where it is known and `valid`.
+
+    None is no answer and is not kept: what failed for want of a package, or of a disk, is asked again.
+    """
+    path = cache_folder() / kind / f"{key}.json"
+    kept = _recall(path, lambda known: isinstance(known, dict)) or {}
+    names = list(names)
+    known = {name: kept[name] for name in names if name in kept and valid(kept[name])}
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return known
+    for name, found in zip(missing, in_threads(compute, missing, description), strict=True):
+        if found is not None:
+            known[name] = found
+    if known != kept:
+        _keep(path, known)
+    return known
+
+
+def _recall(path: Path, valid: Callable[[Any], bool]) -> Any:
+    """What was kept there; None where nothing is, or it is broken: it is computed again."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        if valid(known):
-            return known
+        return known if valid(known) else None
     except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        pass  # not there, or broken: computed again
-    result = compute()
+        return None
+
+
+def _keep(path: Path, content: Any) -> None:
     try:
-        write_json(path, result)
+        write_json(path, content)
     except ProtoPFaithError as error:  # nowhere to keep it: computed again next time
         logger.info("The cache cannot be written: %s", error)
-    return result
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -122,14 +160,45 @@ def _hash(path: Path) -> str:
 
 
 def cached_images(listing: Listing, hashes: dict[str, str], preprocessing: Preprocessing) -> CachedImages:
-    """The listed images at training size; decoded now if they are not in the cache."""
+    """The listed images at training size; decoded now if they are not in the cache.
+
+    Files that could not be read before are tried again: they may have been a package or a disk short.
+    """
     height, width = preprocessing.size
     key = _key(listing, hashes, preprocessing)
     folder = cache_folder() / "images" / f"{listing.name}-{height}x{width}-{key[:16]}"
     shape = (preprocessing.channels, *preprocessing.size)
-    return build_once(
-        folder, partial(_decode_all, listing, preprocessing), partial(_read_cached, listing, shape)
+    build, read = partial(_decode_all, listing, preprocessing), partial(_read_cached, listing, shape)
+    tried_now = not is_folder(folder)
+    found = build_once(folder, build, read)
+    again = None if tried_now else _readable_now(listing, preprocessing, found)
+    if again is None:
+        return found
+
+    def read_better(folder: Path) -> CachedImages:
+        better = read(folder)
+        if again in better.unreadable:
+            raise ValueError(f"{again} can be read now")
+        return better
+
+    try:
+        return build_once(folder, build, read_better)
+    except ValueError:  # it could not be read once more
+        return build_once(folder, build, read)
+
+
+def _readable_now(listing: Listing, preprocessing: Preprocessing, found: CachedImages) -> str | None:
+    """A file that could not be read when the cache was made, and can be now."""
+    entries = [entry for entry in listing.entries if entry.path in found.unreadable]
+    if not entries:
+        return None
+    results = in_threads(
+        partial(_decode, listing, preprocessing), entries, f"Trying {listing.name} once more"
     )
+    better = [
+        entry.path for entry, result in zip(entries, results, strict=True) if not isinstance(result, str)
+    ]
+    return better[0] if better else None
 
 
 def _read_cached(listing: Listing, shape: tuple[int, ...], folder: Path) -> CachedImages:
@@ -176,7 +245,7 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
         return read(folder)
     except Exception as error:  # whatever a broken file leads to
         if is_folder(folder):
-            logger.warning("The cache in %s is broken (%s) and is made anew.", folder, reason(error))
+            logger.warning("The cache in %s cannot be used (%s) and is made anew.", folder, reason(error))
     private_folder(folder.parent)
     remove_leftovers(folder.parent)
     try:

@@ -12,21 +12,20 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, named, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
-from protopfaith.data.findings import FILES, GROUPS, known_findings, loosely
+from protopfaith.data.findings import known_findings, loosely
 from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
 from protopfaith.data.groups import named_groups, read_groups
+from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data
-from protopfaith.data.table import read_table
+from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, sha256
 from protopfaith.registry import did_you_mean
 
-FILE_COLUMNS = ("file", "path", "image", "filename")
 LABEL_COLUMNS = ("label", "class")
-GROUP_COLUMNS = ("patient", "group", "patient_id", "patientid", "subject")
 EXPECTED = "a table with the columns file and label (also patient, sex, age, site, device where known)"
 
 
@@ -98,7 +97,7 @@ def load_external(
             `file` and `label`, and `patient`, `sex`, `age`, `site`, `device` or any others where known
         preprocessing: how images are prepared for the network
         root: where a data set by name lies; for a CSV file the folder of its images, if not its own
-        groups: for a folder, a CSV file of image and group, or `names`: what file names such as
+        groups: for a folder of classes, a CSV file of image and group, or `names`: what file names such as
             patient12_3.png say
         findings: of a network that decides on several: then the data has those, and a CSV file one column for
             each with 1, 0 or nothing, instead of labels
@@ -118,14 +117,14 @@ def load_external(
         raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")
     place = None if root is None else Path(root).expanduser()
     path = Path(data).expanduser()
+    if groups is not None and (findings is not None or not _is_class_folder(data, path)):
+        raise ProtoPFaithError(
+            "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
+        )
     if findings is not None:
         return _with_findings(data, place, preprocessing, findings)
     if data == "folder":
         return _from_folder(existing_folder(place, "folder"), preprocessing, groups)
-    if groups is not None and not is_folder(Path(data)):
-        raise ProtoPFaithError(
-            "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
-        )
     if data in DATASETS:
         return _from_name(data, place, preprocessing)
     if is_folder(path):
@@ -133,6 +132,10 @@ def load_external(
     if is_file(path):
         return _from_table(path, place or path.parent, preprocessing)
     raise _nothing_named(data)
+
+
+def _is_class_folder(data: str, path: Path) -> bool:
+    return data == "folder" or (data not in DATASETS and is_folder(path))
 
 
 def _nothing_named(data: str) -> ProtoPFaithError:
@@ -224,8 +227,8 @@ def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> Externa
     if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
     table = read_table(path, EXPECTED)
-    file, label = table.needed(FILE_COLUMNS), table.needed(LABEL_COLUMNS)
-    group = table.known(GROUP_COLUMNS)
+    file, label = table.needed(FILES), table.needed(LABEL_COLUMNS)
+    group = table.known(GROUPS)
     samples = []
     for row in table.rows:
         name = row[file].replace("\\", "/")
@@ -330,7 +333,7 @@ def _from_files(name: str, root: Path, samples: Sequence[Sample], preprocessing:
 
 def _with_header(root: Path, sample: Sample) -> Sample:
     """Patient, sex and age from the header of a DICOM file, where the data does not say them itself."""
-    if not sample.path.lower().endswith(".dcm"):
+    if not is_dicom(root / sample.path):
         return sample
     try:
         person = patient(root / sample.path)

@@ -18,14 +18,12 @@ from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.splits import connected, deal_findings, with_fold
-from protopfaith.data.table import Table, read_table
+from protopfaith.data.table import FILES, GROUPS, Table, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.registry import did_you_mean
 
 EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"
-FILES = ("file", "path", "image", "filename", "image index")
-GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
 LISTS = ("findings", "labels", "finding labels")
 SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation",
           "test": "test"}  # fmt: skip
@@ -149,7 +147,8 @@ def _listing(
         notes.append(f"{len(entries) - len(labeled)} images in {path.name} have no known label: left out.")
     listing = Listing("findings", root, tuple(labeled), names, outcome="several")
     if not any(entry.group for entry in labeled):
-        belongs = patients(listing)
+        belongs, unknown = patients(listing)
+        notes += unknown
         labeled = [replace(entry, group=belongs.get(entry.path, "")) for entry in labeled]
     given = [entry for entry in labeled if entry.split]
     notes += parted([entry.group or entry.path for entry in given], [entry.split or "" for entry in given])
@@ -208,7 +207,7 @@ def _finding_columns(
 
 def _from_columns(table: Table, columns: Sequence[int]) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
     values = []
-    for number, row in enumerate(table.rows, start=2):
+    for number, row in zip(table.numbers, table.rows, strict=True):
         wrong = next((place for place in columns if row[place].lower() not in VALUES), None)
         if wrong is not None:
             raise ProtoPFaithError(

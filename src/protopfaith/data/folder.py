@@ -70,10 +70,11 @@ def _groups(listing: Listing, groups: str | None) -> tuple[dict[str, str], list[
     """The group of each image that has one, and sentences about it."""
     if groups not in (None, "none", "names"):
         return read_groups(groups, listing), []
-    belongs = patients(listing)
+    belongs, notes = patients(listing)
     if groups == "names" and not belongs:
-        return named_groups(listing)
-    return belongs, []
+        belongs, named = named_groups(listing)
+        return belongs, [*notes, *named]
+    return belongs, notes
 
 
 def _large_enough(listing: Listing, fold: Fold) -> tuple[Fold, list[str]]:

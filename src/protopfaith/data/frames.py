@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from protopfaith.arguments import named, shown, whole_number
-from protopfaith.data.images import FORMATS
+from protopfaith.data.images import FORMATS, is_dicom
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.limits import check_pixels
@@ -84,7 +84,7 @@ def count_frames(path: Path | str) -> int:
         path: an image or DICOM file
     """
     path = Path(path)
-    if path.suffix.lower() == ".dcm":
+    if is_dicom(path):
         from protopfaith.data.dicom import count_dicom_frames
 
         count = count_dicom_frames(path)

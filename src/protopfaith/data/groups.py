@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from protopfaith.data.cache import remember
+from protopfaith.arguments import shown
+from protopfaith.data.cache import remember_each
+from protopfaith.data.images import is_dicom
 from protopfaith.data.listing import Listing
 from protopfaith.data.table import read_cells
 from protopfaith.errors import ProtoPFaithError
@@ -30,10 +33,16 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
         listing: the images.
     """
     path = Path(path)
-    rows = read_cells(path, "a CSV file of images and their groups")
+    rows = read_cells(path, "a CSV file of images and their groups").values()
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
-    given = {row[0]: row[1] for row in rows}
+    given: dict[str, str] = {}
+    for image, other, *_ in rows:
+        if given.setdefault(image, other) != other:
+            raise ProtoPFaithError(
+                f"The groups {path} put {shown(image)} into two, {shown(given[image])} and {shown(other)}; "
+                "keep one line of it."
+            )
     names = Counter(Path(entry.path).name for entry in listing.entries)
     found = {}
     for entry in listing.entries:
@@ -74,26 +83,48 @@ def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
     ]
 
 
-def patients(listing: Listing) -> dict[str, str]:
-    """The patient of every DICOM file whose header names one."""
-    files = [entry.path for entry in listing.entries if entry.path.lower().endswith(".dcm")]
-    if not files:
-        return {}
+def patients(listing: Listing) -> tuple[dict[str, str], list[str]]:
+    """The patient of every DICOM file whose header names one, and a sentence about headers that cannot be
+    read."""
+    known, notes = people(listing)
+    return {path: person["id"] for path, person in known.items() if person["id"]}, notes
 
-    def compute() -> dict[str, str]:
+
+def people(listing: Listing) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """Who is on every DICOM file (`id`, `age`, `sex`), and a sentence about headers that cannot be read."""
+    files = [entry.path for entry in listing.entries if is_dicom(listing.root / entry.path)]
+    if not files:
+        return {}, []
+
+    def read(path: str) -> dict[str, Any] | None:
         from protopfaith.data.dicom import patient
 
-        known = {}
-        for path in files:
-            try:
-                name = patient(listing.root / path)["id"]
-            except ProtoPFaithError:  # said, or skipped, where its pixels are read
-                continue
-            if name:
-                known[path] = name
-        return known
+        try:
+            return patient(listing.root / path)
+        except ProtoPFaithError:  # said, or skipped, where its pixels are read
+            return None
 
-    return dict(remember("patients", listing.stamp(), compute))
+    known = remember_each(
+        "people", listing.stamp(), files, read, valid=_is_person, description="Reading patients"
+    )
+    unknown = [path for path in files if path not in known]
+    if not unknown:
+        return known, []
+    names = unknown[0] + (", ..." if len(unknown) > 1 else "")
+    return known, [
+        f"The headers of {len(unknown):,} DICOM files ({names}) cannot be read, so that it is not known whom "
+        "they show; a patient of theirs may be in several splits."
+    ]
+
+
+def _is_person(known: Any) -> bool:
+    return (
+        isinstance(known, dict)
+        and known.keys() == {"id", "age", "sex"}
+        and isinstance(known["id"], str | None)
+        and isinstance(known["age"], int | None)
+        and isinstance(known["sex"], str | None)
+    )
 
 
 def parted(groups: Sequence[str], split_of: Sequence[str]) -> list[str]:

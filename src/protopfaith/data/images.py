@@ -21,6 +21,8 @@ logger = logging.getLogger("protopfaith")
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
+DICOM_MARK = b"DICM"  # after 128 bytes
+
 # By content, whatever the name says. Pillow knows dozens more; some start other programs (EPS), most are not
 # read by anybody who trains networks.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
@@ -44,13 +46,30 @@ def say_once(message: str) -> None:
             logger.warning(message)
 
 
+def is_dicom(path: Path) -> bool:
+    """Whether a file is to be read as DICOM: its name ends in `.dcm`, or it is no picture's name and the mark
+    of DICOM files is inside. Scanners name files by numbers with dots, or not at all.
+
+    >>> is_dicom(Path("scan.DCM")), is_dicom(Path("photo.png"))
+    (True, False)
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".dcm" or suffix in SUFFIXES or not is_file(path):
+        return suffix == ".dcm"
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == DICOM_MARK
+    except OSError:  # said by whoever reads its pixels
+        return False
+
+
 def read_image(path: Path | str) -> Image.Image:
     """The image at `path` as `RGB` or `L` with 8 bits a channel, decoded completely.
 
     Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, numbers of an unknown scale
     (floating-point, 32 bits) from their own range in the image, a palette becomes its colors, and each kind
-    of conversion is logged once. The camera's orientation is applied. DICOM files (`.dcm`) are read through
-    their window. Of a file with several pictures one is named as `scan.dcm#3` or `pages.tif#2`.
+    of conversion is logged once. The camera's orientation is applied. DICOM files, of any name, are read
+    through their window. Of a file with several pictures one is named as `scan.dcm#3` or `pages.tif#2`.
 
     Args:
         path: an image or DICOM file
@@ -67,7 +86,7 @@ def read_image(path: Path | str) -> Image.Image:
     path, frame = split_frame(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
         raise ProtoPFaithError(f"There is no image at {named(path)}; check the path.")
-    if path.suffix.lower() == ".dcm":
+    if is_dicom(path):
         from protopfaith.data.dicom import read_dicom
 
         return read_dicom(path, frame)

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from protopfaith.data.cache import in_threads, remember
-from protopfaith.data.dicom import patient
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing, list_folder
+from protopfaith.data.groups import people
 from protopfaith.data.imageset import Box, ImageData
 from protopfaith.data.listing import (
     Entry,
@@ -60,7 +59,8 @@ def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
     """The listing, and what is known of the patient of each path (nothing, for most folders of pictures)."""
     if any((root / name).exists() for name in (IMAGES, BOXES, DETAILS)):
         listing = _list_official(root)
-        patients = remember("patients", listing.stamp(), lambda: _patients(listing))
+        patients, unknown = people(listing)
+        listing = replace(listing, notes=(*listing.notes, *unknown))
     elif (root / "labels.csv").is_file():
         listing, patients = _list_labels(root)
     elif image_files(root):
@@ -166,18 +166,6 @@ def _number(text: str, where: Path) -> float:
     raise ProtoPFaithError(f"{where} has {text[:40]!r} where a number belongs; unpack {WHERE} again.")
 
 
-def _patients(listing: Listing) -> dict[str, Patient]:
-    def read(entry: Entry) -> Patient:
-        try:
-            return patient(listing.root / entry.path)
-        # A broken file is reported when its pixels are read, or skipped there.
-        except ProtoPFaithError:
-            return {}
-
-    people = in_threads(read, listing.entries, "Reading patients")
-    return {entry.path: person for entry, person in zip(listing.entries, people, strict=True)}
-
-
 # --- a folder of pictures with labels.csv
 # ---------------------------------------------------------------------
 
@@ -213,14 +201,17 @@ def _csv(path: Path, columns: tuple[str, ...]) -> Any:
 
     lines = io.StringIO(read_plain_text(path, "a table with the columns " + ", ".join(columns)), newline="")
     try:
-        header, *rows = [row for row in csv.reader(lines, strict=True) if row] or [[]]
+        numbered = [
+            (number, row) for number, row in enumerate(csv.reader(lines, strict=True), start=1) if row
+        ]
     except csv.Error as error:
         raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); get it again.") from error
+    header, *rows = [row for _, row in numbered] or [[]]
     missing = [column for column in columns if column not in header]
     if missing or not rows:
         what = f"no column {missing[0]!r}" if missing else "no rows"
         raise ProtoPFaithError(f"{path} has {what}; expected the columns {', '.join(columns)}.")
-    for number, row in enumerate(rows, start=2):
+    for number, row in numbered:
         if len(row) != len(header):
             raise ProtoPFaithError(
                 f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."

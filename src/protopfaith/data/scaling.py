@@ -11,7 +11,7 @@ from PIL import Image
 from protopfaith.arguments import finite_number, instance, shown
 from protopfaith.data.eight_bits import STRIP, finite_range
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import FORMATS, read_image
+from protopfaith.data.images import FORMATS, is_dicom, read_image
 from protopfaith.errors import ProtoPFaithError
 
 RANGE = "range"
@@ -102,7 +102,7 @@ class Scaling:
 def _values(path: Path) -> tuple[np.ndarray | None, bool]:
     """The values of a file as they were measured, and whether large ones are dark; None for plain 8 bits."""
     path, frame = split_frame(path)
-    if path.suffix.lower() == ".dcm":
+    if is_dicom(path):
         from protopfaith.data.dicom import raw_values
 
         return raw_values(path, frame)

@@ -14,6 +14,11 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import read_plain_text
 from protopfaith.registry import did_you_mean
 
+FILES = ("file", "path", "image", "filename", "image index", "image_index")
+"""How the column of image files may be called, in any case; the first that is there counts."""
+GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
+"""And the column that says which images belong together."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -22,6 +27,7 @@ class Table:
     path: Path
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...]  # of the rows in the file, as a spreadsheet shows them
     expected: str
 
     def column(self, name: str) -> int:
@@ -53,8 +59,9 @@ class Table:
         }
 
 
-def read_cells(path: Path, expected: str) -> list[tuple[str, ...]]:
-    """The rows of a CSV file that are not empty, with commas, semicolons or tabs between the cells.
+def read_cells(path: Path, expected: str) -> dict[int, tuple[str, ...]]:
+    """The rows of a CSV file that are not empty, by their numbers in it, counted from 1; with commas,
+    semicolons or tabs between the cells.
 
     Args:
         path: of the file
@@ -65,7 +72,11 @@ def read_cells(path: Path, expected: str) -> list[tuple[str, ...]]:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(text), strict=True))
     except csv.Error as error:
         raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {expected}.") from error
-    return [cells for row in rows if any(cells := tuple(cell.strip() for cell in row))]
+    return {
+        number: cells
+        for number, row in enumerate(rows, start=1)
+        if any(cells := tuple(cell.strip() for cell in row))
+    }
 
 
 def delimiter_of(text: str) -> str:
@@ -87,16 +98,17 @@ def read_table(path: Path, expected: str) -> Table:
         path: of the file
         expected: what it should be, for the sentences about what is wrong
     """
-    lines = read_cells(path, expected)
+    cells = read_cells(path, expected)
+    numbers, lines = tuple(cells), tuple(cells.values())
     if len(lines) < 2:
         raise ProtoPFaithError(f"{path} lists no images; give {expected}.")
     header = [heading.lower() for heading in lines[0]]
     twice = [name for place, name in enumerate(header) if name and name in header[:place]]
     if twice:
         raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")
-    for number, row in enumerate(lines[1:], start=2):
+    for number, row in zip(numbers[1:], lines[1:], strict=True):
         if len(row) != len(header):
             raise ProtoPFaithError(
                 f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
             )
-    return Table(path, lines[0], tuple(lines[1:]), expected)
+    return Table(path, lines[0], lines[1:], numbers[1:], expected)

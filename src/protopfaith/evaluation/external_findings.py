@@ -66,7 +66,7 @@ class ExternalFindings:
     >>> from protopfaith.evaluation import judge_findings
     >>> p, y = torch.tensor([[0.9], [0.2]]), torch.tensor([[1.0], [0.0]])
     >>> ExternalFindings("clinic", judge_findings(p, y, ["edema"], resamples=10), None, {}, (), (), 10)
-    ExternalFindings('clinic', FindingsEvaluation(2 images, mean AUROC 1.000 (1.000 to 1.000)))
+    ExternalFindings('clinic', FindingsEvaluation(2 images, mean AUROC 1.000))
     """
 
     name: str

@@ -221,7 +221,7 @@ def evaluate_parts(
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)
-    chosen = _classes(images, len(model.class_names), classes, seed)
+    chosen = _classes(images, model.class_names, classes, seed)
     found = [_images_of(images, label, per_class) for label in chosen]
     options = Options(players or _windows(preprocessing.size), budget=budget, seed=seed)
     where = _Box(preprocessing.size, box)
@@ -313,7 +313,9 @@ def _check(explainers: Sequence[str], noise: float, box: float, often: float) ->
     finite_number(often, "The share of images of a consistent prototype", above=0, most=1)
 
 
-def _classes(images: ImageSet, count: int, wanted: int | Sequence[int] | None, seed: int) -> list[int]:
+def _classes(
+    images: ImageSet, names: Sequence[str], wanted: int | Sequence[int] | None, seed: int
+) -> list[int]:
     """Numbers of classes that have images."""
     present = sorted({label for index in range(len(images)) for label in images.shows(index)})
     if not present:
@@ -322,8 +324,15 @@ def _classes(images: ImageSet, count: int, wanted: int | Sequence[int] | None, s
         return present
     if not isinstance(wanted, int):
         for label in wanted:
-            whole_number(label, "The number of a class", least=0, most=count - 1)
-        return [label for label in wanted if label in present]
+            whole_number(label, "The number of a class", least=0, most=len(names) - 1)
+        found = [label for label in wanted if label in present]
+        if not found:
+            asked = ", ".join(names[label] for label in wanted) or "an empty list"
+            raise ProtoPFaithError(
+                f"The set holds no images of the classes asked for ({asked}); name others, or choose another "
+                "split."
+            )
+        return found
     whole_number(wanted, "The number of classes", least=1)
     order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed)).tolist()
     return sorted(present[place] for place in order[:wanted])

@@ -26,7 +26,7 @@ from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation
 from protopfaith.explanation.saving import load_function_explanation
 from protopfaith.explanation.settings import Settings
-from protopfaith.explanation.sources import SourceSide
+from protopfaith.explanation.sources import SourcePart, SourceSide
 
 __all__ = [
     "Agreement",
@@ -47,6 +47,7 @@ __all__ = [
     "SecondBaseline",
     "Settings",
     "ShapleyAttribution",
+    "SourcePart",
     "SourceSide",
     "Summary",
     "class_row",

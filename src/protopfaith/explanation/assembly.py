@@ -24,7 +24,7 @@ from protopfaith.explanation.game import ROUNDING, output_names
 from protopfaith.explanation.protopnet_map import crop_box, own_map_name
 from protopfaith.explanation.regions import RegionValues, agreement, class_map, region_values
 from protopfaith.explanation.settings import Settings, players_name
-from protopfaith.explanation.sources import SourceSide
+from protopfaith.explanation.sources import SourcePart, SourceSide
 from protopfaith.network import PrototypeNetwork, class_of, probabilities
 from protopfaith.shapley import Attribution
 from protopfaith.training.reference import Reference
@@ -43,6 +43,7 @@ def assemble(
     coarse: bool,
     seconds: float,
     source_evaluations: int = 0,
+    parts: dict[int, SourcePart] | None = None,
 ) -> Explanation:
     """Puts an explanation together.
 
@@ -58,6 +59,7 @@ def assemble(
         coarse: whether this is the first, quick answer
         seconds: what it took
         source_evaluations: of the network on source images that were not known yet
+        parts: of source images, of prototypes that are in none of the `sides`
     """
     from torchvision.transforms.v2.functional import pil_to_tensor  # takes as long to import as torch
 
@@ -77,7 +79,7 @@ def assemble(
         versus=decision.versus,
         decomposition=decision.decomposition,
         runner_up=_against_rival(model, decision),
-        evidence=_evidence(model, decision, result, sides),
+        evidence=_evidence(model, decision, result, sides, parts or {}),
         class_map=maps.pop(decision.output),
         prototype_values=result.values[: len(model.prototypes)],
         method=result.method,
@@ -90,7 +92,7 @@ def assemble(
         coarse=coarse,
         seconds=seconds,
         network=_network_facts(model, weights_hash),
-        settings=_settings_facts(settings, result),
+        settings={**_settings_facts(settings, result), "device": str(model.prototypes.device)},
         notes=(*_notes(settings, sides), *_about_hidden(reference)),
         output=decision.output,
         other_maps=maps,
@@ -147,7 +149,11 @@ def _closeness(
 
 
 def _evidence(
-    model: PrototypeNetwork, decision: Decision, result: Attribution, sides: dict[int, SourceSide]
+    model: PrototypeNetwork,
+    decision: Decision,
+    result: Attribution,
+    sides: dict[int, SourceSide],
+    parts: dict[int, SourcePart],
 ) -> tuple[PrototypeEvidence, ...]:
     """One for each prototype that is shown."""
     scores, similarity = _scores(decision), similarities(model, decision.distances)
@@ -171,6 +177,7 @@ def _evidence(
                 activation=activation,
                 box=crop_box(activation),
                 source_side=sides.get(prototype),
+                source_part=parts.get(prototype),
             )
         )
     return tuple(evidence)

@@ -33,7 +33,7 @@ from protopfaith.progress import Bar
 logger = logging.getLogger("protopfaith")
 HIDDEN = "training image"  # in the place of its name
 # Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
-AROUND = ("second_baseline", "sources", "duplicate_tolerance")
+AROUND = ("second_baseline", "sources", "source_parts", "duplicate_tolerance")
 
 
 @dataclass(frozen=True)
@@ -240,14 +240,13 @@ class _Request:
 
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
-        from protopfaith.show.dicom import PICTURE, find_study, write_dicom
+        from protopfaith.show.dicom import find_study, write_dicom
 
         case = self._case(path)
         if self.dicom:
             find_study(split_frame(path)[0])  # before the work
         if is_folder(case):
-            if self.dicom and not is_file(case / PICTURE):
-                write_dicom(load(case / "explanation"), path, case)
+            self._complete(case, path)
             return case, None
         overall.start(self.names[path] if self.anonymous else path.name)
         early = case.with_name(f"{case.name}-coarse.html")
@@ -275,6 +274,19 @@ class _Request:
         early.unlink(missing_ok=True)
         _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
         return case, explanation
+
+    def _complete(self, case: Path, path: Path) -> None:
+        """Writes the files of a finished case that nobody asked for before."""
+        from protopfaith.show.dicom import PICTURE, write_dicom
+
+        figures = [kind for kind in self.figures if not is_file(case / _figure_name(kind))]
+        dicom = self.dicom and not is_file(case / PICTURE)
+        if not figures and not dicom:
+            return
+        explanation = load(case / "explanation")
+        _write_figures(explanation, case, figures)
+        if dicom:
+            write_dicom(explanation, path, case)
 
     def _is_new(self, path: Path) -> bool:
         try:
@@ -314,11 +326,12 @@ def without_source_names(explanation: Explanation) -> Explanation:
     """The same, whose prototypes come from images without names."""
 
     def hidden(evidence: PrototypeEvidence) -> PrototypeEvidence:
-        source, side = evidence.source, evidence.source_side
+        source, side, part = evidence.source, evidence.source_side, evidence.source_part
         return replace(
             evidence,
             source=None if source is None else replace(source, image=HIDDEN),
             source_side=None if side is None else replace(side, path=HIDDEN),
+            source_part=None if part is None else replace(part, path=HIDDEN),
         )
 
     return replace(explanation, path="", evidence=tuple(map(hidden, explanation.evidence)))
@@ -346,14 +359,19 @@ def _warn_if_imprecise(explanation: Explanation, path: str) -> None:
 
 def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
     """Report, data and figures of one explanation."""
-    from protopfaith.show.figures import figure
     from protopfaith.show.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     explanation.save(folder / "explanation")
-    for kind in figures:
-        figure(explanation, folder / _figure_name(kind))
+    _write_figures(explanation, folder, figures)
     write_report(explanation, folder / "report.html")
+
+
+def _write_figures(explanation: Explanation, folder: Path, kinds: Sequence[str]) -> None:
+    from protopfaith.show.figures import figure
+
+    for kind in kinds:
+        figure(explanation, folder / _figure_name(kind))
 
 
 def _figure_name(kind: str) -> str:

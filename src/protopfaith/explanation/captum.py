@@ -81,7 +81,7 @@ class ShapleyAttribution:
         Args:
             inputs: images (B, C, H, W).
             baselines: None or a number, a name such as "blur", one image, or one per input.
-            target: the output to explain, one number or one per input.
+            target: the output to explain, one number or one per input; negative ones count from the last.
             additional_forward_args: passed on to the function after the images.
             feature_mask: which player every pixel belongs to, in the place of `players`: whole numbers of
                 shape (H, W), (1, C, H, W) or (B, C, H, W), with C or 1 channels.
@@ -150,9 +150,20 @@ def _single_output(
                     f"The function has {outputs.shape[1]} outputs; say with target=... which one to explain."
                 )
             return outputs
-        return outputs[:, target : target + 1]
+        place = _place(target, outputs.shape[1])
+        return outputs[:, place : place + 1]
 
     return chosen
+
+
+def _place(target: int, count: int) -> int:
+    """The number of an output; negative ones count from the last, as they do in Captum."""
+    if not -count <= target < count:
+        raise ProtoPFaithError(
+            f"The function has {count} outputs and none of number {target}; give a target from 0 to "
+            f"{count - 1}."
+        )
+    return target % count
 
 
 def _of(target: Target, number: int) -> int | None:

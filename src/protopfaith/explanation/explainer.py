@@ -33,7 +33,7 @@ from protopfaith.explanation.picture import (
     require_preprocessing,
 )
 from protopfaith.explanation.settings import Settings, coarse_players, make_players
-from protopfaith.explanation.sources import SourceImages, Sources
+from protopfaith.explanation.sources import SourceImages, SourcePart, Sources
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
 from protopfaith.training import Run
@@ -197,6 +197,7 @@ class Explainer:
             weights_hash=self.weights_hash,
             reference=self.reference,
             sides=self.sources.explain(decision.named, settings) if known else {},
+            parts={} if known else self._parts(decision, shown=settings.sources or settings.source_parts),
             second=None,
             coarse=True,
             seconds=time.perf_counter() - start,
@@ -226,11 +227,22 @@ class Explainer:
             weights_hash=self.weights_hash,
             reference=self.reference,
             sides=sides,
+            parts=self._parts(decision, shown=settings.source_parts and not settings.sources),
             second=second,
             source_evaluations=self.sources.evaluations - before if settings.sources else 0,
             coarse=False,
             seconds=time.perf_counter() - start,
         )
+
+    def _parts(self, decision: Decision, *, shown: bool) -> dict[int, SourcePart]:
+        """Of source images that are shown but not explained, as far as they are at hand."""
+        if not shown:
+            return {}
+        try:
+            found = {prototype: self.sources.part(prototype) for prototype in decision.named}
+        except ProtoPFaithError:  # the whole data set is gone
+            return {}
+        return {prototype: part for prototype, part in found.items() if part is not None}
 
     def open(self, image: ImageLike, name: str = "") -> Picture:
         """Reads an image as the network takes it."""

@@ -13,7 +13,7 @@ from protopfaith.explanation.familiarity import is_unfamiliar
 from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.question import about_finding, question
 from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.explanation.sources import SourceSide
+from protopfaith.explanation.sources import SourcePart, SourceSide
 from protopfaith.network import PrototypeSource, Route
 
 
@@ -37,6 +37,7 @@ class PrototypeEvidence:
         activation: PrototypeNetwork's own map on the test image, (H, W)
         box: around what that map has above its 95th percentile: left, top, right, bottom
         source_side: the prototype on its source image
+        source_part: the part of the source image that it is, where no game was played on that
 
     >>> from protopfaith.explanation import Explainer
     >>> found = Explainer("runs/birds").explain("bird.png", players=16, budget=64)
@@ -60,6 +61,12 @@ class PrototypeEvidence:
     activation: Tensor
     box: tuple[int, int, int, int]
     source_side: SourceSide | None
+    source_part: SourcePart | None = None
+
+    @property
+    def on_source(self) -> SourceSide | SourcePart | None:
+        """The prototype on its source image, as much of it as there is."""
+        return self.source_side or self.source_part
 
     def __repr__(self) -> str:
         return (

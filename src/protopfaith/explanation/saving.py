@@ -19,7 +19,7 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, 
 from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation
 from protopfaith.explanation.regions import Agreement, RegionValues
-from protopfaith.explanation.sources import SourceSide
+from protopfaith.explanation.sources import SourcePart, SourceSide
 from protopfaith.files import atomic, is_file, read_json, reason
 from protopfaith.network import PrototypeSource, Route, Turn
 from protopfaith.npz import read_npz
@@ -45,6 +45,7 @@ KINDS = {
         RegionValues,
         Route,
         SecondBaseline,
+        SourcePart,
         SourceSide,
         Turn,
     )

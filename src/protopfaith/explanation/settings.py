@@ -81,6 +81,8 @@ class Settings:
             next one; the default where a class to compare with is given), or `"log_probability"`.
         source_budget: evaluations per source image; where neither a budget nor a precision is given 512, on a
             GPU 12,288, else the same as for the image.
+        source_parts: where sources are not explained, still show the parts of them that prototypes are, as
+            far as the images are at hand.
 
     >>> Settings(players=8, budget=512)
     Settings(players=8, budget=512)
@@ -103,6 +105,7 @@ class Settings:
     duplicate_tolerance: float | None = None
     output: str | None = None
     source_budget: int | None = None
+    source_parts: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "players", _parsed(self.players))
@@ -119,6 +122,7 @@ class Settings:
             finite_number(self.duplicate_tolerance, "The duplicate_tolerance", least=0)
         check_plan(self.source_budget, None)
         instance(self.sources, bool, "Whether to explain sources", "True or False")
+        instance(self.source_parts, bool, "Whether to show parts of sources", "True or False")
         _check_options(self.options)
         _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
@@ -162,10 +166,11 @@ class Settings:
         return replace(self, precision=BULK_PRECISION, budget=usual_budget(device))
 
     def made_quick(self) -> Settings:
-        """For the impatient: about 7 x 7 regions, 512 evaluations, no source images; what was said stays.
+        """For the impatient: about 7 x 7 regions, 512 evaluations, no maps of source images; what was said
+        stays.
 
         >>> Settings(seed=2).made_quick().on("cpu", (224, 224))
-        Settings(players=32, budget=512, seed=2, sources=False, source_budget=512)
+        Settings(players=32, budget=512, seed=2, sources=False, source_budget=512, source_parts=True)
         """
         open_end = self.budget is None and self.precision is None
         return replace(
@@ -173,6 +178,7 @@ class Settings:
             players=FEW_PLAYERS if self.players is None else self.players,
             budget=COARSE_BUDGET if open_end else self.budget,
             sources=False,
+            source_parts=self.sources or self.source_parts,  # not where source images are not to be shown
         )
 
     @property

@@ -57,6 +57,28 @@ class SourceSide:
         return f"SourceSide({self.path!r}, {self.evaluations} evaluations, precision={self.precision:.2g})"
 
 
+@dataclass(frozen=True, eq=False)
+class SourcePart:
+    """The part of a training image that a prototype is, for the eye alone: without any game.
+
+    Args:
+        path: of the training image
+        pixels: uint8, C x H x W
+        box: of the part (left, top, right, bottom), as in `SourceSide`
+
+    >>> from protopfaith.explanation import Explainer
+    >>> Explainer("runs/birds").sources.part(0).pixels.shape
+    torch.Size([3, 32, 32])
+    """
+
+    path: str
+    pixels: Tensor
+    box: tuple[int, int, int, int]
+
+    def __repr__(self) -> str:
+        return f"SourcePart({self.path!r}, {self.box})"
+
+
 class SourceImages:
     """Looks sources up in image sets: by their path, and by content where an image moved.
 
@@ -160,6 +182,16 @@ class Sources:
             if not any(self.model.sources):
                 self.source(0)
             self._known_images()
+
+    def part(self, prototype: int) -> SourcePart | None:
+        """The part of its source image that a prototype is; None where the image is unknown or gone."""
+        try:
+            images, index = self.find(prototype)
+            pixels = images.image(index)
+            image = self._normalized(pixels)
+        except ProtoPFaithError:
+            return None
+        return SourcePart(images.paths[index], pixels, crop_box(self._activations(image, [prototype])[0]))
 
     def explain(
         self, prototypes: Sequence[int], settings: Settings, progress: Progress | None = None

@@ -80,7 +80,8 @@ class StartPages:
         asked = request.query_params
         network = self.desk.network(asked.get("run", "0"))
         wrong = asked.get("wrong") == "1"
-        return JSONResponse(gallery_of(network, asked.get("label", ""), wrong, asked.get("start", "0")))
+        label, start = asked.get("label", ""), asked.get("start", "0")
+        return JSONResponse(await run_in_threadpool(gallery_of, network, label, wrong, start))
 
     async def thumbnail(self, request: Request) -> Response:
         network = self.desk.network(request.path_params["run"])

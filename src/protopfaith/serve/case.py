@@ -6,7 +6,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from protopfaith.data import Record
 from protopfaith.errors import ProtoPFaithError
@@ -39,11 +40,21 @@ COARSE_EVALUATIONS = 512
 ENOUGH = 2_048  # evaluations after which the finer map is shown, however clear it is
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The map that is shown: one object, so that whoever holds it has values of these very regions, whatever
+    is played meanwhile."""
+
+    sittings: Sittings
+    result: Attribution | None
+    is_coarse: bool
+
+
 class Case:
     """One image and one question.
 
-    Its methods `decide`, `play`, `without` and `explanation` belong to the worker; the others may be called
-    from anywhere.
+    Its methods `decide`, `play`, `without` and `explanation` belong to the worker, which plays in one thread
+    and answers in another; the others may be called from anywhere.
 
     Args:
         network: that is asked.
@@ -82,9 +93,9 @@ class Case:
         self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
         self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
+        self.shown: Shown | None = None
         self._coarse: Sittings | None = None
         self._fine: Sittings | None = None
-        self._result: Attribution | None = None
         self._seconds = 0.0
         self._step = FIRST
         self._in_slice = False
@@ -103,16 +114,19 @@ class Case:
     @property
     def sittings(self) -> Sittings | None:
         """The game whose map is shown."""
-        return self._coarse or self._fine
+        shown = self.shown
+        return None if shown is None else shown.sittings
 
     @property
     def result(self) -> Attribution | None:
         """The map that is shown."""
-        return self._result
+        shown = self.shown
+        return None if shown is None else shown.result
 
     @property
     def is_coarse(self) -> bool:
-        return self._coarse is not None
+        shown = self.shown
+        return shown is not None and shown.is_coarse
 
     @property
     def wants_to_play(self) -> bool:
@@ -147,8 +161,9 @@ class Case:
 
     def fail(self, message: str) -> None:
         with self._lock:
-            self.message, self.stage = message, "failed"
-        self.on_answer(self)
+            self.message, self.stage, self._in_slice = message, "failed", False
+        with suppress(Exception):  # what cannot be done may be to draw the answer
+            self.on_answer(self)
         self.on_state(self)
 
     def decide(self) -> None:
@@ -171,6 +186,7 @@ class Case:
         self._fine = Sittings(explainer.fused, self.decision, settings, players)
         if coarse is not None:
             self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
+        self.shown = Shown(self._coarse or self._fine, None, self._coarse is not None)
         spent = time.perf_counter() - start
         self._seconds += spent
         self._step = max(LEAST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
@@ -198,7 +214,7 @@ class Case:
     def _play_slice(self) -> None:
         start = time.perf_counter()
         if self._coarse is not None and not self._is_clear(self._coarse):
-            self._result = self._coarse.play(self._step)
+            self.shown = Shown(self._coarse, self._coarse.play(self._step), True)
         else:
             self._play_fine()
         spent = time.perf_counter() - start
@@ -206,7 +222,8 @@ class Case:
         self._step = next_step(self._step, spent, self.evaluations)
 
     def _is_clear(self, coarse: Sittings) -> bool:
-        known = self._result is not None and self._result.precision <= CLEAR
+        result = self.result
+        known = result is not None and result.precision <= CLEAR
         return known or coarse.evaluations >= COARSE_EVALUATIONS
 
     def _play_fine(self) -> None:
@@ -216,37 +233,41 @@ class Case:
         least = SMALLEST if self._fine.evaluations else LEAST
         found = self._fine.play(max(least, min(step, left)), self.precision)
         if self._coarse is None or found.precision <= CLEAR or found.evaluations >= ENOUGH:
-            self._coarse, self._result = None, found
+            if self._coarse is not None:
+                self._coarse, self.hidden = None, ()  # other regions from now on
+            self.shown = Shown(self._fine, found, False)
 
-    def without(self, hidden: tuple[int, ...]) -> WhatIf:
-        """The network's answer without some regions of the map that is shown."""
+    def without(self, shown: Shown, hidden: tuple[int, ...]) -> WhatIf:
+        """The network's answer without some regions of a map."""
         assert self.decision is not None
-        assert self.sittings is not None
-        self.hidden = hidden
-        return hide(self.network.explainer.model, self.decision, self.sittings, self.result, hidden)
+        if shown.sittings is self.sittings:
+            self.hidden = hidden
+        return hide(self.network.explainer.model, self.decision, shown.sittings, shown.result, hidden)
 
     def explanation(self, *, sources: bool = False) -> Explanation:
         """What is known now, as `explain` gives it."""
+        shown = self.shown
         assert self.decision is not None
-        assert self.result is not None
+        assert shown is not None
+        assert shown.result is not None
         explainer, settings = self.network.explainer, self.settings
         before = explainer.sources.evaluations
         sides = explainer.sources.explain(self.decision.named, settings) if sources else {}
         found = assemble(
             explainer.model,
             self.decision,
-            self.result,
+            shown.result,
             replace(
                 settings,
                 precision=self.precision if self._is_precise() else None,
-                budget=self.result.evaluations,
+                budget=shown.result.evaluations,
                 sources=sources,
             ),
             weights_hash=explainer.weights_hash,
             reference=explainer.reference,
             sides=sides,
             second=None,
-            coarse=self.is_coarse,
+            coarse=shown.is_coarse,
             seconds=self._seconds,
             source_evaluations=explainer.sources.evaluations - before,
         )
@@ -278,10 +299,11 @@ class Case:
         return True
 
     def _is_precise(self) -> bool:
-        fine = self._fine
-        if fine is None or self._coarse is not None or self._result is None:
+        shown = self.shown
+        if shown is None or shown.is_coarse or shown.result is None:
             return False
-        return self._result.precision <= self.precision or fine.evaluations >= self.bounds.evaluations
+        enough = shown.sittings.evaluations >= self.bounds.evaluations
+        return enough or shown.result.precision <= self.precision
 
 
 def next_step(step: int, seconds: float, made: int) -> int:

@@ -153,15 +153,15 @@ class CasePages:
 
     async def hide(self, request: Request) -> Response:
         said, case = await self._message(request), self._case(request)
-        sittings = case.sittings
-        if sittings is None or said.get("count") != len(sittings.players):
+        shown = case.shown
+        if shown is None or said.get("count") != len(shown.sittings.players):
             raise ProtoPFaithError("The map has finer regions now; choose them anew.")
-        hidden = regions_of(said.get("regions"), len(sittings.players))
+        hidden = regions_of(said.get("regions"), len(shown.sittings.players))
         if not hidden:
             case.hidden = ()
             return JSONResponse({"html": ""})
         html = await asyncio.wrap_future(
-            self.desk.soon(case, lambda: whatif_block(case, case.without(hidden)))
+            self.desk.soon(case, lambda: whatif_block(case, case.without(shown, hidden)))
         )
         return JSONResponse({"html": html})
 

@@ -21,7 +21,7 @@ from protopfaith.evaluation.explainers import (
 from protopfaith.evaluation.metrics.removal import aopc, removal_curves, removal_ranks
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.settings import coarse_players
-from protopfaith.serve.case import Case
+from protopfaith.serve.case import Case, Shown
 from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.shapley import Players, make_baseline
@@ -74,7 +74,8 @@ def compare_pieces(case: Case, prototype: int, names: Sequence[str]) -> Generato
         prototype: whose distance they explain.
         names: of explainers.
     """
-    if case.decision is None or case.result is None or case.sittings is None:
+    shown = case.shown  # all maps are of these regions, whatever is played meanwhile
+    if case.decision is None or shown is None or shown.result is None:
         raise ProtoPFaithError("Wait for the first map before comparing it.")
     if prototype not in case.decision.named:
         raise ProtoPFaithError("Choose one of the prototypes that are shown.")
@@ -83,12 +84,12 @@ def compare_pieces(case: Case, prototype: int, names: Sequence[str]) -> Generato
     for name in names:
         start = time.perf_counter()
         try:
-            found, note = _explained(case, prototype, name)
+            found, note = _explained(case, shown, prototype, name)
         except ProtoPFaithError as error:
             columns.append(Column(name, meaning_of(name), None, "", str(error)))
             continue
         spent = time.perf_counter() - start
-        scores[name] = _aopc(case, prototype, found)
+        scores[name] = _aopc(case, shown, prototype, found)
         note = f"{note} {spent:.1f} seconds.".strip()
         picture = _picture(case, found, pictures, name)
         columns.append(Column(name, meaning_of(name), picture, f"{scores[name]:.3g}", note))
@@ -101,13 +102,12 @@ def compare_pieces(case: Case, prototype: int, names: Sequence[str]) -> Generato
     return with_own_ids(html, f"{case.mark}x-")
 
 
-def _explained(case: Case, prototype: int, name: str) -> tuple[Explained, str]:
+def _explained(case: Case, shown: Shown, prototype: int, name: str) -> tuple[Explained, str]:
     """An explainer's map; ours is the one that is on the page already."""
-    assert case.result is not None
-    assert case.sittings is not None
+    assert shown.result is not None
     if name == "ours":
-        return from_attribution(case.result.of_outputs([prototype])), "The map of this page, as it is now."
-    image, players, note = case.picture.input, case.sittings.players.to("cpu"), ""
+        return from_attribution(shown.result.of_outputs([prototype])), "The map of this page, as it is now."
+    image, players, note = case.picture.input, shown.sittings.players.to("cpu"), ""
     if name in LONG and len(players) > MOST_LONG:
         players = coarse_players(image)
         note = f"On {len(players)} larger regions, since it takes long."
@@ -117,11 +117,10 @@ def _explained(case: Case, prototype: int, name: str) -> tuple[Explained, str]:
     return EXPLAINERS[name](case.network.model, image, [prototype], options), note
 
 
-def _aopc(case: Case, prototype: int, found: Explained) -> float:
+def _aopc(case: Case, shown: Shown, prototype: int, found: Explained) -> float:
     """How fast the distance rises on this image, when what the map calls important is removed."""
     image, model = case.picture.input, case.network.model
-    assert case.sittings is not None
-    ranks = removal_ranks(found.maps[0], case.sittings.players.to("cpu"), torch.Generator().manual_seed(0))
+    ranks = removal_ranks(found.maps[0], shown.sittings.players.to("cpu"), torch.Generator().manual_seed(0))
     baseline, _ = make_baseline(case.settings.baseline, image)
     curves = removal_curves(
         selected_distances(model, [prototype]),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from PIL import Image
 from torch import Tensor
 
+from protopfaith.crashes import unexpected
 from protopfaith.data import Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.bounds import Bounds
@@ -141,6 +142,9 @@ def _decide(case: Case) -> None:
         case.decide()
     except ProtoPFaithError as error:
         case.fail(str(error))
+        raise
+    except Exception as error:
+        case.fail(unexpected(error))
         raise
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from protopfaith.serve.networks import Network
@@ -25,11 +26,11 @@ def finding_evaluation(network: Network, asked: Cell | None) -> dict[str, Any]:
         network: the run.
         asked: whose images are shown.
     """
-    names = network.class_names
+    names, counts = network.class_names, _counts(network)
     rows = [
         {
             "name": name,
-            "cells": [_cell(network, name, (number, *pair)) for pair in CELLS.values()],
+            "cells": [_cell(counts, name, (number, *pair)) for pair in CELLS.values()],
         }
         for number, name in enumerate(names)
     ]
@@ -61,20 +62,32 @@ def finding_cell(network: Network, asked: Mapping[str, str]) -> Cell | None:
 
 def images_of(network: Network, cell: Cell) -> list[int]:
     """The test images that one number of the table counts."""
-    finding, there, found = cell
-    return [
-        index
-        for index, answer in enumerate(network.predictions)
-        if answer is not None
-        and network.test_image(index)[1].findings[finding] == there
-        and (finding in answer) == bool(found)
-    ]
+    finding, *wanted = cell
+    return [i for i, known, answer in _judged(network) if [known[finding], finding in answer] == wanted]
 
 
-def _cell(network: Network, name: str, cell: Cell) -> dict[str, Any]:
+def _judged(network: Network) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+    """Test images that the network has answered on, what is known of each, and the answer."""
+    if isinstance(network.test, tuple):
+        return
+    for index, answer in enumerate(network.predictions):
+        if answer is not None:
+            yield index, network.test.records[index].findings, answer
+
+
+def _counts(network: Network) -> Counter[Cell]:
+    """The numbers of the table."""
+    return Counter(
+        (finding, there, int(finding in answer))
+        for _, known, answer in _judged(network)
+        for finding, there in enumerate(known)
+    )
+
+
+def _cell(counts: Counter[Cell], name: str, cell: Cell) -> dict[str, Any]:
     finding, there, found = cell
-    count = len(images_of(network, cell))
-    total = count + len(images_of(network, (finding, there, 1 - found)))
+    count = counts[cell]
+    total = count + counts[finding, there, 1 - found]
     what = f"with {name}" if there else f"without {name}"
     says = f"{count} of {total} images {what}, {'found' if found else 'not found'}"
     return {

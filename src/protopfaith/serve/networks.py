@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import cast
@@ -20,8 +19,8 @@ from protopfaith.explanation import Explainer
 from protopfaith.explanation.catalog.nearest import Survey
 from protopfaith.explanation.findings import HALF
 from protopfaith.explanation.picture import to_pil
-from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.settings import BaselineLike
+from protopfaith.explanation.sources import SourcePart
 from protopfaith.network import Outcome, PatchNetwork, outcome_of, probabilities
 from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.thresholds import FindingRule
@@ -31,15 +30,6 @@ THUMBNAIL = 128  # pixels of the longer side
 SOME = 200  # training images whose mean color is taken
 Answer = tuple[int, ...]
 """What the network sees in an image: its class, or the findings that are there."""
-
-
-@dataclass(frozen=True, eq=False)
-class Patch:
-    """A prototype's place on its source image."""
-
-    path: str
-    pixels: Tensor  # uint8, C x H x W
-    box: tuple[int, int, int, int]
 
 
 class Network:
@@ -117,9 +107,10 @@ class Network:
 
     def is_wrong(self, index: int) -> bool:
         """Whether the network's answer on a test image is known, and wrong: in the class, or in a finding."""
-        found, record = self.predictions[index], self.test_image(index)[1]
-        if found is None:
+        found = self.predictions[index]
+        if found is None or isinstance(self.test, tuple):
             return False
+        record = self.test.records[index]
         if self.outcome == "one":
             return found != (record.label,)
         known = enumerate(record.findings)
@@ -171,22 +162,11 @@ class Network:
         color = torch.stack(means).mean(0)[:, None, None]
         return preprocessing.normalize(preprocessing_channels(color, preprocessing.channels)).reshape(-1)
 
-    def _patch(self, prototype: int) -> Patch | None:
-        sources = self.explainer.sources
-        if self.explainer.model.sources[prototype] is None:
-            return None
+    def _patch(self, prototype: int) -> SourcePart | None:
         try:
-            images, index = sources.find(prototype)
-        except ProtoPFaithError:  # the image is gone
+            return self.explainer.sources.part(prototype)
+        except ProtoPFaithError:  # all images are gone
             return None
-        pixels = images.image(index)
-        preprocessing = self.explainer.preprocessing
-        assert preprocessing is not None
-        inputs = preprocessing.normalize(preprocessing.uint8(pixels).to(self.explainer.device))
-        with torch.no_grad():
-            maps = self.explainer.model.distance_maps(inputs[None])[0]
-            activation = own_maps(self.explainer.model, inputs, maps, [prototype])[0].cpu()
-        return Patch(images.paths[index], pixels, crop_box(activation))
 
     def _thumbnail(self, index: int) -> bytes:
         image = to_pil(self.test_image(index)[0])

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -66,8 +67,13 @@ class Door:
         name = _without_port(named).lower()
         if is_local(self.host):
             return name == "localhost" or _is_loopback(name)
-        own = {self.host.lower(), "localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
-        return name in own or _is_address(name)
+        return name in self._own_names or _is_address(name)
+
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        """Asked for once: a slow name server would hold up every visitor."""
+        names = (self.host, "localhost", socket.gethostname(), socket.getfqdn())
+        return frozenset(name.lower() for name in names)
 
     def opens_for(self, said: str | None) -> bool:
         """Whether a token is the right one."""

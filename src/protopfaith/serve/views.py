@@ -70,11 +70,12 @@ def progress_block(case: Case) -> str:
         "share": None,
         "message": case.message,
     }
-    result, sittings = case.result, case.sittings
-    if result is None or sittings is None or case.decision is None:
+    shown = case.shown
+    if shown is None or shown.result is None:
         view["texts"] = ["The first map follows in a moment."] if case.stage == "playing" else []
         return render("blocks/progress.html", **view)
-    regions, sure = len(sittings.players), int(result.of_outputs([sittings.driving[-1]]).decided().sum())
+    result, driving = shown.result, shown.sittings.driving
+    regions, sure = len(shown.sittings.players), int(result.of_outputs([driving[-1]]).decided().sum())
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
     view["texts"] = [
         sides(sure, regions),

@@ -117,7 +117,10 @@ class Worker:
                 if self._ended:
                     return
             assert task is not None
-            task()
+            try:
+                task()
+            except Exception as error:  # the others' turns still come
+                logger.warning("%s", unexpected(error))
 
     def _next_question(self) -> Callable[[], None] | None:
         """The next short question, of all visitors in turn."""

@@ -52,7 +52,7 @@ def side_by_side(works: Sequence[Callable[[], T]], device: torch.device) -> list
     if device.type != "cuda":
         return [work() for work in works]
     main = torch.cuda.current_stream(device)
-    sides = [_side_stream(device, number) for number in range(1, len(works))]
+    sides = [_side_stream(device, main.cuda_stream, number) for number in range(1, len(works))]
     for side in sides:  # which also keeps them from memory that the main stream still reads
         side.wait_stream(main)
     found = []
@@ -65,7 +65,9 @@ def side_by_side(works: Sequence[Callable[[], T]], device: torch.device) -> list
 
 
 @lru_cache(maxsize=32)
-def _side_stream(device: torch.device, number: int) -> torch.cuda.Stream:
+def _side_stream(device: torch.device, main: int, number: int) -> torch.cuda.Stream:
+    """One beside a main stream alone: where two threads explain images at once, each has its own, as neither
+    knows what the other still reads."""
     return torch.cuda.Stream(device)
 
 

@@ -26,19 +26,27 @@ def finding_comparison(result: ExternalFindings) -> Figure:
     names = [one.name for one in result.result.findings]
     figure = Figure(figsize=(9.5, 1.8 + 0.5 * len(names)), layout="constrained", dpi=150)
     panels = figure.subplots(1, 2, sharey=True, squeeze=False)[0]
+    panels[0].axvline(0.5, color="#777777", linestyle=":", linewidth=1.2, label="guessing")
     for axes, (score, title) in zip(panels, PANELS.items(), strict=True):
         _draw(axes, result.result, score, EXTERNAL)
         if result.internal is not None:
             _draw(axes, result.internal, score, INTERNAL)
         axes.set_title(title, fontsize=11)
-        axes.set_xlim(right=1.01)
+        axes.set_xlim(right=1.02)
         axes.grid(axis="x", color="#dddddd", linewidth=0.6)
         axes.set_axisbelow(True)
     panels[0].set_yticks(range(len(names)), [short(name) for name in names], fontsize=9)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
-    panels[0].legend(loc="lower left", fontsize=8)
-    figure.suptitle(f"{short(result.name)}: {result.result.images:,} images, 95% intervals", fontsize=11)
+    marks = panels[0].get_legend_handles_labels()
+    figure.legend(*marks, loc="outside lower center", ncols=len(marks[0]), fontsize=8, frameon=False)
+    figure.suptitle(f"{short(result.name)}: {_images(result)}; 95% intervals", fontsize=11)
     return without_math(figure)
+
+
+def _images(result: ExternalFindings) -> str:
+    """How many images the marks are of."""
+    count = f"{result.result.images:,} images"
+    return count if result.internal is None else f"{count}, and {result.internal.images:,} of its own"
 
 
 def _draw(axes: Axes, found: FindingsEvaluation, score: str, name: str) -> None:

@@ -91,6 +91,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "title": explanation.title,
         "lead": lead(explanation),
         "named": _named(explanation, pictures),
+        "unseen": _unseen(explanation),
         "verdicts": verdicts(explanation),
         "banners": banners(explanation),
         "rough_prototypes": rough_prototypes(explanation),
@@ -151,12 +152,21 @@ def _named(explanation: Explanation, pictures: Pictures) -> Captioned | None:
     """The prototype that the answer names, as the part of its source image that it is; None where no source
     image is shown."""
     best = deciding(explanation)
-    side = None if best is None else best.source_side
+    side = None if best is None else best.on_source
     if best is None or side is None:
         return None
     name = f"Prototype {best.prototype}"
     part = pictures.cropped(side.pixels, f"{name}: the part of {side.path} that it is", side.box)
     return part, f"{name}, a part of a training image"
+
+
+def _unseen(explanation: Explanation) -> str:
+    """That the prototype that the answer names is not shown, and why; nothing where it is."""
+    best = deciding(explanation)
+    if best is None or best.on_source is not None:
+        return ""
+    why = "its source image is not known" if best.source is None else "made without source images"
+    return f"Prototype {best.prototype} itself is not shown: {why}."
 
 
 def _output(explanation: Explanation, output: str, regions: RegionValues, pictures: Pictures) -> Output:
@@ -200,6 +210,11 @@ def _prototype(
             (ours, "what it sees"),
             (theirs, own),
         )
+    elif one.source_part is not None:
+        part = one.source_part
+        itself = pictures.boxed(part.pixels, f"{name}: the part of {part.path} that it is", part.box)
+        shown = sides.pop("On this image")
+        sides["On this image, and its source"] = (*shown, (itself, "its source image"))
     facts = _facts(one)
     if explanation.findings:
         facts = {"stands for": stands_for(one.class_name, one.weight), **facts}

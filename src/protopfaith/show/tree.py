@@ -147,7 +147,7 @@ def _step(
     yes = turn.probability if turn.right else 1 - turn.probability
     here = pictures.boxed(explanation.pixels, f"{name}: the part of this image most like it", one.box)
     shown = [(here, "on this image")]
-    side = one.source_side or (None if patches is None else patches(one.prototype))
+    side = one.on_source or (None if patches is None else patches(one.prototype))
     if side is not None:
         shown.append((pictures.boxed(side.pixels, f"{name}: on its source image", side.box), "the prototype"))
     ours = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes it similar", SIMILAR)

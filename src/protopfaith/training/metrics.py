@@ -110,11 +110,13 @@ class MetricsFile:
             raise ProtoPFaithError(
                 f"{self.path} cannot be read ({reason(error)}); move it away, then resume the run."
             ) from error
-        if rows and rows[0] != [field.name for field in fields(EpochMetrics)][: len(rows[0])]:
+        names = [field.name for field in fields(EpochMetrics)]
+        header = rows[0] if rows else names
+        if header != names[: len(header)]:
             raise ProtoPFaithError(f"{self.path} has other columns; move it away, then resume the run.")
-        rows = rows[1:]
-        complete = [row for row in rows if len(row) == len(fields(EpochMetrics)) and row[0].isdigit()]
-        return [row for row in complete if int(row[0]) < first_epoch]
+        complete = [row for row in rows[1:] if row and len(row) == len(header) and row[0].isdigit()]
+        later = [""] * (len(names) - len(header))  # columns that an older version did not have
+        return [row + later for row in complete if int(row[0]) < first_epoch]
 
     def append(self, metrics: EpochMetrics) -> None:
         try:

@@ -138,9 +138,7 @@ class Reference:
                 torch.tensor(distances, dtype=torch.float64),
                 values["temperature"],
                 values["validation_images"],
-                None
-                if (hidden := values.get("half_hidden")) is None
-                else (float(hidden[0]), float(hidden[1])),
+                None if hidden is None else (float(hidden[0]), float(hidden[1])),
                 values.get("hidden_seen"),
                 rules_from_json(values.get("findings")),
                 calibrator_from_json(values.get("calibration")),

@@ -89,6 +89,15 @@ def test_a_sure_score_has_the_interval_of_its_patients() -> None:
     assert found.sensitivity.low == pytest.approx(0.025 ** (1 / 20))
 
 
+def test_a_mean_of_sure_scores_claims_no_certainty() -> None:
+    labels = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    found = judge_findings(labels.clone(), labels, ["edema", "mass"], resamples=30)
+    for mean in (found.mean_auroc, found.mean_average_precision):
+        assert mean.value == 1
+        assert math.isnan(mean.low)
+        assert math.isnan(mean.high)
+
+
 def test_table_and_file(judged, tmp_path: Path) -> None:
     found = judge(judged)
     assert found.table().row_count == 4

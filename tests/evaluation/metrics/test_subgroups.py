@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +36,20 @@ def test_many_numbers_become_quarters() -> None:
     assert [len(places) for places in found["dose"].values()] == [10, 10, 10, 10]
     few, _ = subgroups([{"dose": str(value % 3)} for value in range(40)], ["dose"])
     assert list(few["dose"]) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(("start", "step"), [(2008, 1), (1e6, 0.001), (-40, 2.5), (1e20, 1e19), (0, 1e-9)])
+def test_quarters_keep_their_ends_apart(start: float, step: float) -> None:
+    values = [start + step * place for place in range(16)]
+    found, _ = subgroups([{"year": str(value)} for value in values], ["year"])
+    assert list(found["year"].values()) == [list(range(place, place + 4)) for place in (0, 4, 8, 12)]
+    ends = [[float(end) for end in label.split(" to ")] for label in found["year"]]
+    assert all(high < low for (_, high), (low, _) in pairwise(ends))
+
+
+def test_years_are_written_as_years() -> None:
+    found, _ = subgroups([{"year": str(year)} for year in range(2008, 2024)], ["year"])
+    assert list(found["year"]) == ["2008 to 2011", "2012 to 2015", "2016 to 2019", "2020 to 2023"]
 
 
 def test_columns_that_name_images_are_left_out_or_refused() -> None:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, open_bulk
-from protopfaith.explanation.many.dataset import begin
+from protopfaith.explanation.many.dataset import OPEN, begin
 from protopfaith.explanation.many.schema import COLUMNS
+from protopfaith.explanation.many.work import Work
 
 
 def test_others_open_it_in_one_line(bulk: Bulk) -> None:
@@ -51,3 +53,56 @@ def test_a_row_is_found_by_its_name(bulk: Bulk) -> None:
     assert bulk.row("3.png")["position"] == 4
     with pytest.raises(ProtoPFaithError, match=r"There is no image 'x\.png'"):
         bulk.row("x.png")
+
+
+def begun_twice(bulk: Bulk, folder: Path) -> tuple[Work, Work, list[dict[str, Any]]]:
+    """Two processes that each have three rows to go, and all rows."""
+    rows = bulk.table().to_pylist()
+    again = begin(folder, bulk.manifest)
+    for row in rows[:2]:
+        again.keep(row)
+    first, second = (Work(again, [None] * len(rows), [0]) for _ in range(2))  # type: ignore[list-item]
+    return first, second, rows
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_shard_that_is_started_twice_keeps_all_rows(bulk: Bulk, tmp_path: Path, before: int) -> None:
+    """The second process takes so many rows before the first one is done, the others afterwards."""
+    first, second, rows = begun_twice(bulk, tmp_path)
+    for row in rows[2 : 2 + before]:
+        second.take(row)
+    for row in rows[2:]:
+        first.take(row)
+    for row in rows[2 + before :]:
+        second.take(row)
+    assert open_bulk(tmp_path).table().equals(bulk.table())
+    assert not (tmp_path / OPEN).exists()
+
+
+def test_a_row_is_not_missed_when_its_part_is_finished_meanwhile(
+    bulk: Bulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process removes the folder between its making and the writing."""
+    first, second, rows = begun_twice(bulk, tmp_path)
+    for row in rows[2:-1]:
+        first.take(row)
+        second.take(row)
+    make = Path.mkdir
+
+    def make_and_finish(self: Path, **options: Any) -> None:
+        make(self, **options)
+        monkeypatch.undo()
+        first.take(rows[-1])
+
+    monkeypatch.setattr(Path, "mkdir", make_and_finish)
+    second.take(rows[-1])
+    assert open_bulk(tmp_path).table().equals(bulk.table())
+
+
+def test_a_part_without_all_rows_stays_open(bulk: Bulk, tmp_path: Path) -> None:
+    begun = begin(tmp_path, bulk.manifest)
+    for row in bulk.table().to_pylist()[1:]:
+        begun.keep(row)
+    begun.finish(0)
+    assert not begun.is_finished()
+    assert begun.missing(0) == [0]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protopfaith.data.images import read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import explain_bulk
 from protopfaith.explanation.many.inputs import fingerprint, list_items
@@ -28,9 +29,10 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     import pandas as pd
 
     names = [path.relative_to(pictures).as_posix() for path in sorted(pictures.rglob("?.png"))]
-    table = pd.DataFrame(
-        {"file": names, "left": 0.0, "top": 0.0, "right": [48.0, 48, 48, None], "bottom": 48.0}
+    half = pd.DataFrame(
+        {"file": names, "left": 0.0, "top": 0.0, "right": [24.0, 24, 24, None], "bottom": 48.0}
     )
+    table = pd.concat([half, half.assign(left=24.0, right=half["right"] + 24)])  # one row per box
     listed = pictures / f"list{suffix}"
     table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
     found = rows(explain_bulk(run, [listed], tmp_path / "out", **QUICK))
@@ -41,12 +43,42 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     assert all(row["box_share"] == 1.0 and row["inside"] in (1.0, None) for row in whole)
 
 
+def test_an_image_has_the_boxes_of_all_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(
+        "file,left,top,right,bottom\na.png,0,0,2,2\nb.png,,,,\na.png,5,5,8,8\na.png,0,0,2,2\n"
+    )
+    first, second = list_items([tmp_path / "list.csv"])
+    assert (first.name, first.boxes) == ("a.png", ((0, 0, 2, 2), (5, 5, 8, 8)))
+    assert (second.name, second.boxes) == ("b.png", ())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("heading", ["File", "Image Index", "filename"])
+def test_the_column_of_files_has_one_of_its_names(tmp_path: Path, suffix: str, heading: str) -> None:
+    import pandas as pd
+
+    table, listed = pd.DataFrame({heading: ["a.png"], "Left": [1.0]}), tmp_path / f"list{suffix}"
+    table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
+    assert [item.path for item in list_items([listed])] == [str(tmp_path / "a.png")]
+
+
 def test_a_tree_of_dicom_files_needs_no_suffixes(tmp_path: Path) -> None:
     pixels = np.zeros((8, 8), np.uint8)
     for name in ("1.2.840.1", "scan.dcm", "deep/IM0001"):
         write_dicom(tmp_path / name, pixels)
     (tmp_path / "DICOMDIR.txt").write_text("no image")
-    assert [item.name for item in list_items([tmp_path])] == ["1.2.840.1", "scan.dcm", "IM0001"]
+    found = list_items([tmp_path])
+    assert [item.name for item in found] == ["1.2.840.1", "scan.dcm", "IM0001"]
+    assert [read_image(item.path).size for item in found] == [(8, 8)] * 3
+
+
+def test_dicom_files_in_a_tar_are_read_without_their_names(tmp_path: Path) -> None:
+    write_dicom(tmp_path / "scan.dcm", np.zeros((8, 8), np.uint8))
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "scan.dcm", "scan.dcm")
+    (item,) = list_items([tmp_path / "x.tar"], anonymous=True)
+    with item.file() as file:
+        assert read_image(file).size == (8, 8)
 
 
 def test_names_differ_and_the_order_stays(tmp_path: Path) -> None:

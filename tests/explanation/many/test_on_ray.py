@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,24 @@ def test_an_image_that_always_kills_is_set_aside(  # noqa: PLR0917
     for one in (*there.values(), *expected.values()):
         del one["seconds"]
     assert there == expected
+
+
+def test_images_go_alone_until_one_succeeds() -> None:
+    held = []
+
+    class Answering:
+        settle = staticmethod(lambda: None)
+
+        def __call__(self, position: int, item: Item) -> dict[str, Any]:
+            held.append(worker.alone.locked())
+            return {"error": "broken" if position < 2 else None}
+
+    worker = object.__new__(on_ray.RayWorker)
+    worker.answering = Answering()  # type: ignore[assignment]
+    worker.alone, worker.prepared, worker.thread = threading.Lock(), False, threading.local()
+    for position in range(5):
+        worker.answer(position, Item("x.png", "x.png"), None)
+    assert held == [True, True, True, False, False]
 
 
 def test_a_network_alone_cannot_be_loaded_elsewhere(run: Run, pictures: Path, tmp_path: Path) -> None:

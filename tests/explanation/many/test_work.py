@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,23 @@ def test_images_at_the_same_time_are_what_they_are_alone(
     bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, at_once: int
 ) -> None:
     same(bulk, explain_bulk(run, [pictures], tmp_path, at_once=at_once, **QUICK))
+
+
+@pytest.mark.parametrize("broken", [0, 1, 3, 6])
+def test_images_go_alone_until_one_succeeds(broken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = {}
+
+    def answer(self: work.Answering, position: int, item: object) -> dict:
+        threads[position] = threading.current_thread()
+        return {"position": position, "error": "broken" if position < broken else None}
+
+    monkeypatch.setattr(work.Answering, "__call__", answer)
+    monkeypatch.setattr(work.Answering, "settle", lambda self: None)
+    answering = object.__new__(work.Answering)
+    found = answering.several([(position, None) for position in range(6)], at_once=2)  # type: ignore[misc]
+    assert [row["position"] for row in found] == list(range(6))
+    alone = [position for position in range(6) if threads[position] is threading.current_thread()]
+    assert alone == list(range(6))[: broken + 1]
 
 
 def test_an_interruption_ends_all_that_is_done_at_the_same_time(

@@ -74,18 +74,8 @@ class Bootstrap:
         )
 
     def interval(self, score: str) -> Interval:
-        """The score with its percentiles.
-
-        Where no image is wrong (or none is right) every resample says the same, however few images there
-        are: the interval then is the exact one of that many groups without an error.
-        """
-        value = self.values[score]
-        if value not in (0.0, 1.0):
-            return Interval(value, *percentiles(self.draws[score]))
-        if score not in self.certain or self.groups < 2:
-            return Interval(value, math.nan, math.nan)
-        bound = ((1 - LEVEL) / 2) ** (1 / self.certain[score])
-        return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
+        """The score with its interval, see `interval_of`."""
+        return interval_of(self.values[score], self.draws[score], self.certain.get(score, 0))
 
 
 def difference(first: Interval, second: Interval) -> Interval:
@@ -101,6 +91,30 @@ def difference(first: Interval, second: Interval) -> Interval:
     down = math.hypot(first.value - first.low, second.high - second.value)
     up = math.hypot(first.high - first.value, second.value - second.low)
     return Interval(value, value - down, value + up)
+
+
+def interval_of(value: float, draws: Tensor, certain: int = 0) -> Interval:
+    """A score with the percentiles of what was drawn.
+
+    Where no image is wrong (or none is right) every resample says the same, however few images there are: the
+    interval then is the exact one of that many groups without an error, or none where that is not known.
+
+    Args:
+        value: the score
+        draws: of the resamples, (R,)
+        certain: groups that an exact bound is computed from; fewer than two: there is none
+
+    >>> print(interval_of(1.0, torch.ones(50), certain=4))
+    1.000 (0.398 to 1.000)
+    >>> print(interval_of(1.0, torch.ones(50)))
+    1.000
+    """
+    if value not in (0.0, 1.0):
+        return Interval(value, *percentiles(draws))
+    if certain < 2:
+        return Interval(value, math.nan, math.nan)
+    bound = ((1 - LEVEL) / 2) ** (1 / certain)
+    return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
 def percentiles(draws: Tensor, level: float = LEVEL) -> tuple[float, float]:

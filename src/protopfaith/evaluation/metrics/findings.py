@@ -18,12 +18,11 @@ from protopfaith.anonymous import safe_cell
 from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.bootstrap import (
-    LEVEL,
     RESAMPLES,
     Interval,
     group_numbers,
     group_weights,
-    percentiles,
+    interval_of,
     weighted_auroc,
 )
 from protopfaith.evaluation.metrics.calibration import BINS
@@ -221,7 +220,7 @@ def judge_findings(
             int((labels[:, c] == 0).sum()),
             thresholds[c],
             **{
-                score: _interval(
+                score: interval_of(
                     float(plain[score][0, c]), draws[score][:, c], _certain(labels[:, c], index, score)
                 )
                 for score in SCORES
@@ -234,7 +233,7 @@ def judge_findings(
         for c, name in enumerate(names)
     )
     means = {
-        score: Interval(float(plain[score].nanmean()), *percentiles(draws[score].nanmean(1)))
+        score: interval_of(float(plain[score].nanmean()), draws[score].nanmean(1))
         for score in ("auroc", "average_precision")
     }
     return FindingsEvaluation(findings, len(labels), count, means["auroc"], means["average_precision"])
@@ -324,16 +323,6 @@ def _certain(labels: Tensor, index: Tensor, score: str) -> int:
     """Patients that an exact bound is computed from, where a score is 0 or 1 and resamples never vary."""
     wanted = {"sensitivity": labels == 1, "specificity": labels == 0}.get(score)
     return 0 if wanted is None else len(index[wanted].unique())
-
-
-def _interval(value: float, draws: Tensor, certain: int) -> Interval:
-    """Percentiles of what was drawn; where none is wrong (or right), the exact ones of so many patients."""
-    if value not in (0.0, 1.0):
-        return Interval(value, *percentiles(draws))
-    if certain < 2:
-        return Interval(value, math.nan, math.nan)
-    bound = ((1 - LEVEL) / 2) ** (1 / certain)
-    return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
 def plain(interval: Interval) -> dict[str, float | None]:

@@ -16,6 +16,10 @@ AGES = (18, 40, 65)
 """Years that part the bins of ages."""
 MOST_VALUES = 12
 """A column of more different texts names images, not subgroups; one of more different numbers is binned."""
+MOST_DIGITS = 9
+"""Of a whole number that is written as it is, without an exponent."""
+EXACT = 17
+"""Digits that tell any two floating-point numbers apart."""
 UNKNOWN = "not known"
 
 
@@ -84,7 +88,9 @@ def _binned(column: str, values: Sequence[str]) -> list[str]:
         return [value or UNKNOWN for value in values]
     finite = [number for number in numbers if number is not None]
     ends = np.quantile(finite, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    return [UNKNOWN if number is None else _quarter(number, ends) for number in numbers]
+    quarters = [None if number is None else sum(number > end for end in ends[1:-1]) for number in numbers]
+    labels = _labels(numbers, quarters)
+    return [UNKNOWN if quarter is None else labels[quarter] for quarter in quarters]
 
 
 def _number(value: str) -> float | None:
@@ -113,6 +119,24 @@ def _age_bin(age: float) -> str:
     return f"{(0, *AGES)[place]} to {AGES[place] - 1}"
 
 
-def _quarter(number: float, ends: Sequence[float]) -> str:
-    place = min(sum(number > end for end in ends[1:-1]), 3)
-    return f"{ends[place]:.3g} to {ends[place + 1]:.3g}"
+def _labels(numbers: Sequence[float | None], bins: Sequence[int | None]) -> dict[int, str]:
+    """The least and the largest number of each bin, with as many digits as tell them from all others.
+
+    >>> _labels([2008, 2011, None, 2012, 0.5], [1, 1, None, 2, 0])
+    {1: '2008 to 2011', 2: '2012', 0: '0.5'}
+    """
+    members: dict[int, list[float]] = {}
+    for number, place in zip(numbers, bins, strict=True):
+        if number is not None and place is not None:
+            members.setdefault(place, []).append(number)
+    ends = {place: (min(inside), max(inside)) for place, inside in members.items()}
+    different = {end for pair in ends.values() for end in pair}
+    whole = len(str(int(max(map(abs, different)))))  # 1234 rather than 1.23e+03
+    digits = whole if 3 < whole <= MOST_DIGITS else 3
+    while digits < EXACT and len({f"{end:.{digits}g}" for end in different}) < len(different):
+        digits += 1
+    texts = {end: f"{end:.{digits}g}" for end in different}
+    return {
+        place: texts[low] if low == high else f"{texts[low]} to {texts[high]}"
+        for place, (low, high) in ends.items()
+    }

@@ -1,14 +1,14 @@
 """The data set on disk: parts that are whole or absent, and rows of parts that are not finished yet.
 
 Part k holds the images from k times `PART` on, whoever explains them: shards and workers need no lock,
-because no two of them write the same file, and the result does not depend on who did what.
+because no two of them have the same part, and the result does not depend on who did what. Where a shard was
+started twice, both make the same rows: the first to have all of a part writes it, the other leaves it alone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from protopfaith.arguments import instance, shown
 from protopfaith.errors import ProtoPFaithError
@@ -165,40 +166,57 @@ class Bulk:
 
     def open_rows(self, number: int) -> dict[int, Path]:
         """Files of the rows of a part that is not finished, by position."""
-        folder = self.folder / OPEN / f"{number:06d}"
-        if not is_folder(folder):
+        try:
+            files = [path for path in self._open(number).iterdir() if path.suffix == ".parquet"]
+        except OSError:  # none yet, or another process is just removing them
             return {}
-        return {int(path.stem): path for path in folder.glob("*.parquet") if path.stem.isdecimal()}
+        return {int(path.stem): path for path in files if path.stem.isdecimal()}
+
+    def _open(self, number: int) -> Path:
+        return self.folder / OPEN / f"{number:06d}"
 
     def keep(self, row: dict[str, Any]) -> None:
         """Keeps one row until its part is finished: an interruption loses only what is being computed."""
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         number, position = row["position"] // PART, row["position"]
+        if is_file(self.part(number)):  # another process was faster
+            return
         table = pa.Table.from_pylist([row], schema=self._schema)
-        folder = self.folder / OPEN / f"{number:06d}"
-        partial = folder / f".{position:09d}.{os.getpid()}"
+        folder = self._open(number)
+        partial = folder / f".{position:09d}.{uuid4().hex}"  # process numbers repeat on other machines
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Not flushed to the disk, which takes longer: a row that a power cut damages is made again.
             parquet.write_table(table, partial, compression="none")
             partial.replace(folder / f"{position:09d}.parquet")
         except OSError as error:
+            if is_file(self.part(number)):  # another process has just finished it and removed the folder
+                return
             raise ProtoPFaithError(
                 f"Could not write into {self.folder} ({reason(error)}); free some space or check the "
                 "permissions, then run the same command again."
             ) from error
 
     def finish(self, number: int) -> None:
-        """Makes a part of its rows."""
+        """Makes a part of its rows; it stays open where some are missing, and as it is where it is whole."""
+        if not is_file(self.part(number)) and not self._write_part(number):
+            return
+        shutil.rmtree(self._open(number), ignore_errors=True)
+        with suppress(OSError):  # others may not be finished yet
+            (self.folder / OPEN).rmdir()
+
+    def _write_part(self, number: int) -> bool:
+        """Whether it could: rows may be missing, for another process that wrote the part removes them."""
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         rows = self.open_rows(number)
-        tables = [parquet.read_table(rows[position]) for position in sorted(rows)]
+        found = (_read_row(parquet, rows.get(position)) for position in self.positions(number))
+        tables = [table for table in found if table is not None]
+        if len(tables) < len(self.positions(number)):
+            return False
         with atomic(self.part(number)) as partial:
             table = pa.concat_tables(tables).combine_chunks()
             parquet.write_table(table, partial, compression="zstd", write_page_checksum=True)
-        shutil.rmtree(self.folder / OPEN / f"{number:06d}", ignore_errors=True)
-        with suppress(OSError):  # others may not be finished yet
-            (self.folder / OPEN).rmdir()
+        return True
 
     def missing(self, number: int) -> list[int]:
         """Positions of a part that have no row yet; rows that cannot be read are made again."""
@@ -207,7 +225,7 @@ class Bulk:
         known = self.open_rows(number)
         parquet = pyarrow_module("parquet")
         for position, path in list(known.items()):
-            if not _is_readable(parquet, path):
+            if _read_row(parquet, path) is None:
                 path.unlink(missing_ok=True)
                 del known[position]
         return [position for position in self.positions(number) if position not in known]
@@ -217,11 +235,13 @@ class Bulk:
         return range(number * PART, min((number + 1) * PART, self.manifest.images))
 
 
-def _is_readable(parquet: Any, path: Path) -> bool:
+def _read_row(parquet: Any, path: Path | None) -> Any:
+    """A table of one row; None where there is none that can be read."""
     try:
-        return parquet.read_table(path).num_rows == 1
+        table = None if path is None else parquet.read_table(path)
     except Exception:  # whatever a damaged file leads to
-        return False
+        return None
+    return table if table is not None and table.num_rows == 1 else None
 
 
 def begin(folder: Path, manifest: Manifest) -> Bulk:

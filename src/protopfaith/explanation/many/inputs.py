@@ -9,23 +9,22 @@ import math
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from protopfaith.anonymous import public_names
-from protopfaith.data.images import SUFFIXES
+from protopfaith.data.images import SUFFIXES, is_dicom
 from protopfaith.data.listing import CASE
-from protopfaith.data.table import delimiter_of
+from protopfaith.data.table import FILES, delimiter_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.files import is_file, is_folder, read_plain_text, reason
 
 LISTS = (".csv", ".parquet")
-COLUMNS = ("file", "path", "image")  # how the column of files may be called in a list
 BOX = ("left", "top", "right", "bottom")
-DICOM_MARK = b"DICM"  # after 128 bytes
 MOST_MEMBER = 1 << 30  # bytes of one file in a tar
 
 Box = tuple[float, float, float, float]
@@ -40,14 +39,14 @@ class Item:
         path: of the file
         offset: where it begins, in a tar
         size: its bytes, in a tar; None for a file of its own
-        box: around the object in pixels of the image (left, top, right, bottom), where a list says so
+        boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
     """
 
     name: str
     path: str
     offset: int = 0
     size: int | None = None
-    box: Box | None = None
+    boxes: tuple[Box, ...] = ()
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -72,7 +71,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
 
     Args:
         inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
-            `file`, tars as WebDataset has them
+            `file` and one row per image or box, tars as WebDataset has them
         anonymous: numbers instead of names
 
     >>> from tempfile import mkdtemp
@@ -86,12 +85,18 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         raise ProtoPFaithError(
             "There are no images in what was given; give image files, folders, lists or tars."
         )
-    unique = list({(item.path, item.offset): item for item in found}.values())
+    unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [
-        Item(_printable(name), item.path, item.offset, item.size, item.box)
-        for name, item in zip(names, unique, strict=True)
-    ]
+    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
+
+
+def _together(items: Sequence[Item]) -> list[Item]:
+    """Every image once, with the boxes of all its rows: lists have one row per box."""
+    boxes: dict[tuple[str, int], dict[Box, None]] = {}
+    for item in items:
+        boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
+    unique = {(item.path, item.offset): item for item in items}
+    return [replace(item, boxes=tuple(boxes[place])) for place, item in unique.items()]
 
 
 def _printable(name: str) -> str:
@@ -139,43 +144,36 @@ def _images_below(folder: Path) -> Iterator[Path]:
             continue
         for name in sorted(names):
             path = Path(top) / name
-            if not name.startswith(".") and is_file(path) and _is_image(path):
+            if name.startswith(".") or not is_file(path):
+                continue
+            if path.suffix.lower() in SUFFIXES or is_dicom(path):
                 yield path
-
-
-def _is_image(path: Path) -> bool:
-    suffix = path.suffix.lower()
-    if suffix in SUFFIXES or suffix == ".dcm":
-        return True
-    # Scanners name files by numbers with dots: anything else that is no image is told by its first bytes.
-    try:
-        with path.open("rb") as file:
-            return file.read(132)[128:] == DICOM_MARK
-    except OSError:
-        return False
 
 
 def _from_list(path: Path) -> Iterator[Item]:
     """Every row of a list; files are relative to the list's folder, as they are in data sets."""
     for row in _rows(path):
-        column = next((name for name in COLUMNS if name in row), None)
+        column = next((name for name in FILES if name in row), None)
         if column is None:
             raise ProtoPFaithError(
-                f"The list {path} has no column named {', '.join(COLUMNS)}, but {', '.join(list(row)[:5])}; "
+                f"The list {path} has no column named {', '.join(FILES)}, but {', '.join(list(row)[:5])}; "
                 "name the column of files so."
             )
         file = str(row[column] or "").strip()
         if not file:
             raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
-        yield Item(Path(file).name, str(path.parent / file), box=_box(row, path))
+        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path))
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
+    """The rows of a list, by the headings of their columns in lower case."""
     if path.suffix.lower() == ".csv":
         text = read_plain_text(path, "a CSV file with a column of files")
         try:
             lines = io.StringIO(text, newline="")
-            return list(csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text)))
+            return _in_lower_case(
+                csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text))
+            )
         except csv.Error as error:
             raise ProtoPFaithError(
                 f"The list {path} is no CSV file ({reason(error)}); correct it."
@@ -184,16 +182,20 @@ def _rows(path: Path) -> list[dict[str, object]]:
     try:
         if not is_file(path):
             raise OSError("there is no such file")
-        names = [name for name in parquet.read_schema(path).names if name in (*COLUMNS, *BOX)]
-        return parquet.read_table(path, columns=names or None).to_pylist()
+        names = [name for name in parquet.read_schema(path).names if name.lower() in (*FILES, *BOX)]
+        return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
 
 
-def _box(row: dict[str, object], path: Path) -> Box | None:
+def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
+    return [{name.strip().lower(): value for name, value in row.items()} for row in rows]
+
+
+def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
     given = [row.get(name) for name in BOX]
     if any(value is None or value == "" for value in given):
-        return None
+        return ()
     try:
         numbers = [float(str(value)) for value in given]
     except ValueError:
@@ -206,7 +208,7 @@ def _box(row: dict[str, object], path: Path) -> Box | None:
             f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which is empty; "
             "give left, top, right and bottom in pixels."
         )
-    return left, top, right, bottom
+    return ((left, top, right, bottom),)
 
 
 def _from_tar(path: Path) -> Iterator[Item]:

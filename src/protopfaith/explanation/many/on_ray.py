@@ -84,22 +84,22 @@ class RayWorker:
             torch.set_num_threads(manifest.threads)
         explainer = Explainer(Run(place if isinstance(run, dict) else run), device=device)
         self.answering = Answering(explainer, request, manifest, place)
-        self.first, self.begun = threading.Lock(), False
+        self.alone, self.prepared = threading.Lock(), False
         self.thread = threading.local()
 
     def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
         """The row of one image, which is sent along or read from the file system.
 
-        May be asked by several threads; the first image goes alone, as it does without Ray.
+        May be asked by several threads; images go alone until one succeeds, as they do without Ray.
         """
         if not hasattr(self.thread, "settled"):
             self.answering.settle()
             self.thread.settled = True
-        if self.begun:
+        if self.prepared:
             return self._answer(position, item, content)
-        with self.first:
+        with self.alone:
             row = self._answer(position, item, content)
-            self.begun = True
+            self.prepared |= row["error"] is None
             return row
 
     def _answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:

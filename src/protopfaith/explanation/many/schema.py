@@ -39,9 +39,9 @@ COLUMNS = {
     "rounding": "what half precision changed, as a share of the total; null in full precision",
     "nearest_distance": "to the nearest prototype of the predicted class",
     "usual_distance": "99% of that class's validation images are nearer; null where unknown",
-    "inside": "share of the positive evidence in the object's box; null where no box is known, or it lies "
+    "inside": "share of the positive evidence in the object's boxes; null where none is known, or they lie "
     "outside the image",
-    "box_share": "share of the image that the box covers: what evidence without preference has inside",
+    "box_share": "share of the image that the boxes cover: what evidence without preference has inside",
     "seconds": "that it took",
     "settings": "how it was computed, as JSON",
     "weights": "SHA-256 of the network",

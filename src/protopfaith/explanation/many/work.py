@@ -95,7 +95,7 @@ def explain_bulk(
         ship: send run and images to the workers, where these do not see the same files.
         at_once: images that are explained at the same time in one process, or in each worker of Ray, as one
             alone does not keep a GPU busy; two by default, on a CPU one. What comes out is the same.
-        anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.json`.
+        anonymous: numbers instead of file names; which is which stays behind in `FOLDER-where.parquet`.
         device: where to compute.
         progress: whether to show a bar.
         keywords: fields of `Settings`, in the place of those of `settings`.
@@ -114,7 +114,9 @@ def explain_bulk(
         raise ProtoPFaithError(f"Inputs are a list of paths, not one; write [{shown(str(inputs))}].")
     folder = Path(instance(folder, (str, Path), "Where to write", "a folder"))
     explainer = as_explainer(model, device=device)
-    settings = replace(Settings.of(settings, **keywords), sources=False, second_baseline=None)
+    settings = replace(
+        Settings.of(settings, **keywords), sources=False, source_parts=False, second_baseline=None
+    )
     settings = settings.made_frugal(explainer.device)
     request = Request(settings.on(explainer.device, explainer.size), target, versus)
     request.check(explainer)
@@ -204,16 +206,20 @@ class Answering:
     def several(self, tasks: Sequence[tuple[int, Item]], at_once: int) -> Iterator[dict[str, Any]]:
         """The rows of many images in their order; each is what it would be alone.
 
-        The first image goes alone: what is measured and prepared once must not be disturbed. Then each
-        thread has an image of its own (on a GPU a stream, too), so that the device works on one while another
-        is read or fitted.
+        Images go alone until one succeeds: what is measured and prepared once must not be disturbed. Then
+        each thread has an image of its own (on a GPU a stream, too), so that the device works on one while
+        another is read or fitted.
         """
-        ahead = 1 if at_once > 1 else len(tasks)
-        yield from (self(*task) for task in tasks[:ahead])
+        left = iter(tasks)
+        for task in left:
+            row = self(*task)
+            yield row
+            if at_once > 1 and row["error"] is None:
+                break
         with ThreadPoolExecutor(at_once, initializer=self.settle) as pool:
             waiting: deque[Future[dict[str, Any]]] = deque()
             try:
-                for task in tasks[ahead:]:
+                for task in left:
                     waiting.append(pool.submit(self, *task))
                     if len(waiting) > at_once:
                         yield waiting.popleft().result()
@@ -257,17 +263,17 @@ class Answering:
 
 
 def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
-    """Share of the positive evidence in the box, and the box's share of the image; None without one."""
-    if item.box is None:
+    """Share of the positive evidence in the boxes, and their share of the image; None without any."""
+    if not item.boxes:
         return None
     height, width = found.pixels.shape[-2:]
     across, down = width / found.original.shape[-1], height / found.original.shape[-2]
-    left, top, right, bottom = item.box
     mask = torch.zeros(height, width, dtype=torch.bool)
-    rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
-    columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
-    mask[rows, columns] = True
-    if not mask.any():  # the box lies outside the image, or in less than a pixel
+    for left, top, right, bottom in item.boxes:
+        rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
+        columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
+        mask[rows, columns] = True
+    if not mask.any():  # they lie outside the image, or in less than a pixel
         return None
     return found.class_map.share_inside(mask), float(mask.float().mean())
 

@@ -64,10 +64,7 @@ def about_target(explanation: Explanation) -> str:
     found, best = explanation.findings[explanation.target], deciding_of_finding(explanation)
     if best is None:
         return ""
-    said = (
-        f"It looks most like prototype {best.prototype}, which stands for "
-        f"{stands_for(found.name, best.weight)}."
-    )
+    said = _looks_like(explanation, best)
     wanted = (1, -1) if found.verdict == "uncertain" else (1,) if _speaks_for(found) else (-1,)
     places = {SIDES[sign]: lies(explanation.class_map, sign) for sign in wanted}
     told = [
@@ -76,9 +73,26 @@ def about_target(explanation: Explanation) -> str:
     return " ".join([said, *(told or ["Where in the image that comes from is not clear yet."])])
 
 
+def _looks_like(explanation: Explanation, best: PrototypeEvidence) -> str:
+    """What the image is most like; where that leaves the finding open, also what the other side has."""
+    found = explanation.findings[explanation.target]
+    other = _nearest(explanation, for_it=best.weight < 0)
+    stands = stands_for(found.name, best.weight)
+    if found.verdict == "uncertain" and other is not None:
+        against = stands_for(found.name, other.weight)
+        return (
+            f"It looks like prototype {best.prototype}, which stands for {stands}, but also like prototype "
+            f"{other.prototype}, which stands for {against}."
+        )
+    return f"It looks most like prototype {best.prototype}, which stands for {stands}."
+
+
 def deciding_of_finding(explanation: Explanation) -> PrototypeEvidence | None:
     """The nearest prototype of the kind that won: for the explained finding, or against it."""
-    for_it = _speaks_for(explanation.findings[explanation.target])
+    return _nearest(explanation, for_it=_speaks_for(explanation.findings[explanation.target]))
+
+
+def _nearest(explanation: Explanation, *, for_it: bool) -> PrototypeEvidence | None:
     wanted = [one for one in explanation.evidence if (one.weight >= 0) == for_it]
     return min(wanted, key=lambda one: one.distance, default=None)
 

@@ -9,6 +9,7 @@ from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.question import most_probable, sureness
 from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import AIM, sharper
+from protopfaith.show.wording.findings import about_thresholds
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.sharpness import sides, strength
 
@@ -20,7 +21,7 @@ MEANINGS = {
     "exact": "Nothing in it is left to chance.",
     "sharp": "What is not colored hardly matters.",
     "fair": "What is colored can be relied on; how strongly may still change somewhat.",
-    "rough": "A rough map does not make the decision less certain: only where it comes from is open.",
+    "rough": "A rough map does not make the decision less certain.",
 }
 """What the words for a map mean to those who read it."""
 
@@ -73,7 +74,8 @@ def decision_verdict(explanation: Explanation) -> Verdict:
     word, text = _of_finding(explanation) if explanation.findings else _of_class(explanation)
     usual = " This image is as near to its prototypes as usual." if explanation.is_unfamiliar is False else ""
     kind = "" if word in ("sure", "likely", "present", "absent") else "alert"
-    return Verdict("Decision", word, f"{text}, {_calibrated(explanation)}.{usual}", kind, chips)
+    rule = f" {about_thresholds(explanation.findings[explanation.target])}" if explanation.findings else ""
+    return Verdict("Decision", word, f"{text}, {_calibrated(explanation)}.{rule}{usual}", kind, chips)
 
 
 def _of_class(explanation: Explanation) -> tuple[str, str]:

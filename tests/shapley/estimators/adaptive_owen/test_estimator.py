@@ -4,7 +4,7 @@ from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.densities import membership_weights
 from protopfaith.shapley.estimators.adaptive_owen import surrogate
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes, random_keys
-from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, weighted_sums
+from protopfaith.shapley.estimators.adaptive_owen.estimator import KEPT, ROUND, moved_sums, weighted_sums
 
 
 def test_weighted_sums_are_those_of_the_weights():
@@ -80,3 +80,26 @@ def test_other_samples_of_the_same_game_are_fitted_anew():
     estimate(game, budget=600, seed=2)
     again = estimate(game, budget=600, resume=first)
     assert torch.equal(again.values, first.values)
+
+
+def test_moved_sums_are_those_of_moved_samples():
+    torch.manual_seed(0)
+    y = torch.randn(50, 2, 3).double()
+    y = torch.cat([y, -y])  # so that cubes, which are left out, sum to zero
+    shift = torch.randn(2, 3).double()
+    moved = moved_sums([(y**k).sum(0) for k in (1, 2, 4)], torch.tensor(100.0), shift)
+    for k, found in zip((1, 2, 4), moved, strict=True):
+        assert torch.allclose(found, ((y + shift) ** k).sum(0))
+
+
+def test_a_result_goes_on_beside_another_surrogate(monkeypatch):
+    """As on another device, whose rounding may choose another one: sums are of what that one leaves over."""
+    image = torch.randn(1, 6, 6, generator=torch.Generator().manual_seed(0)).double()
+    game = Game(lambda x: x.flatten(1).cumsum(1)[:, ::9].tanh(), image, Players.windows((6, 6), 1))
+    first = estimate(game, budget=6_000)
+    monkeypatch.setattr(surrogate, "SETTINGS", ((0.0, 50.0),))
+    second = estimate(game, budget=6_001, resume=first)
+    assert not torch.allclose(second.state["known"], first.state["known"], atol=1e-3)
+    means = [one.state["sum"] / one.state["count"] + one.state["known"] for one in (first, second)]
+    assert torch.allclose(*means, atol=0.01)
+    assert (first.values - second.values).abs().max() < 3 * first.standard_errors.max()

@@ -14,20 +14,17 @@ from torch import Tensor
 
 from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.constants import constant
-from protopfaith.shapley.densities import anchored_mean, hat_functions, membership_weights, remove_mean
+from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates
-from protopfaith.shapley.estimators.adaptive_owen.additive import (
-    Additive,
-    fit_additive,
-    is_clearly_better,
-)
+from protopfaith.shapley.estimators.adaptive_owen.additive import fit_additive
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
     allocate,
     masks_of_sizes,
     random_keys,
     spread_sizes,
 )
+from protopfaith.shapley.estimators.adaptive_owen.control import Control, Predicted
 from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
@@ -135,13 +132,14 @@ class _Adaptive:
             return learned.found
         sums, squares, fourths = (self.kept[name] for name in SUMS)
         later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
-        return learned.found.combined(later.plus(learned.known))
+        return learned.found.combined(later.plus(self.kept["known"]))
 
     def state(self) -> dict[str, Tensor]:
         if self.added:
             return self.kept
         # Nothing was added up: zeros are made on the CPU rather than sent there.
-        return {k: torch.zeros_like(v, device="cpu") if k in SUMS else v for k, v in self.kept.items()}
+        made = (*SUMS, "known")
+        return {k: torch.zeros_like(v, device="cpu") if k in made else v for k, v in self.kept.items()}
 
     def _drawn(self, chances: Tensor, start: int, count: int, generators: Generators) -> Tensor:
         """Masks from sample number `start` on, each by the chances (streams, n-1) of its stream."""
@@ -215,24 +213,15 @@ class _Adaptive:
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
         priors = self._importance(residuals, weights, share)
-
         additive = fit_additive(game, masks, values) if self.settings else None
 
         def learned(fit: surrogates.CrossFit) -> _Learned:
-            parts = [model.shapley() for model in fit.models]
-            left, known, control = (
-                fit.left,
-                torch.stack(parts).mean(0),
-                _Control(mean, fit.models[0], parts[0]),
-            )
+            predicted = Predicted.by(fit, mean)
             if additive is not None:
-                model, left_over = additive
-                simple = is_clearly_better(left_over, left)
-                left = torch.where(simple, left_over, left)
-                known = torch.where(simple[:, None], model.shapley(), known)
-                control = control.or_additive(model, simple)
-            found = Noisy.from_samples(left, weights).plus(known + share)
-            return _Learned(len(masks), found, control, control.known + share, improved=lambda: better(fit))
+                predicted = predicted.or_additive(*additive)
+            found = Noisy.from_samples(predicted.left, weights).plus(predicted.known + share)
+            known = predicted.control.known + share
+            return _Learned(len(masks), found, predicted.control, known, improved=lambda: better(fit))
 
         def better(fit: surrogates.CrossFit) -> _Learned | None:
             second = fit.improved()
@@ -257,6 +246,7 @@ class _Adaptive:
     def _add_up(self, game: Game, most: int, generators: Generators) -> int:
         self._settled(game)  # what is predicted later is predicted by one surrogate
         learned, chances = self._first(game), self._allocation(game)
+        self._align(learned.known)
         count = min(most, ROUND)
         for size in blocks(count, game.n_players, game.batch_size):
             start = self.added
@@ -271,27 +261,14 @@ class _Adaptive:
             self.added += size
         return count
 
-
-@dataclass(frozen=True, eq=False)
-class _Control:
-    """What predicts a sample: the mean over density and a surrogate, or the additive game."""
-
-    mean: dict[str, Tensor]  # normal equations of the function's mean over density
-    surrogate: surrogates.Surrogate
-    known: Tensor  # (outputs, n): its values, but for the players' equal shares in the total
-    additive: Additive | None = None
-    simple: Tensor | None = None  # (outputs,): those that the additive game predicts
-
-    def or_additive(self, additive: Additive, simple: Tensor) -> _Control:
-        known = torch.where(simple[:, None], additive.shapley(), self.known)
-        return replace(self, known=known, additive=additive, simple=simple)
-
-    def __call__(self, masks: Tensor) -> Tensor:
-        curve = torch.linalg.solve_ex(self.mean["left"], self.mean["right"]).result
-        predicted = hat_functions(masks.double().mean(1)) @ curve + self.surrogate(masks)
-        if self.additive is None or self.simple is None:
-            return predicted
-        return torch.where(self.simple, self.additive(masks), predicted)
+    def _align(self, known: Tensor) -> None:
+        """Makes what was added up what it would be with the values `known` of the control of today, (outputs,
+        n): a result that goes on elsewhere, where sums are rounded otherwise, may learn another control."""
+        if self.added:
+            sums = [self.kept[name] for name in SUMS]
+            moved = moved_sums(sums, self.kept["count"], self.kept["known"] - known)
+            self.kept |= dict(zip(SUMS, moved, strict=True))
+        self.kept["known"] = known
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +277,7 @@ class _Learned:
 
     count: int
     found: Noisy
-    control: _Control
+    control: Control
     known: Tensor  # (outputs, n): the part of the values that the control and the total make
     improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
 
@@ -335,10 +312,23 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
         "chances": torch.zeros(len(PHASES) - 1, STREAMS, n - 1, **kind),  # of the sizes, by phase and stream
         "count": torch.zeros((), **kind),
+        "known": torch.zeros(outputs, n, **kind),  # the values of the control that later samples are added to
         "sum": torch.zeros(outputs, n, **kind),
         "squares": torch.zeros(outputs, n, **kind),
         "fourths": torch.zeros(outputs, n, **kind),
     }
+
+
+def moved_sums(sums: Sequence[Tensor], count: Tensor, shift: Tensor) -> list[Tensor]:
+    """The sums over `count` samples of y, y^2 and y^4, for y + shift; of the last without what y^3 adds,
+    which nobody keeps."""
+    first, squares, fourths = sums
+    square = shift.square()
+    return [
+        first + count * shift,
+        squares + 2 * shift * first + count * square,
+        fourths + 6 * square * squares + 4 * shift * square * first + count * square.square(),
+    ]
 
 
 def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> list[Tensor]:
