@@ -117,11 +117,41 @@ def tensor(value: Any, what: str, expected: str, *dimensions: int) -> Any:
     count = getattr(value, "dim", None)
     if not callable(count):
         raise ProtoPFaithError(f"{what} must be a tensor of {expected}, not {shown(value)}.")
-    if value.is_complex():
-        raise ProtoPFaithError(f"{what} must be of real numbers, not of {value.dtype}.")
+    plain_tensor(value, what, expected)
     if count() not in dimensions:
         raise ProtoPFaithError(f"{what} must be {expected}, not of shape {tuple(value.shape)}.")
     return value
+
+
+def plain_tensor(value: Any, what: str, expected: str) -> Any:
+    """`value`, if it is a tensor with a real number in every place: not sparse, nested, quantized, without
+    content (meta) or of 8-bit floats, which most functions of torch do not take.
+
+    >>> import torch
+    >>> plain_tensor(torch.zeros(2), "The values", "a tensor").shape
+    torch.Size([2])
+    """
+    kind = odd_kind(value)
+    if kind:
+        raise ProtoPFaithError(f"{what} must be {expected} with real numbers in it, not {kind}.")
+    return value
+
+
+def odd_kind(value: Any) -> str:
+    """What keeps a tensor from being a plain one, in a few words; nothing where it is one.
+
+    >>> import torch
+    >>> odd_kind(torch.zeros(2)), odd_kind(torch.zeros(2, device="meta"))
+    ('', 'without content (on meta)')
+    """
+    kinds = {
+        "nested": value.is_nested,
+        "without content (on meta)": value.is_meta,
+        "quantized": value.is_quantized,
+        f"{value.layout}".removeprefix("torch."): f"{value.layout}" != "torch.strided",
+        f"{value.dtype}".removeprefix("torch."): value.is_complex() or "float8" in f"{value.dtype}",
+    }
+    return ", ".join(kind for kind, found in kinds.items() if found)
 
 
 def path(value: Any, what: str) -> Path:

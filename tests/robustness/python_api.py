@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,12 @@ def of_function(function: Any = None, image: Any = IMAGE, **more: Any) -> Any:
     return pf.explain_function(function, image, **({"players": 12, "budget": 64} | more))
 
 
+def growing() -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function that gives one number more at every call."""
+    counts = count(3)
+    return lambda x: x.flatten(1)[:, : next(counts)]
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     # any function
     "explain_function of a number": lambda: of_function(3),
@@ -63,6 +70,28 @@ CALLS: dict[str, Callable[[], Any]] = {
     "explain_function that gives nothing": lambda: of_function(lambda x: torch.zeros(len(x), 0)),
     "explain_function that gives NaN": lambda: of_function(lambda x: x.flatten(1)[:, :3] * NAN),
     "explain_function that is random": lambda: of_function(lambda x: torch.rand(len(x), 3)),
+    "explain_function that gives nothing but a shape": lambda: of_function(
+        lambda x: torch.empty(len(x), 3, device="meta")
+    ),
+    "explain_function that gives sparse numbers": lambda: of_function(
+        lambda x: x.flatten(1)[:, :3].to_sparse()
+    ),
+    "explain_function that gives more numbers each time": lambda: of_function(growing()),
+    "explain_function of a network without weights": lambda: of_function(
+        torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 2, device="meta"))
+    ),
+    **{
+        f"explaining a tensor that is {kind}": partial(explained, image=odd)
+        for kind, odd in {
+            "nested": torch.nested.nested_tensor([torch.rand(3), torch.rand(4)]),
+            "of 8-bit floats": IMAGE.to(torch.float8_e5m2),
+            "of four channels": torch.rand(4, 24, 24),
+            "of no pixels": torch.rand(3, 0, 24),
+            "of 100,000 x 100,000 pixels": torch.rand(1).expand(3, 100_000, 100_000),
+        }.items()
+    },
+    "a Gaussian with a sparse variance": lambda: pf.Gaussian(torch.zeros(2), torch.ones(2).to_sparse()),
+    "a Gaussian without numbers": lambda: pf.Gaussian(torch.zeros(2), torch.ones(2, device="meta")),
     "explain_function with too few names": lambda: of_function(names=["a"]),
     "explain_function with an unknown name": lambda: of_function(names=["a", "b", "c"], outputs="d"),
     "explain_function with outputs out of range": lambda: of_function(outputs=[3]),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import odd_kind, shown
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason
@@ -32,6 +32,7 @@ class Answers:
 
     def __init__(self, function: Callable[[Tensor], Any]):
         self.function, self.alone = function, False
+        self._outputs: int | None = None
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
@@ -76,6 +77,12 @@ class Answers:
                 f"The function gives {described(found)} for {len(images)} images; it should give one number "
                 "or one row of numbers for each."
             )
+        if self._outputs not in (None, rows.shape[1]):
+            raise ProtoPFaithError(
+                f"The function gives {rows.shape[1]} numbers for an image, but {self._outputs} before; it "
+                "should give as many at every call."
+            )
+        self._outputs = rows.shape[1]
         return rows
 
 
@@ -109,6 +116,8 @@ def as_rows(found: Any, count: int) -> Tensor | None:
 def _numbers(found: Any) -> Tensor | None:
     """The first numbers in what a function gave, as a tensor of floats."""
     if isinstance(found, Tensor):
+        if odd_kind(found):
+            return None
         return found if found.is_floating_point() else None if found.is_complex() else found.float()
     if isinstance(found, np.ndarray | np.generic | float | int):
         return _from_array(found)
@@ -132,6 +141,8 @@ def _from_array(found: Any) -> Tensor | None:
 
 def described(found: object) -> str:
     """What was given, in a few words."""
+    if isinstance(found, Tensor) and odd_kind(found):
+        return f"a tensor that is {odd_kind(found)}"
     if isinstance(found, Tensor | np.ndarray):
         return f"{'a tensor' if isinstance(found, Tensor) else 'an array'} of shape {tuple(found.shape)}"
     return shown(found)

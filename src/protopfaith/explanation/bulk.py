@@ -27,7 +27,7 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings, stable_text
-from protopfaith.files import atomic, is_file, reason, remove_leftovers, sha256
+from protopfaith.files import atomic, is_file, is_folder, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
@@ -245,7 +245,7 @@ class _Request:
         case = self._case(path)
         if self.dicom:
             find_study(split_frame(path)[0])  # before the work
-        if case.is_dir():
+        if is_folder(case):
             self._complete(case, path)
             return case, None
         overall.start(self.names[path] if self.anonymous else path.name)
@@ -269,7 +269,7 @@ class _Request:
                 if self.dicom:
                     write_dicom(explanation, path, partial)
         except ProtoPFaithError:
-            if not case.is_dir():  # else another process was faster with the same
+            if not is_folder(case):  # else another process was faster with the same
                 raise
         early.unlink(missing_ok=True)
         _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
@@ -290,7 +290,7 @@ class _Request:
 
     def _is_new(self, path: Path) -> bool:
         try:
-            return not self._case(path).is_dir()
+            return not is_folder(self._case(path))
         except ProtoPFaithError:  # told when it is its turn
             return False
 
@@ -385,7 +385,8 @@ def _write_index(
     """The page of these cases, then those of earlier calls."""
     from protopfaith.show.index import write_index
 
-    there = [path.parent for path in sorted(folder.glob("[!.]*/explanation.json"))]
+    found = folder.glob("[!.]*/explanation.json") if is_folder(folder) else ()
+    there = [path.parent for path in sorted(found)]
     listed = list(dict.fromkeys([*cases, *there]))
     told = [(names.get(f.path, named(f.path.name)), f.message) for f in failures]
     return write_index(folder / "index.html", listed, told)

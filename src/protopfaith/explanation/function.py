@@ -263,7 +263,7 @@ def _device(function: Function, device: torch.device | str | None) -> torch.devi
     if device is not None:
         return choose_device(device)
     parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
-    return torch.device("cpu") if parameter is None else parameter.device
+    return torch.device("cpu") if parameter is None else choose_device(parameter.device)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.arguments import named, tensor
+from protopfaith.arguments import named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
@@ -61,8 +62,9 @@ def open_picture(
     if isinstance(image, np.ndarray):
         image = _from_array(image)
     if isinstance(image, Tensor):
-        if image.is_meta or image.layout != torch.strided:
-            raise ProtoPFaithError("An image to explain is a plain tensor with pixels in it; convert it.")
+        plain_tensor(image, "An image to explain", "a tensor of C x height x width")
+        if image.dim() in (3, 4):
+            check_pixels(image.shape[-1], image.shape[-2], "An image to explain")
         if image.dim() == 4 and len(image) == 1:
             image = image[0]
         if image.is_floating_point():
@@ -143,7 +145,8 @@ def _from_float(
     image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
 ) -> Picture:
     """A float tensor: the network's input as it is, or pixel values in 0..1, which are normalized first."""
-    if image.dim() == 3 and preprocessing is not None and _has_pixel_values(image, preprocessing):
+    fits = image.dim() == 3 and len(image) in (1, model.in_channels)
+    if fits and preprocessing is not None and _has_pixel_values(image, preprocessing):
         say_once(
             "A float tensor with all values in 0..1 is taken for an image that is not normalized yet; give "
             "normalized tensors, or uint8, to be sure."
@@ -162,7 +165,8 @@ def _from_float(
 
 def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
     """Whether a tensor cannot be the output of this preprocessing, or hardly: that has values around zero."""
-    low, high = float(image.min()), float(image.max())
+    pixels = image.detach()
+    low, high = float(pixels.min()), float(pixels.max())
     normalizes = any(mean > 0 for mean in preprocessing.mean)
     return normalizes and low >= 0 and high <= 1 and high > low
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from protopfaith.arguments import finite_number, instance
+from protopfaith.arguments import finite_number, instance, plain_tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments.dispatch import missing_rule, run
 
@@ -34,6 +34,11 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 ROUNDING = 1e-5  # below zero, as a share of the largest variance: what rounding may leave
+
+
+def _is_variance(given: Tensor) -> bool:
+    """Whether all are numbers of at least zero, but for rounding."""
+    return not given.numel() or bool((given >= -ROUNDING * given.abs().amax()).all())
 
 
 class Mean(Tensor):
@@ -81,13 +86,13 @@ class Gaussian:
     def __init__(self, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None):
         instance(mean, Tensor, "The mean", "a tensor")
         for given, what in ((mean, "The mean"), (variance, "The variance"), (factors, "The factors")):
-            if isinstance(given, Tensor) and given.is_complex():
-                raise ProtoPFaithError(f"{what} must be of real numbers, not of {given.dtype}.")
+            if isinstance(given, Tensor):
+                plain_tensor(given, what, "a tensor")
         if factors is not None:
             instance(factors, Tensor, "The factors", "a tensor")
         if not isinstance(variance, Tensor):
             variance = finite_number(variance, "The variance", least=0)
-        elif not bool((variance >= -ROUNDING * variance.abs().amax()).all() if variance.numel() else True):
+        elif variance.dtype != torch.bool and not _is_variance(variance):
             raise ProtoPFaithError("A variance is negative or not a number; give numbers of at least zero.")
         self._set(mean, variance, factors)
 

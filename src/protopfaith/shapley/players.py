@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import finite_number, instance, shown, whole_number
+from protopfaith.arguments import finite_number, instance, plain_tensor, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 
@@ -202,10 +202,7 @@ def as_tensor(value: Any, what: str, expected: str) -> Tensor:
         found = value if isinstance(value, Tensor) else torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
         raise ProtoPFaithError(f"{what} must be {expected}, not {shown(value)}.") from None
-    if found.is_complex() or found.layout != torch.strided or found.is_meta:
-        kind = f"{found.dtype!s}, {found.layout!s}, on {found.device}".replace("torch.", "")
-        raise ProtoPFaithError(f"{what} must be {expected} with real numbers in it, not {kind}.")
-    return found
+    return plain_tensor(found, what, expected)
 
 
 def as_coalitions(value: Any, n: int) -> Tensor:
