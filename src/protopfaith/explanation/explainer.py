@@ -64,8 +64,9 @@ def explain(
 
     >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
-    >>> explain(model, torch.zeros(3, 32, 32), target="dog", players=16, sources=False).title
-    'Why dog?'
+    >>> found = explain(model, torch.zeros(3, 32, 32), target="dog", players=16, sources=False)
+    >>> found.class_names[found.target], len(found.class_map.values)
+    ('dog', 4)
     """
     check_arguments(explain, locals())
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
