@@ -51,7 +51,7 @@ with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds)
     server.run()
 """
 DEFAULT = 12_288  # evaluations that an explanation has on a GPU
-PROGRESS = re.compile(r"([\d,]+) evaluations.*of (\d+) regions", re.DOTALL)
+EVALUATIONS, REGIONS = re.compile(r"([\d,]+) evaluations"), re.compile(r"of (\d+) regions")
 
 
 @dataclass
@@ -118,13 +118,14 @@ class Visitor:
                     if start is not None and "pointable" in blocks.get("pictures", ""):
                         self.seen.times["first map"].append(time.monotonic() - start)
                         start = None
-                    found = PROGRESS.search(blocks.get("progress", ""))
-                    if found:
-                        made, count = int(found[1].replace(",", "")), int(found[2])
+                    progress = blocks.get("progress", "")
+                    asked, regions = EVALUATIONS.search(progress), REGIONS.search(progress)
+                    if asked and regions:
+                        made, count = int(asked[1].replace(",", "")), int(regions[1])
                         if begun is not None and made >= DEFAULT:
                             self.seen.times[f"{DEFAULT:,}"].append(time.monotonic() - begun)
                             begun = None
-                    if 'data-stage="failed"' in blocks.get("progress", ""):
+                    if 'data-stage="failed"' in progress:
                         self.seen.trouble["a case failed"] += 1
                 if time.monotonic() > end:
                     break
