@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from protopfaith.data import Preprocessing
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, explain
 from protopfaith.explanation.picture import to_pil
 from protopfaith.network import ProtoPNet
@@ -59,6 +60,13 @@ def test_floats_from_zero_to_one_are_pixels(explainer: Explainer, pixels: torch.
     assert torch.equal(normalized.input, as_bytes.input)
     large = torch.nn.functional.interpolate(pixels[None].float() / 255, (96, 96))[0]
     assert explainer.open(large).input.shape == (3, 48, 48)
+
+
+@pytest.mark.parametrize("shape", [(5, 48, 48), (2, 48, 48), (0, 48, 48), (3, 0, 48), (48, 48)])
+def test_bytes_that_are_no_picture_are_one_sentence(explainer: Explainer, shape: tuple[int, ...]) -> None:
+    for image in (torch.zeros(shape, dtype=torch.uint8), torch.zeros(shape)):
+        with pytest.raises(ProtoPFaithError):
+            explainer.open(image)
 
 
 def test_arrays_are_images_too(explainer: Explainer, pixels: torch.Tensor) -> None:

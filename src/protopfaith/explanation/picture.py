@@ -21,6 +21,7 @@ from protopfaith.network import PrototypeNetwork
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
+CHANNELS = (1, 3, 4)  # gray, colors, and colors with transparency
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +70,10 @@ def open_picture(
             image = image[0]
         if image.is_floating_point():
             return _from_float(image, preprocessing, model, name or "image")
-        if image.dim() != 3 or image.dtype != torch.uint8:
+        if image.dim() != 3 or image.dtype != torch.uint8 or len(image) not in CHANNELS or not image.numel():
             raise ProtoPFaithError(
-                "An image to explain is C x height x width of type uint8 or a normalized float, not "
-                f"{image.dtype} of shape {tuple(image.shape)}; convert it."
+                "An image to explain is C x height x width of type uint8, with 1, 3 or 4 channels, or a "
+                f"normalized float, not {image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
     path = _within(Path(image)) if isinstance(image, str | Path) else ""
@@ -136,7 +137,7 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
 
 
 def to_pil(pixels: Tensor) -> Image.Image:
-    """uint8, C x H x W with 1 or 3 channels."""
+    """uint8, C x H x W with 1, 3 or 4 channels."""
     array = pixels.detach().cpu().numpy()
     return Image.fromarray(array[0] if len(array) == 1 else np.ascontiguousarray(array.transpose(1, 2, 0)))
 
