@@ -319,7 +319,7 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
             for name, own in (("seed", "seed"), ("budget", "budget"), ("method", "estimator"))
         ),
         (explainer, pixels, {"players": 3.5}, "players 3.5 are not known"),
-        (explainer, pixels.long(), {}, "uint8 or a normalized float"),
+        (explainer, pixels.long(), {}, "of type uint8.* or a normalized float"),
         (explainer, torch.randn(1, 48, 48), {}, "3 x height x width"),
         (explainer, 3.5, {}, "a ndarray, not 3.5"),
         (model, pixels, {}, "does not say how images are prepared"),
