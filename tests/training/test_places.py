@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from protopfaith.training.places import RADIUS, assign_places, own_maps, placed_cost, telling
+from protopfaith.training.places import (
+    RADIUS,
+    SHARPNESS,
+    TELLING,
+    assign_places,
+    own_maps,
+    placed_cost,
+    telling,
+)
 
 
 def slowly_assigned(maps: torch.Tensor, allowed: torch.Tensor) -> list[int]:
@@ -51,20 +59,44 @@ def test_places_lie_apart() -> None:
     assert int((apart + 99 * torch.eye(4, dtype=torch.long)).min()) > RADIUS
 
 
-def test_the_cost_is_that_of_the_own_prototypes_at_their_places() -> None:
+def test_each_prototype_must_find_its_place_among_all_that_are_no_neighbors() -> None:
     maps = torch.rand(3, 6, 5, 5, requires_grad=True)
     classes, labels = torch.tensor([1, 0, 1, 0, 2, 2]), torch.tensor([0, 2, 1])
     cost = placed_cost(maps, labels, classes, 3)
     own = own_maps(maps, labels, classes, 3)
     assert torch.equal(own[0], maps[0, [1, 3]])
     places = assign_places(own.detach())
-    expected = torch.stack([own[b, k].flatten()[places[b, k]] for b in range(3) for k in range(2)]).mean()
-    assert torch.allclose(cost, expected)
+    slow = []
+    for image in range(3):
+        for number in range(2):
+            row, column = divmod(int(places[image, number]), 5)
+            weights = [
+                torch.exp(-own[image, number, y, x] / SHARPNESS)
+                for y in range(5)
+                for x in range(5)
+                if (y, x) == (row, column) or max(abs(y - row), abs(x - column)) > RADIUS
+            ]
+            slow.append(-torch.log(torch.exp(-own[image, number, row, column] / SHARPNESS) / sum(weights)))
+    assert torch.allclose(cost, torch.stack(slow).mean(), atol=1e-5)
     cost.backward()
-    assert int((maps.grad != 0).sum()) == 6  # one place for each of two prototypes, in three images
+    assert maps.grad is not None
+    others = maps.grad[0, [0, 2, 4, 5]]
+    assert torch.equal(others, torch.zeros_like(others))  # prototypes of other classes are left alone
 
 
-def test_half_of_the_positions_are_telling() -> None:
-    evidence = torch.arange(16.0).reshape(1, 4, 4)
-    assert telling(evidence).sum() == 8
-    assert telling(evidence)[0, 2:].all()
+def test_the_cost_falls_as_prototypes_come_to_their_places() -> None:
+    near, far = torch.full((1, 2, 7, 7), 2.0), torch.full((1, 2, 7, 7), 2.0)
+    near[0, 0, 1, 1] = near[0, 1, 5, 5] = 0.2  # two places
+    far[0, :, 1, 1] = torch.tensor([0.2, 0.3])  # both at one
+    labels, classes = torch.tensor([0]), torch.tensor([0, 0])
+    assert placed_cost(near, labels, classes, 1) < 1e-5 < placed_cost(far, labels, classes, 1)
+
+
+def test_a_map_of_one_position_costs_nothing() -> None:
+    assert float(placed_cost(torch.rand(2, 3, 1, 1), torch.tensor([0, 0]), torch.zeros(3).long(), 1)) == 0
+
+
+def test_the_positions_with_most_evidence_are_telling() -> None:
+    evidence = torch.arange(20.0).reshape(1, 4, 5)
+    assert telling(evidence).sum() == round(TELLING * 20)
+    assert telling(evidence)[0, 3].all()

@@ -1,24 +1,31 @@
 """Prototypes of a class at different places of an image, by assignment.
 
 The cluster cost pulls the nearest prototype of the class towards an image, wherever that is nearest: all of
-them may learn the same part. Here every prototype of the class is given a place of its own first.
+them may learn the same part, or what the encoder knows of the object beside it. Here every prototype of the
+class is given a place of its own first, where the object is, and then has to find that place.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 RADIUS = 1
 """Positions around a place that is taken, in each direction, that are taken with it."""
-TELLING = 0.5
+TELLING = 0.3
 """The share of an image's positions, those with most evidence for its class, that are places."""
+SHARPNESS = 0.1
+"""The squared distance, on the unit sphere, by which a place must be nearer to be e times as probable."""
 
 
 def placed_cost(
     maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int, evidence: Tensor | None = None
 ) -> Tensor:
-    """Distance of each prototype of an image's class at the place that is its own, the mean of all.
+    """How badly the prototypes of an image's class find the places that are theirs, the mean of all.
+
+    Each looks for its place among all positions but the neighbors of that place, which see much the same: a
+    cross-entropy over positions, with logits -distance / `SHARPNESS`.
 
     Args:
         maps: distances, B x P x h x w
@@ -28,13 +35,24 @@ def placed_cost(
         evidence: for the class of each image, B x h x w; places are sought where there is most of it
 
     >>> maps = torch.tensor([[[[0.0, 5.0, 5.0, 1.0]], [[0.1, 5.0, 5.0, 2.0]]]])
-    >>> float(placed_cost(maps, torch.tensor([0]), torch.tensor([0, 0]), 1))  # 0 and 2, not 0 and 0.1
-    1.0
+    >>> cost = placed_cost(maps, torch.tensor([0]), torch.tensor([0, 0]), 1)
+    >>> round(float(cost), 1)  # the second should be near 2 and is nearest to 0.1: (0 + 1.9 / 0.1) / 2
+    9.5
     """
     own = own_maps(maps, labels, prototype_classes, classes)
     with torch.no_grad():
         places = assign_places(own, None if evidence is None else telling(evidence))
-    return own.flatten(2).gather(2, places[:, :, None]).mean()
+        neighbors = within_reach(places, own.shape[2], own.shape[3]).scatter_(2, places[:, :, None], False)
+    logits = (-own.flatten(2).float() / SHARPNESS).masked_fill(neighbors, -torch.inf)
+    return functional.cross_entropy(logits.flatten(0, 1), places.flatten())
+
+
+def within_reach(places: Tensor, height: int, width: int) -> Tensor:
+    """Which positions lie within `RADIUS` of each place (B x K): truth values, B x K x positions."""
+    positions = torch.arange(height * width, device=places.device)
+    rows = (positions // width - (places // width)[:, :, None]).abs()
+    columns = (positions % width - (places % width)[:, :, None]).abs()
+    return torch.maximum(rows, columns) <= RADIUS
 
 
 def own_maps(maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int) -> Tensor:
@@ -57,7 +75,6 @@ def assign_places(maps: Tensor, allowed: Tensor | None = None) -> Tensor:
     Where no position is left, all are free again.
     """
     count, each, height, width = maps.shape
-    rows, columns = (torch.arange(side, device=maps.device) for side in (height, width))
     left = torch.ones(count, 1, height, width, dtype=torch.bool, device=maps.device)
     free = left if allowed is None else allowed[:, None]
     waiting = torch.ones(count, each, dtype=torch.bool, device=maps.device)
@@ -71,7 +88,5 @@ def assign_places(maps: Tensor, allowed: Tensor | None = None) -> Tensor:
         which, place = best // (height * width), best % (height * width)
         places.scatter_(1, which[:, None], place[:, None])
         waiting = waiting.scatter(1, which[:, None], False)
-        far = (rows - (place // width)[:, None]).abs()[:, :, None] > RADIUS
-        far = far | ((columns - (place % width)[:, None]).abs()[:, None, :] > RADIUS)
-        left = left & far[:, None]
+        left = left & ~within_reach(place[:, None], height, width).view_as(left)
     return places
