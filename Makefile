@@ -14,7 +14,7 @@ demo: $(PACKAGE)
 
 test: lint types
 	# One thread per process: small tensors gain nothing from more. Three processes for two cores: some tests only wait.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Kills every command at random moments and compares bits; about half an hour. Not part of the tests.
 faults: install

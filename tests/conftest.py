@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.distribution import FilesAndGroups, gather_heavy, put_slow_first
+from tests.distribution import FilesTogether, check_heavy, put_slow_first
 
 os.environ.setdefault(
     "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
@@ -20,14 +20,14 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    gather_heavy(items)
+    check_heavy(items)
     put_slow_first(items)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndGroups | None:
-    return FilesAndGroups(config, log) if config.getoption("dist") == "loadgroup" else None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
+    return FilesTogether(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
