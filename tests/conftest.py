@@ -1,15 +1,24 @@
-"""Property tests draw new examples at every desk, and in CI always the same ones. One Ray for all tests."""
+"""Property tests draw new examples at every desk, and in CI always the same ones.
+
+What tests of several folders share is here as well: one Ray, and a network of findings.
+"""
+
+from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from tests.distribution import FilesTogether, check_heavy, put_slow_first
+
+if TYPE_CHECKING:
+    from protopfaith.data import ImageData
+    from protopfaith.network import XProtoNet
 
 os.environ.setdefault(
     "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
@@ -28,6 +37,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
     return FilesTogether(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session")
+def bird_findings() -> ImageData:
+    """A few small birds, each with several findings."""
+    from protopfaith.data import load_data
+
+    return load_data("birds_multilabel", size=32, train=32, validation=40, test=36)
+
+
+@pytest.fixture(scope="session")
+def finding_network(bird_findings: ImageData) -> XProtoNet:
+    """Untrained; tests only read it."""
+    import torch
+
+    from protopfaith.network import XProtoNet
+
+    torch.manual_seed(0)
+    return XProtoNet("small", list(bird_findings.classes), 4, 8).eval()
 
 
 @pytest.fixture(scope="session")
