@@ -78,10 +78,12 @@ def _two_nodes(tries: int = 4) -> Any:
     from ray.cluster_utils import Cluster
 
     for left in reversed(range(tries)):
+        found = Cluster()
         try:
-            found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+            found.add_node(num_cpus=1, include_dashboard=False)
             found.add_node(num_cpus=1)
         except Exception:
+            found.shutdown()  # half a cluster would take its part of the machine until the end
             if not left:
                 raise
         else:
