@@ -138,9 +138,7 @@ class FindingsEvaluation:
                 _error_cell(one),
             )
         table.add_section()
-        table.add_row(
-            "mean", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold"
-        )
+        table.add_row("mean", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold")
         return table
 
     def write_csv(self, path: Path) -> None:
