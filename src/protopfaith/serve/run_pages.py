@@ -133,6 +133,8 @@ def _about_matrix(left_out: int) -> str:
 def _lead(known: int, total: int, right: int) -> str:
     if not total:
         return "The run's test images are not there."
+    if not known:
+        return f"The {total:,} test images are being classified; load the page anew in a moment."
     said = f"{right:,} of {known:,} test images are right ({percent(right / max(known, 1))})."
     return (
         said if known == total else f"{said} {total - known:,} more are being classified; load the page anew."
