@@ -304,8 +304,9 @@ def find_class(model: PrototypeNetwork, name: str | int | None) -> int | None:
     number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
     if 0 <= number < len(model.class_names):
         return number
+    close = name[:200] if isinstance(name, str) else shown(name)
     raise ProtoPFaithError(
-        f"There is no class {shown(name)} in this network; {did_you_mean(shown(name), model.class_names)}"
+        f"There is no class {shown(name)} in this network; {did_you_mean(close, model.class_names)}"
     )
 
 
