@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 from protopfaith.data import External, ImageData, Sample
 from protopfaith.errors import ProtoPFaithError
@@ -65,7 +67,8 @@ def test_everything_is_written(data: ImageData, model: XProtoNet, external: Exte
     for row, image in zip(rows, found.images, strict=True):
         assert float(row[f"probability of {name}"]) == pytest.approx(image.probabilities[0])
         assert row[name] == ("" if image.known[0] < 0 else str(image.known[0]))
-    assert (tmp_path / "external-clinic-compared.png").stat().st_size > 1000
+    for picture in ("compared", "reliability"):
+        assert (tmp_path / f"external-clinic-{picture}.png").stat().st_size > 1000
 
 
 def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
@@ -105,4 +108,21 @@ def test_a_finding_that_is_not_known_has_no_scores(
     )
     assert math.isnan(found.result.findings[0].auroc.value)
     assert found.to_dict()["findings"][0]["auroc"]["value"] is None
-    assert found.table().row_count == len(model.class_names) - 1 + 3  # one less, the mean and two sites
+    known = len(model.class_names) - 1
+    assert found.table().row_count == 2 * known + 4  # each with its name, the mean with its name, two sites
+
+
+def test_the_table_fits_80_letters_with_whole_words(data, model: XProtoNet, external: External) -> None:
+    found = evaluate_external_findings(model, data.preprocessing, external, internal=data.test, resamples=10)
+    for table in (found.table(), found.result.table()):
+        console = Console(width=80, file=io.StringIO())
+        console.print(table)
+        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        assert max(map(len, lines)) <= 80
+        words = set(" ".join(lines).split())
+        assert words >= {"AUROC", "precision", "sensitivity", "specificity"}
+        assert words >= set(" ".join(model.class_names).split())
+        assert not any("…" in word for word in words)
+        for one in found.result.findings:
+            ends = (one.sensitivity.low, one.sensitivity.value, one.sensitivity.high)
+            assert words >= {f"{value:.3f}" for value in ends if not math.isnan(value)}

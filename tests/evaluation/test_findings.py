@@ -32,6 +32,7 @@ def test_thresholds_are_those_of_the_reference(data: ImageData, model: XProtoNet
     write_findings(tmp_path, "test", found)
     assert json.loads((tmp_path / "test.json").read_text()) == found.to_dict()
     assert (tmp_path / "test.csv").is_file()
+    assert (tmp_path / "test-reliability.png").stat().st_size > 1000
 
 
 def test_the_reference_keeps_its_rules(data: ImageData, model: XProtoNet, tmp_path: Path) -> None:
