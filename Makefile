@@ -4,6 +4,8 @@ BIN := .venv/bin
 # What is installed: the package and the explainers that it is compared with, and what its developers need.
 PACKAGE := .venv/.package
 DEV := .venv/.dev
+# Compiled modules are kept even where the environment says otherwise: without them every `import torch` takes ten seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test faults lint types docs drawing pictures peers install clean
 
@@ -11,8 +13,8 @@ demo: $(PACKAGE)
 	$(BIN)/protopfaith demo
 
 test: lint types
-	# One thread for each of two processes: small tensors gain nothing from more.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	# One thread per process: small tensors gain nothing from more. Three processes for two cores: some tests only wait.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Kills every command at random moments and compares bits; about half an hour. Not part of the tests.
 faults: install

@@ -46,7 +46,9 @@ with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds)
             time.sleep(1)
             server.desk.sweep()
             cases = list(server.desk._cases.values())
-            Path(sys.argv[3]).write_text(f"{len(cases)} {sum(case.board.readers for case in cases)}")
+            new = Path(sys.argv[3] + ".new")
+            new.write_text(f"{len(cases)} {sum(case.board.readers for case in cases)}")
+            new.replace(sys.argv[3])  # whoever reads it finds all of it
     threading.Thread(target=watch, daemon=True).start()
     server.run()
 """

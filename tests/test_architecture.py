@@ -62,6 +62,7 @@ SUGAR = {
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
     ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.external_findings", "show"),  # likewise
+    ("protopfaith.evaluation.findings", "show"),  # the reliability picture
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix
     ("protopfaith.evaluation.results", "show"),  # .frame()
 }

@@ -196,6 +196,17 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def check_readable(path: Path | str) -> None:
+    """Raises if a file is there but the system does not give its content: other libraries call it missing."""
+    try:
+        with Path(path).open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise ProtoPFaithError(
+            f"{arguments.named(path)} cannot be read ({reason(error)}); check its permissions."
+        ) from error
+
+
 def plain_file(path: Path | str) -> Path:
     """The same path; raises `OSError` if it is a pipe or a device, on which a reader might wait forever."""
     path = Path(path)

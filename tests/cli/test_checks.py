@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,47 +14,63 @@ from protopfaith.cli.checks import check_images, check_recipe
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training import recipe_names
 
+TYPOS = [
+    (["--help"], 0),
+    (["--version"], 0),
+    (["explain", "nowhere", "x.png"], 1),
+    (["explain", "run", "nofile.png"], 1),
+    (["explain", "run", "x.png", "--nonsense"], 2),
+    (["explain", "run", "here.png", "--root", "nowhere"], 1),
+    (["predict", "run", "nofile.png", "neither.png"], 1),
+    (["evaluate", "nowhere"], 1),
+    (["prototypes", "nowhere"], 1),
+    (["faithfulness", "nowhere"], 1),
+    (["prune", "nowhere"], 1),
+    (["train", "nonsense"], 1),
+    (["train", "missing.yaml"], 1),
+    (["train", "folder", "--root", "nowhere"], 1),
+    (["data", "prepare", "folder", "--root", "nowhere"], 1),
+    (["nonsense"], 2),
+]
 PROGRAM = """
-import sys
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
 from protopfaith.cli import main
-try:
-    main()
-except SystemExit as stop:
-    print("code", stop.code)
-print("heavy", sorted({"torch", "torchvision", "lightning", "matplotlib", "pandas"} & set(sys.modules)))
+
+found = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["protopfaith", *arguments]
+    code, out, err = None, io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+    heavy = {"torch", "torchvision", "lightning", "matplotlib", "pandas"} & set(sys.modules)
+    found.append([code, sorted(heavy), err.getvalue()])
+print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--help"], 0),
-        (["--version"], 0),
-        (["explain", "nowhere", "x.png"], 1),
-        (["explain", "run", "nofile.png"], 1),
-        (["explain", "run", "x.png", "--nonsense"], 2),
-        (["explain", "run", "here.png", "--root", "nowhere"], 1),
-        (["predict", "run", "nofile.png", "neither.png"], 1),
-        (["evaluate", "nowhere"], 1),
-        (["prototypes", "nowhere"], 1),
-        (["faithfulness", "nowhere"], 1),
-        (["prune", "nowhere"], 1),
-        (["train", "nonsense"], 1),
-        (["train", "missing.yaml"], 1),
-        (["train", "folder", "--root", "nowhere"], 1),
-        (["data", "prepare", "folder", "--root", "nowhere"], 1),
-        (["nonsense"], 2),
-    ],
-)
-def test_a_typo_is_answered_without_torch(tmp_path: Path, arguments: list[str], code: int) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "recipe.yaml").touch()
-    (tmp_path / "here.png").touch()
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
+    """The code, the heavy modules and the message of each typo; all in one process, which has no torch."""
+    folder = tmp_path_factory.mktemp("typos")
+    (folder / "run").mkdir()
+    (folder / "run" / "recipe.yaml").touch()
+    (folder / "here.png").touch()
+    asked = json.dumps([arguments for arguments, _ in TYPOS])
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, asked], cwd=folder, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-2:] == [f"code {code}", "heavy []"], done.stderr
-    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("number", range(len(TYPOS)), ids=lambda number: " ".join(TYPOS[number][0]))
+def test_a_typo_is_answered_without_torch(answers: list[list[Any]], number: int) -> None:
+    code, heavy, message = answers[number]
+    assert (code, heavy) == (TYPOS[number][1], []), message
+    assert "Traceback" not in message
 
 
 def test_every_recipe_passes(tmp_path: Path) -> None:

@@ -27,6 +27,17 @@ def pictures(tmp_path: Path, save: Save) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("drawn")
+
+
+@pytest.fixture
+def birds_cache(cache: Path, drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the test's own: 1,400 birds take seconds to draw, which one test does for all."""
+    monkeypatch.setenv("PROTOPFAITH_CACHE", str(drawn))
+
+
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_folder_has_its_classes(pictures: Path, by_name: bool) -> None:
     where = {"data": "folder", "root": pictures} if by_name else {"data": str(pictures)}
@@ -109,6 +120,7 @@ def test_an_unreadable_file_raises_where_it_is_read(pictures: Path) -> None:
         found.pixels(3)
 
 
+@pytest.mark.usefixtures("birds_cache")
 def test_a_data_set_gives_all_of_its_splits() -> None:
     found = load_external("birds", PREPROCESSING)
     assert len(found) == 1400
@@ -185,6 +197,7 @@ def test_a_table_may_have_lists_of_findings(tmp_path: Path) -> None:
     assert [sample.findings for sample in found.samples] == [(-1, 1, 1), (-1, 0, 0), (-1, -1, -1)]
 
 
+@pytest.mark.usefixtures("birds_cache")
 def test_findings_of_a_data_set_are_matched_by_name() -> None:
     from protopfaith.data import load_data
 
@@ -195,6 +208,7 @@ def test_findings_of_a_data_set_are_matched_by_name() -> None:
     assert [sample.findings for sample in found.samples] == [(r.findings[column], -1) for r in records]
 
 
+@pytest.mark.usefixtures("birds_cache")
 @pytest.mark.parametrize(
     ("data", "says"), [("birds", "one class each"), ("folder", "one class"), ("nothing", "nothing")]
 )
@@ -203,6 +217,7 @@ def test_what_has_no_findings_is_refused(data: str, says: str, tmp_path: Path) -
         load_external(data, PREPROCESSING, root=tmp_path if data == "folder" else None, findings=FINDINGS)
 
 
+@pytest.mark.usefixtures("birds_cache")
 def test_findings_are_no_classes() -> None:
     with pytest.raises(ProtoPFaithError, match="one class"):
         load_external("birds_multilabel", PREPROCESSING)

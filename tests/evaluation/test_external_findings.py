@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from dataclasses import replace
@@ -10,29 +11,29 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
-from protopfaith.data import External, Sample, load_data
+from protopfaith.data import External, ImageData, Sample
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import evaluate_external_findings, evaluate_findings
 from protopfaith.network import XProtoNet
 from protopfaith.training.reference import measure_reference
 
 
-@pytest.fixture(scope="module")
-def data():
-    return load_data("birds_multilabel", size=32, train=32, validation=40, test=36)
+@pytest.fixture
+def data(bird_findings: ImageData) -> ImageData:
+    return bird_findings
+
+
+@pytest.fixture
+def model(finding_network: XProtoNet) -> XProtoNet:
+    return finding_network
 
 
 @pytest.fixture(scope="module")
-def model(data) -> XProtoNet:
-    torch.manual_seed(0)
-    return XProtoNet("small", list(data.classes), 2, 8).eval()
-
-
-@pytest.fixture(scope="module")
-def external(data) -> External:
+def external(bird_findings: ImageData) -> External:
     """The validation images, as if they came from elsewhere."""
-    images = data.validation
+    images = bird_findings.validation
     samples = tuple(
         Sample(one.path, "", one.group, {"site": "north" if i % 2 else "south"}, one.findings)
         for i, one in enumerate(images.records)
@@ -40,7 +41,7 @@ def external(data) -> External:
     return External("clinic", samples, images.image, images.sha256)
 
 
-def test_scores_are_those_of_the_set_itself(data, model: XProtoNet, external: External) -> None:
+def test_scores_are_those_of_the_set_itself(data: ImageData, model: XProtoNet, external: External) -> None:
     reference = measure_reference(model, data)
     asked = {"resamples": 20, "seed": 3}
     found = evaluate_external_findings(
@@ -56,7 +57,7 @@ def test_scores_are_those_of_the_set_itself(data, model: XProtoNet, external: Ex
     assert sum(part.images for part in found.parts.values()) == len(external)
 
 
-def test_everything_is_written(data, model: XProtoNet, external: External, tmp_path: Path) -> None:
+def test_everything_is_written(data: ImageData, model: XProtoNet, external: External, tmp_path: Path) -> None:
     found = evaluate_external_findings(model, data.preprocessing, external, internal=data.test, resamples=10)
     path = found.save(tmp_path)
     assert json.loads(path.read_text()) == found.to_dict()
@@ -66,11 +67,12 @@ def test_everything_is_written(data, model: XProtoNet, external: External, tmp_p
     for row, image in zip(rows, found.images, strict=True):
         assert float(row[f"probability of {name}"]) == pytest.approx(image.probabilities[0])
         assert row[name] == ("" if image.known[0] < 0 else str(image.known[0]))
-    assert (tmp_path / "external-clinic-compared.png").stat().st_size > 1000
+    for picture in ("compared", "reliability"):
+        assert (tmp_path / f"external-clinic-{picture}.png").stat().st_size > 1000
 
 
 def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
-    data, model: XProtoNet, external: External
+    data: ImageData, model: XProtoNet, external: External
 ) -> None:
     def pixels(index: int) -> torch.Tensor:
         if index == 3:
@@ -91,17 +93,36 @@ def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
     assert failed.probabilities == ()
 
 
-def test_where_nothing_is_known_it_says_so(data, model: XProtoNet, external: External) -> None:
+def test_where_nothing_is_known_it_says_so(data: ImageData, model: XProtoNet, external: External) -> None:
     empty = replace(external, samples=tuple(replace(one, findings=(-1,) * 6) for one in external.samples))
     with pytest.raises(ProtoPFaithError, match="Nothing is known"):
         evaluate_external_findings(model, data.preprocessing, empty)
 
 
-def test_a_finding_that_is_not_known_has_no_scores(data, model: XProtoNet, external: External) -> None:
+def test_a_finding_that_is_not_known_has_no_scores(
+    data: ImageData, model: XProtoNet, external: External
+) -> None:
     some = tuple(replace(one, findings=(-1, *one.findings[1:])) for one in external.samples)
     found = evaluate_external_findings(
         model, data.preprocessing, replace(external, samples=some), resamples=10
     )
     assert math.isnan(found.result.findings[0].auroc.value)
     assert found.to_dict()["findings"][0]["auroc"]["value"] is None
-    assert found.table().row_count == len(model.class_names) - 1 + 3  # one less, the mean and two sites
+    known = len(model.class_names) - 1
+    assert found.table().row_count == 2 * known + 4  # each with its name, the mean with its name, two sites
+
+
+def test_the_table_fits_80_letters_with_whole_words(data, model: XProtoNet, external: External) -> None:
+    found = evaluate_external_findings(model, data.preprocessing, external, internal=data.test, resamples=10)
+    for table in (found.table(), found.result.table()):
+        console = Console(width=80, file=io.StringIO())
+        console.print(table)
+        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        assert max(map(len, lines)) <= 80
+        words = set(" ".join(lines).split())
+        assert words >= {"AUROC", "precision", "sensitivity", "specificity"}
+        assert words >= set(" ".join(model.class_names).split())
+        assert not any("…" in word for word in words)
+        for one in found.result.findings:
+            ends = (one.sensitivity.low, one.sensitivity.value, one.sensitivity.high)
+            assert words >= {f"{value:.3f}" for value in ends if not math.isnan(value)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from protopfaith.data import load_data
+from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Settings, explain, explain_prototypes, load_explanation
 from protopfaith.explanation.protopnet_map import own_maps
@@ -21,19 +21,17 @@ from protopfaith.training.reference import measure_reference
 QUICK = {"players": 16, "estimator": "exact", "sources": False}
 
 
-@pytest.fixture(scope="module")
-def data():
-    return load_data("birds_multilabel", size=32, train=32, validation=40, test=32)
+@pytest.fixture
+def data(bird_findings: ImageData) -> ImageData:
+    return bird_findings
 
 
 @pytest.fixture(scope="module")
-def explainer(data) -> Explainer:
-    torch.manual_seed(0)
-    network = XProtoNet("small", list(data.classes), 4, 8).eval()
-    return Explainer(network, preprocessing=data.preprocessing, images=data)
+def explainer(bird_findings: ImageData, finding_network: XProtoNet) -> Explainer:
+    return Explainer(finding_network, preprocessing=bird_findings.preprocessing, images=bird_findings)
 
 
-def test_verdicts_are_those_of_the_thresholds(explainer: Explainer, data) -> None:
+def test_verdicts_are_those_of_the_thresholds(explainer: Explainer, data: ImageData) -> None:
     found = explainer.explain(data.test.image(0), **QUICK)
     rules = measure_reference(explainer.model, data).rules
     for one, rule, p in zip(found.findings, rules, found.probabilities.tolist(), strict=True):
@@ -43,7 +41,7 @@ def test_verdicts_are_those_of_the_thresholds(explainer: Explainer, data) -> Non
     assert found.title == f"{data.classes[found.target]}: {found.findings[found.target].verdict}"
 
 
-def test_evidence_for_and_against_adds_up_with_the_average(explainer: Explainer, data) -> None:
+def test_evidence_for_and_against_adds_up_with_the_average(explainer: Explainer, data: ImageData) -> None:
     found = explainer.explain(data.test.image(1), target="eye mask", **QUICK)
     one = found.findings[found.target]
     assert one.evidence_for >= 0 >= one.evidence_against
@@ -55,7 +53,7 @@ def test_evidence_for_and_against_adds_up_with_the_average(explainer: Explainer,
     assert found.decomposition.rest == pytest.approx(0, abs=1e-6)
 
 
-def test_maps_of_all_findings_add_up(explainer: Explainer, data) -> None:
+def test_maps_of_all_findings_add_up(explainer: Explainer, data: ImageData) -> None:
     found = explainer.explain(data.test.image(2), **QUICK)
     model, image = explainer.model, explainer.open(data.test.image(2)).input
     with torch.no_grad():
@@ -68,7 +66,7 @@ def test_maps_of_all_findings_add_up(explainer: Explainer, data) -> None:
     assert torch.allclose(mine.values, found.class_map.values)
 
 
-def test_prototypes_of_the_finding_are_shown_nearest_first(explainer: Explainer, data) -> None:
+def test_prototypes_of_the_finding_are_shown_nearest_first(explainer: Explainer, data: ImageData) -> None:
     found = explainer.explain(data.test.image(0), target=2, **QUICK)
     distances = [one.distance for one in found.evidence]
     assert distances == sorted(distances)
@@ -89,12 +87,12 @@ def test_one_finding_alone_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"versus": 1}, {"output": "margin"}, {"output": "log_probability"}])
-def test_what_findings_do_not_have_is_refused(explainer: Explainer, data, asked: dict) -> None:
+def test_what_findings_do_not_have_is_refused(explainer: Explainer, data: ImageData, asked: dict) -> None:
     with pytest.raises(ProtoPFaithError, match="one by one"):
         explainer.explain(data.test.image(0), target=0, **QUICK, **asked)
 
 
-def test_a_true_class_is_not_told_of_findings(explainer: Explainer, data) -> None:
+def test_a_true_class_is_not_told_of_findings(explainer: Explainer, data: ImageData) -> None:
     assert explainer.explain(data.test.image(0), true_class="eye mask", **QUICK).true_class is None
 
 
@@ -116,7 +114,9 @@ def test_the_own_map_is_where_the_prototype_looks() -> None:
         assert float(enlarged[top : top + 8, left : left + 8].max()) == pytest.approx(float(enlarged.max()))
 
 
-def test_prototypes_have_portraits_that_say_what_they_stand_for(explainer: Explainer, data) -> None:
+def test_prototypes_have_portraits_that_say_what_they_stand_for(
+    explainer: Explainer, data: ImageData
+) -> None:
     network = copy.deepcopy(explainer.model)
     project(network, ResidentImages(data.train, torch.device("cpu")), data.train, data.preprocessing)
     projected = Explainer(network, preprocessing=data.preprocessing, images=data)

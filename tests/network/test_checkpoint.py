@@ -111,6 +111,16 @@ def test_cut_short(path, kept):
         load(path)
 
 
+def test_no_permission(path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    path.write_bytes(b"")  # what the library says of a file that it may not read, it says of this one, too
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ProtoPFaithError, match=r"cannot be read \(Permission denied\)"):
+        load(path)
+
+
 def test_somebody_elses_file(tmp_path):
     for metadata in (None, {"format": "pt"}, {"protopfaith": "[1]"}):
         save_file({"a": torch.ones(2)}, tmp_path / "other.safetensors", metadata=metadata)

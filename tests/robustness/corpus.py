@@ -16,6 +16,7 @@ from tests.robustness import (
     datasets,
     findings,
     images,
+    neighbors,
     oddities,
     options,
     outputs,
@@ -30,7 +31,7 @@ from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
     options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
-    spread, strangers, arguments, radiographs,
+    spread, strangers, arguments, radiographs, neighbors,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]

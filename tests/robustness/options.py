@@ -131,7 +131,7 @@ CASES = [
     *(bare("data", "show", "birds", "--rows", v) for v in ("0", HUGE, "x")),
     *(bare("data", "show", "birds", "--columns", v) for v in ("0", "-1", HUGE, "x", "100000000")),
     *(bare("data", "show", "birds", "--seed", v) for v in (HUGE, "x", "-1")),
-    *(bare("data", "show", "birds", "--split", v) for v in ("", "tst", "all")),
+    *(bare("data", "show", "birds", "--size", "16", "--split", v) for v in ("", "tst", "all")),
     *(bare("data", "prepare", "birds", "--size", v) for v in ("0", HUGE, "x", "200000")),
     *(bare("data", "prepare", name, says=("did you mean",)) for name in ("bird", "foldr", "cubs")),
     bare("data", "prepare", ""),

@@ -8,13 +8,17 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 
+from protopfaith.evaluation.findings import write_findings
+from protopfaith.evaluation.metrics.findings import judge_findings
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.finding_pages import CELLS, finding_cell, finding_evaluation, images_of
 from protopfaith.serve.gallery import gallery_of
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
+from protopfaith.serve.run_pages import reliability_picture
 from protopfaith.serve.server import Server
 from protopfaith.serve.views import blocks_of, whatif_block
 from protopfaith.training import load_recipe, train
@@ -163,3 +167,16 @@ def test_in_a_browser(browser: Any, findings: Server, tmp_path: Any) -> None:
     assert report.locator("h1").inner_text() == page.locator("h1").inner_text()
     assert visit.trouble == []
     visit.context.close()
+
+
+def test_the_evaluation_page_shows_how_sure_the_network_may_be(findings: Server, network: Network) -> None:
+    run = network.explainer.run
+    assert run is not None
+    with httpx.Client(base_url=findings.address, timeout=120) as client:
+        client.get("/")
+        assert f"protopfaith evaluate {run.folder.name}" in client.get("/evaluation/0").text
+        found = judge_findings(torch.rand(20, 6), torch.eye(20, 6), network.class_names, resamples=10)
+        write_findings(run.folder / "evaluation", "test", found)
+        page = client.get("/evaluation/0").text
+    assert f'src="{reliability_picture(network)}"' in page
+    assert "have the finding" in page

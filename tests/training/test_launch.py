@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import signal
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.distributed import TCPStore
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet
@@ -285,19 +285,19 @@ def test_full_disk_while_saving_leaves_the_last_checkpoint(trained, recipe, data
 
 def train_as_rank(rank, port, *arguments):
     """One of two processes, as torchrun would start them."""
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "test"}
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "test"}
+    where |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
     os.environ.update({**where, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"})
     recipe, folder, data = arguments
     train(recipe, folder, data=data, progress=False)
 
 
 def test_two_processes_train_one_model(recipe, data, tmp_path, forkserver):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    # The place where they meet is there before them, as torchrun's is: nobody else can take its port.
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     two = changed(recipe, "compute.devices=2", "compute.strategy=ddp", "schedule.cycles=1")
     processes = [
-        forkserver.Process(target=train_as_rank, args=(rank, port, two, tmp_path / "run", data))
+        forkserver.Process(target=train_as_rank, args=(rank, store.port, two, tmp_path / "run", data))
         for rank in range(2)
     ]
     for process in processes:

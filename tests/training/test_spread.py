@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -14,6 +13,7 @@ from safetensors.torch import load_file
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training import load_recipe, spread, train_folds, train_grid
+from protopfaith.training.metrics import EpochMetrics, MetricsFile
 from protopfaith.training.recipe import Recipe, recipe_from_dict
 from tests.training.test_search import SMALL
 
@@ -73,20 +73,19 @@ def test_several_devices_for_a_run_and_ray_do_not_go_together(tmp_path: Path) ->
 
 
 class Mortal(spread.TrainingWorker):
-    """Dies once in the middle of each run."""
+    """Dies once in the middle of each run: when the second epoch has its row."""
 
     def answer(self, folder: Path, recipe: Recipe) -> str | None:
-        died = folder.with_name(f"{folder.name}-died")
-        if not died.exists():
-            threading.Thread(target=self.die, args=(folder, died), daemon=True).start()
-        return super().answer(folder, recipe)
+        died, append = folder.with_name(f"{folder.name}-died"), MetricsFile.append
 
-    @staticmethod
-    def die(folder: Path, died: Path) -> None:
-        while not (folder / "last.safetensors").exists():
-            time.sleep(0.001)
-        died.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+        def append_and_die(file: MetricsFile, metrics: EpochMetrics) -> None:
+            append(file, metrics)
+            if metrics.stage == "warmup" and not died.exists():
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with mock.patch.object(MetricsFile, "append", append_and_die):
+            return super().answer(folder, recipe)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -113,6 +114,7 @@ def _refuse_empty(arguments: list[str]) -> None:
 def _print_error(kind: str, text: str) -> None:
     # Escaped: square brackets, as in paths or 'protopfaith[timm]', are text and no markup.
     line = " ".join(named(part) for part in text.splitlines())
+    line = re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}...{found[0][-200:]}", line)
     errors.print(f"[bold red]{kind}:[/] {escape(line)}", soft_wrap=True, highlight=False)
 
 

@@ -57,7 +57,7 @@ def check_bulk(
                 f"{(given or ['--shard'])[0]} is for very many images; give --bulk FOLDER, too."
             )
         return
-    check_output_folder(bulk)
+    check_output_folder(bulk, option="--bulk")
     for name, value in instead.items():
         if value is not None:
             raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")

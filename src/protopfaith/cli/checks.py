@@ -63,18 +63,18 @@ def check_recipe(recipe: str) -> None:
         raise ProtoPFaithError(f"There is no recipe named {shown(recipe)}; {did_you_mean(recipe, known)}")
 
 
-def check_output_folder(folder: Path | None, *inputs: Path) -> None:
+def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out") -> None:
     """Raises if results cannot go there: no name, a file, or something that is read."""
     if folder is None:
         return
     if not str(folder) or str(folder) == ".":
-        raise ProtoPFaithError("The folder for results has no name; give one with --out.")
+        raise ProtoPFaithError(f"The folder for results has no name; give one with {option}.")
     if not is_folder(folder) and _exists(folder):
         raise ProtoPFaithError(
-            f"{named(folder)} is a file and not a folder for results; give another as --out."
+            f"{named(folder)} is a file and not a folder for results; give another as {option}."
         )
     if any(_same(folder, one) for one in inputs):
-        raise ProtoPFaithError(f"{named(folder)} is what is read; give another folder as --out.")
+        raise ProtoPFaithError(f"{named(folder)} is what is read; give another folder as {option}.")
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:

@@ -103,7 +103,7 @@ def explain(
     check_run(folder, root)
     check_images(images)
     check_frame_option(frame)
-    check_output_folder(out)
+    check_output_folder(out, folder)
     alone = {"--out": out, "--mask": mask, "--frame": frame, "--dicom": dicom or None}
     alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)

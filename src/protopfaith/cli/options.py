@@ -13,7 +13,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shards import WHOLE, parse_shard
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
-ImageFiles = Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")]
+# Not readable: said of the one file by whoever reads it, not of the whole command before it begins.
+ImageFiles = Annotated[list[Path], typer.Argument(readable=False, help="Image files, or folders of them.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
 Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
 MovedRoot = Annotated[

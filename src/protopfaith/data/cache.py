@@ -248,6 +248,7 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
             logger.warning("The cache in %s cannot be used (%s) and is made anew.", folder, reason(error))
     private_folder(folder.parent)
     remove_leftovers(folder.parent)
+    _check_writable(folder.parent)
     try:
         with atomic(folder) as partial_folder:
             partial_folder.mkdir(mode=0o700)
@@ -259,6 +260,16 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
         except (OSError, ValueError, KeyError, TypeError):
             raise error from None
     return read(folder)
+
+
+def _check_writable(folder: Path) -> None:
+    """Raises before the work if nothing can be kept there, as with a home that is read-only."""
+    if is_folder(folder) and os.access(folder, os.W_OK | os.X_OK):
+        return
+    raise ProtoPFaithError(
+        f"The cache of decoded images cannot be written to {folder}; name a folder that can be, in the "
+        "variable PROTOPFAITH_CACHE of the environment."
+    )
 
 
 class _BuiltMeanwhileError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.groups import named_groups, parted, patients, read_groups
-from protopfaith.data.images import SUFFIXES
+from protopfaith.data.images import SUFFIXES, no_image
 from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
@@ -173,6 +174,8 @@ def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
     for class_folder in _folders(folder):
         images = image_files(class_folder, READABLE)
         if not images:
+            if not os.access(class_folder, os.R_OK | os.X_OK):
+                raise no_image(class_folder)
             raise ProtoPFaithError(f"The class folder {class_folder} holds no images; fill it or remove it.")
         entries += [Entry(path.relative_to(root).as_posix(), class_folder.name, split) for path in images]
     return entries

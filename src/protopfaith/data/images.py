@@ -14,7 +14,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from protopfaith.arguments import instance, named
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import is_file, is_folder
 from protopfaith.limits import check_pixels
 
 logger = logging.getLogger("protopfaith")
@@ -63,6 +63,18 @@ def is_dicom(path: Path) -> bool:
         return False
 
 
+def looks_like_image(beginning: bytes) -> bool:
+    """Whether a file begins as a picture or a DICOM file does, whatever it is called; of formats whose mark
+    is a mere letter or two the name must say it.
+
+    >>> looks_like_image(b"\\x89PNG\\r\\n\\x1a\\n"), looks_like_image(b"{}")
+    (True, False)
+    """
+    marks = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
+    is_webp = beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP"
+    return beginning.startswith(marks) or is_webp or beginning[128:132] == DICOM_MARK
+
+
 def read_image(path: Path | str) -> Image.Image:
     """The image at `path` as `RGB` or `L` with 8 bits a channel, decoded completely.
 
@@ -85,7 +97,7 @@ def read_image(path: Path | str) -> Image.Image:
 
     path, frame = split_frame(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
-        raise ProtoPFaithError(f"There is no image at {named(path)}; check the path.")
+        raise no_image(path)
     if is_dicom(path):
         from protopfaith.data.dicom import read_dicom
 
@@ -110,6 +122,18 @@ def read_image(path: Path | str) -> Image.Image:
             f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a "
             "data set can also be loaded without: data.skip_unreadable=true)."
         ) from error
+
+
+def no_image(path: Path) -> ProtoPFaithError:
+    """Why there is no image to read at a path, in one sentence."""
+    name = named(path)[-300:]
+    if not is_folder(path):
+        return ProtoPFaithError(f"There is no image at {name}; check the path.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return ProtoPFaithError(
+            f"The folder {name} cannot be read (Permission denied); check its permissions."
+        )
+    return ProtoPFaithError(f"The folder {name} holds no images; give image files or another folder.")
 
 
 def _tell_frames(image: Image.Image) -> None:

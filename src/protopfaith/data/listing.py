@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from PIL import Image
 
-from protopfaith.data.images import SUFFIXES, read_image
+from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.data.imageset import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, reason
@@ -106,17 +106,21 @@ def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
 
 
 def expand_folders(paths: Iterable[Path]) -> list[Path]:
-    """Files stay; a folder becomes the image files in it, DICOM files among them."""
-    return [file for path in paths for file in (_images_in(path) if is_folder(path) else [path])]
+    """Files stay; a folder becomes the image files in it, DICOM files among them. One without any stays where
+    there are others, to be told when it is its turn, and is an error where nothing else is given."""
+    paths = list(paths)
+    found = [file for path in paths for file in (_images_in(path) if is_folder(path) else [path])]
+    if found and all(map(is_folder, found)):
+        raise no_image(found[0])
+    return found
 
 
 def _images_in(folder: Path) -> list[Path]:
+    """Those in a folder; itself where there are none."""
     everything = image_files(folder, SUFFIXES | {".dcm"})
-    ours = {parent for path in everything for parent in path.parents if (parent / CASE).is_file()}
+    ours = {parent for path in everything for parent in path.parents if is_file(parent / CASE)}
     found = [path for path in everything if not ours.intersection(path.parents)]
-    if not found:
-        raise ProtoPFaithError(f"The folder {folder} holds no images; give image files or another folder.")
-    return found
+    return found or [folder]
 
 
 def existing_folder(root: Path | None, name: str) -> Path:

@@ -16,6 +16,7 @@ from protopfaith.registry import did_you_mean
 
 FILES = ("file", "path", "image", "filename", "image index", "image_index")
 """How the column of image files may be called, in any case; the first that is there counts."""
+MOST_COLUMNS = 10_000
 GROUPS = ("patient", "patient_id", "patient id", "patientid", "group", "subject")
 """And the column that says which images belong together."""
 
@@ -103,6 +104,10 @@ def read_table(path: Path, expected: str) -> Table:
     if len(lines) < 2:
         raise ProtoPFaithError(f"{path} lists no images; give {expected}.")
     header = [heading.lower() for heading in lines[0]]
+    if len(header) > MOST_COLUMNS:
+        raise ProtoPFaithError(
+            f"{path} has {len(header):,} columns, more than {MOST_COLUMNS:,}; give {expected}."
+        )
     twice = [name for place, name in enumerate(header) if name and name in header[:place]]
     if twice:
         raise ProtoPFaithError(f"{path} has two columns named {shown(twice[0])}; keep one of them.")

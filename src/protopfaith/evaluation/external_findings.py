@@ -26,7 +26,7 @@ from protopfaith.evaluation.external import (
     judged_ones,
     not_seen,
 )
-from protopfaith.evaluation.findings import evaluate_findings
+from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
 from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
 from protopfaith.evaluation.metrics.subgroups import subgroups
@@ -119,27 +119,28 @@ class ExternalFindings:
         table = Table(
             title="95% intervals, from drawing whole patients", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
         )
-        table.add_column("finding", overflow="fold")
         table.add_column("images from", overflow="fold")
-        for heading in ("present in", "AUROC", "average precision", "sensitivity", "specificity"):
-            table.add_column(heading, justify="right")
+        for heading in ("AUROC", "average\nprecision", "sensitivity", "specificity"):
+            table.add_column(heading, justify="right", no_wrap=True)
         differences = self.differences()
         for number, here in enumerate(self.result.findings):
             if not here.present + here.absent:
                 continue  # nothing is known of it
+            table.add_row(escape(here.name), style="bold")
             sets = {f"{EXTERNAL}: {self.name}": here}
             if self.internal is not None:
                 sets[INTERNAL] = self.internal.findings[number]
             for name, one in sets.items():
+                count = f"present in {one.present} of {one.present + one.absent}"
                 scores = [cell_of(getattr(one, score)) for score in SCORES]
-                count = f"{one.present} of {one.present + one.absent}"
-                table.add_row(escape(here.name) if one is here else "", escape(name), count, *scores)
+                table.add_row(f"{escape(name)}\n{count}", *scores)
             if here.name in differences:
-                table.add_row("", DIFFERENCE, "", *map(cell_of, differences[here.name].values()))
+                table.add_row(DIFFERENCE, *map(cell_of, differences[here.name].values()))
             table.add_section()
+        table.add_row("mean of the findings", style="bold")
         for name, part in {**self._wholes(), **self.parts}.items():
             means = cell_of(part.mean_auroc), cell_of(part.mean_average_precision)
-            table.add_row("mean", escape(name), f"{part.images} images", *means, "", "")
+            table.add_row(f"{escape(name)}\n{part.images} images", *means, "", "")
         return table
 
     def _wholes(self) -> dict[str, FindingsEvaluation]:
@@ -147,13 +148,13 @@ class ExternalFindings:
         return {f"{EXTERNAL}: {self.name}": self.result, **inside}
 
     def save(self, folder: Path | str) -> Path:
-        """Writes numbers, a row for each image, and the picture into a folder; returns the JSON file."""
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
         from protopfaith.show.external_findings import finding_comparison
 
         folder, name = Path(folder), file_name(self.name)
+        write_findings(folder, name, self.result)
         with atomic(folder / f"{name}.json") as partial:
             partial.write_text(json.dumps(self.to_dict(), indent=2))
-        self.result.write_csv(folder / f"{name}.csv")
         with atomic(folder / f"{name}-compared.png") as partial:
             finding_comparison(self).savefig(partial, format="png")
         _write_images(folder / f"{name}-images.csv", self.images, [one.name for one in self.result.findings])

@@ -63,7 +63,12 @@ def evaluate_findings(
 
 
 def write_findings(folder: Path, name: str, result: FindingsEvaluation) -> None:
-    """`name`.json and `name`.csv."""
+    """`name`.json and `name`.csv, and how often findings are there by their probability as
+    `name`-reliability.png."""
+    from protopfaith.show.reliability import finding_reliability
+
     with atomic(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(result.to_dict(), indent=2))
     result.write_csv(folder / f"{name}.csv")
+    with atomic(folder / f"{name}-reliability.png") as partial:
+        finding_reliability(result).savefig(partial, format="png")

@@ -17,6 +17,7 @@ from protopfaith.arguments import instance, named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.data.frames import split_frame
+from protopfaith.data.images import no_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, source_games
 from protopfaith.explanation.decision import choose_output
@@ -303,7 +304,8 @@ class _Request:
         """Its folder, whose name changes with the image, the weights and whatever changes the explanation."""
         file, frame = split_frame(path)
         if not is_file(file):
-            raise ProtoPFaithError("There is no image file of that name; check the path.")
+            missing = ProtoPFaithError("There is no image file of that name; check the path.")
+            raise no_image(file) if is_folder(file) else missing
         changed = self.settings.changed()
         rest = {name: changed[name] for name in AROUND if name in changed}
         rest |= {"target": self.target, "versus": self.versus, "frame": frame}

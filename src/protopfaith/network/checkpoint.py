@@ -13,7 +13,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, reason
+from protopfaith.files import check_readable, is_file, reason
 from protopfaith.network.contract import FAMILIES, PrototypeSource
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet
@@ -242,6 +242,7 @@ def _read(path: Path | str, *, with_tensors: bool = True) -> tuple[dict[str, Any
     try:
         header, tensors = read_tensors(path, HEADER) if with_tensors else (read_header(path, HEADER), {})
     except TensorFileError as error:
+        check_readable(path)
         raise ProtoPFaithError(
             f"{path} is cut short or no safetensors file ({error}): use another copy of the checkpoint."
         ) from error

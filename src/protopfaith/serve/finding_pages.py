@@ -103,6 +103,8 @@ def _lead(network: Network) -> str:
     total, known = len(network.test), sum(answer is not None for answer in network.predictions)
     if not total:
         return "The run's test images are not there."
+    if not known:
+        return f"The {total:,} test images are being judged; load the page anew in a moment."
     right = sum(
         answer is not None and not network.is_wrong(i) for i, answer in enumerate(network.predictions)
     )

@@ -17,6 +17,7 @@ from protopfaith.serve.desk import Desk
 from protopfaith.serve.finding_pages import finding_cell, finding_evaluation
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
+from protopfaith.show.encoding import data_uri
 from protopfaith.show.wording.numbers import percent
 
 WRITTEN = {
@@ -25,6 +26,8 @@ WRITTEN = {
 }
 """Where the commands of these names write their pages, in a run's folder."""
 LARGEST = 200 * 2**20  # bytes of such a page
+RELIABILITY = "evaluation/test-reliability.png"  # in a run's folder, written by `protopfaith evaluate`
+LARGEST_PICTURE = 8 * 2**20  # bytes
 # What pages of ours allow themselves: their own style and script, by hash, and images inside the page.
 POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 HARMLESS = re.compile(r"[a-z-]+-src( ('none'|data:|'sha256-[A-Za-z0-9+/=]+'))+|(base-uri|form-action) 'none'")
@@ -56,6 +59,8 @@ class RunPages:
             view = await run_in_threadpool(finding_evaluation, network, asked)
         else:
             view = await run_in_threadpool(evaluation_view, network, _cell(network, request))
+        view["reliability"] = await run_in_threadpool(reliability_picture, network)
+        view["folder"] = _folder(network)
         return HTMLResponse(render("evaluation.html", page="evaluation", networks=self.desk.networks, **view))
 
     async def written(self, request: Request) -> Response:
@@ -128,6 +133,8 @@ def _about_matrix(left_out: int) -> str:
 def _lead(known: int, total: int, right: int) -> str:
     if not total:
         return "The run's test images are not there."
+    if not known:
+        return f"The {total:,} test images are being classified; load the page anew in a moment."
     said = f"{right:,} of {known:,} test images are right ({percent(right / max(known, 1))})."
     return (
         said if known == total else f"{said} {total - known:,} more are being classified; load the page anew."
@@ -155,6 +162,15 @@ def written_page(network: Network, name: str) -> Path | None:
         return None
     path = run.folder / WRITTEN[name]
     return path if is_file(path) and path.stat().st_size <= LARGEST else None
+
+
+def reliability_picture(network: Network) -> str | None:
+    """How often the network is right by how sure it is, as `protopfaith evaluate` drew it, if it did."""
+    run = network.explainer.run
+    path = None if run is None else run.folder / RELIABILITY
+    if path is None or not is_file(path) or path.stat().st_size > LARGEST_PICTURE:
+        return None
+    return data_uri(path.read_bytes())
 
 
 def own_policy(text: str) -> str:

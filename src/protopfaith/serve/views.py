@@ -13,6 +13,7 @@ from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.serve.prototypes import prototype_cards
 from protopfaith.serve.whatif import WhatIf
+from protopfaith.shapley import relative_error
 from protopfaith.show.bars import share_bars
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.findings import finding_cards
@@ -75,14 +76,24 @@ def progress_block(case: Case) -> str:
         view["texts"] = ["The first map follows in a moment."] if case.stage == "playing" else []
         return render("blocks/progress.html", **view)
     result, driving = shown.result, shown.sittings.driving
-    regions, sure = len(shown.sittings.players), int(result.of_outputs([driving[-1]]).decided().sum())
+    mine = result.of_outputs([driving[-1]])
+    error = relative_error(mine.values, mine.standard_errors)
+    regions, sure = len(shown.sittings.players), int(mine.decided().sum())
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
     view["texts"] = [
         sides(sure, regions),
-        f"How strongly regions speak is {strength(result.precision)}; asked for: ±{percent(case.precision)}.",
+        _strengths(error, result.precision, case.precision),
         f"{case.evaluations:,} evaluations: the network was asked so often with regions hidden.",
     ]
     return render("blocks/progress.html", **view)
+
+
+def _strengths(mine: float, worst: float, asked: float) -> str:
+    """How well strengths are known in the map that is shown, and in the worst one of a prototype."""
+    known = strength(mine)
+    if strength(worst) != known:
+        known += f", in the worst map of a prototype {strength(worst)}"
+    return f"How strongly regions speak is {known}; asked for: ±{percent(asked)}."
 
 
 HEADINGS = {

@@ -28,7 +28,7 @@ from protopfaith.show.wording.verdicts import verdicts
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-CLEAR = "Colored: clear (thick line: strongest; dashed: {minus}). Uncolored: not clear yet, or nothing."
+CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: not clear yet, or none."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[Picture, str]
 
@@ -165,7 +165,7 @@ def _unseen(explanation: Explanation) -> str:
     best = deciding(explanation)
     if best is None or best.on_source is not None:
         return ""
-    why = "its source image is not known" if best.source is None else "made without source images"
+    why = "its source image is not known" if best.source is None else "this report has no source images"
     return f"Prototype {best.prototype} itself is not shown: {why}."
 
 

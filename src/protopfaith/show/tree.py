@@ -187,7 +187,7 @@ def way_sum(route: Route) -> list[Bars]:
         for turn in route.turns
     ]
     total = Term(f"log P(leaf {route.leaf})", route.log_probability)
-    return sum_bars(Sum("The log probability of this way is the sum of its turns'", terms, total))
+    return sum_bars(Sum("The log probability of this way, turn by turn", terms, total))
 
 
 def share_of_leaf(explanation: Explanation, route: Route) -> str:
@@ -199,9 +199,10 @@ def share_of_leaf(explanation: Explanation, route: Route) -> str:
     share = min(
         1.0, route.probability * float(route.leaf_probabilities[target]) / max(float(p[target]), 1e-300)
     )
+    when = " before calibration" if explanation.temperature is not None else ""
     return (
         "The tree weighs all its leaves by how probable the ways to them are: "
-        f"{percent(float(p[target]))} for {name}, of which {percent(share)} come from this leaf."
+        f"{percent(float(p[target]))} for {name}{when}, of which {percent(share)} come from this leaf."
     )
 
 

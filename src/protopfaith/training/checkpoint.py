@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import check_readable
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
@@ -99,6 +100,7 @@ def _read(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, An
         if not isinstance(header, dict) or "format" not in header:
             raise TensorFileError("its header lacks our description")
     except TensorFileError as error:
+        check_readable(path)
         raise _damaged(path, str(error)) from error
     if header["format"] != FORMAT:
         raise ProtoPFaithError(

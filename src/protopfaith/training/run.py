@@ -137,8 +137,9 @@ class Run:
 
     def preprocessing(self) -> Preprocessing:
         """How images are prepared for its network."""
+        known = self._metadata()["preprocessing"]
         try:
-            return Preprocessing.from_dict(self._metadata()["preprocessing"])
+            return Preprocessing.from_dict(known)
         except ProtoPFaithError as error:
             raise ProtoPFaithError(
                 f"The preprocessing in {self.model_path} is not usable: {error} Use another copy of it."

@@ -48,6 +48,34 @@ def test_scores_are_those_of_known_labels(judged) -> None:
     assert found.mean_auroc.value == pytest.approx(sum(one.auroc.value for one in found.findings) / 3)
 
 
+def test_steps_count_the_known_images_by_their_probability(judged) -> None:
+    scores, labels = judged
+    for c, one in enumerate(judge(judged).findings):
+        expected = 0.0
+        for step in range(10):
+            inside = [
+                (float(p), float(y))
+                for p, y in zip(scores[:, c], labels[:, c], strict=True)
+                if not math.isnan(y) and min(int(float(p) * 10), 9) == step
+            ]
+            assert one.steps.counts[step] == len(inside)
+            if inside:
+                probability, share = (sum(values) / len(inside) for values in zip(*inside, strict=True))
+                assert one.steps.probability[step] == pytest.approx(probability)
+                assert one.steps.share[step] == pytest.approx(share)
+                expected += abs(probability - share) * len(inside)
+        assert sum(one.steps.counts) == one.present + one.absent
+        assert one.calibration_error == pytest.approx(expected / (one.present + one.absent))
+
+
+def test_a_finding_that_is_known_of_no_image_has_empty_steps() -> None:
+    labels = torch.tensor([[1.0, math.nan], [0.0, math.nan]])
+    found = judge_findings(torch.rand(2, 2), labels, ["edema", "mass"], resamples=20)
+    assert sum(found.findings[1].steps.counts) == 0
+    assert math.isnan(found.findings[1].calibration_error)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["findings"][0]["steps"]["counts"]
+
+
 def test_weights_are_copies_of_images() -> None:
     scores, there = torch.rand(12).double(), torch.rand(12) < 0.5
     there[0] = True

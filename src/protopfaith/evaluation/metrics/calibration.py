@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 BINS = 10
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Images by a probability, in equal steps from 0 to 1.
+
+    Args:
+        counts: images in each step.
+        probability: their mean probability; 0 in an empty step.
+        share: the share of them for which it came true; 0 in an empty step.
+
+    >>> Steps((0, 4), (0.0, 0.75), (0.0, 0.5)).error
+    0.25
+    """
+
+    counts: tuple[int, ...]
+    probability: tuple[float, ...]
+    share: tuple[float, ...]
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error, |share - probability| averaged over images; nan without images."""
+        images = sum(self.counts)
+        if not images:
+            return math.nan
+        gaps = zip(self.counts, self.probability, self.share, strict=True)
+        return sum(count * abs(share - p) for count, p, share in gaps) / images
+
+
+def in_steps(probabilities: Tensor, true: Tensor, bins: int = BINS) -> Steps:
+    """Sorts images into equal steps of a probability.
+
+    Args:
+        probabilities: of something, (N,)
+        true: whether it came true, 1 or 0, (N,)
+        bins: how many steps
+
+    >>> in_steps(torch.full((4,), 0.75), torch.tensor([1.0, 1.0, 0.0, 0.0]), bins=2)
+    Steps(counts=(0, 4), probability=(0.0, 0.75), share=(0.0, 0.5))
+    """
+    p, true = probabilities.double(), true.double()
+    step = (p * bins).long().clamp_max(bins - 1)
+    zeros = torch.zeros(bins, dtype=torch.float64)
+    counts = zeros.index_add(0, step, torch.ones_like(p))
+    means = [zeros.index_add(0, step, values) / counts.clamp_min(1) for values in (p, true)]
+    probability, share = (tuple(mean.tolist()) for mean in means)
+    return Steps(tuple(counts.long().tolist()), probability, share)
 
 
 @dataclass(frozen=True)
@@ -52,26 +100,12 @@ def calibration(
     >>> round(calibration(logits, torch.tensor([0, 0, 1, 1])).error, 3)  # 98% sure, right in 3 of 4 cases
     0.232
     """
-    counts, confidence, accuracy, error = _binned(logits.double() / (temperature or 1.0), labels, bins)
-    raw = error if temperature is None else _binned(logits.double(), labels, bins)[3]
-    return Calibration(
-        tuple(counts.long().tolist()),
-        tuple(confidence.tolist()),
-        tuple(accuracy.tolist()),
-        error,
-        temperature,
-        raw,
-    )
+    found = _chosen(logits.double() / (temperature or 1.0), labels, bins)
+    raw = found.error if temperature is None else _chosen(logits.double(), labels, bins).error
+    return Calibration(found.counts, found.probability, found.share, found.error, temperature, raw)
 
 
-def _binned(logits: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor, Tensor, float]:
-    """Counts, mean confidence and accuracy (bins,), and the expected calibration error."""
+def _chosen(logits: Tensor, labels: Tensor, bins: int) -> Steps:
+    """Images by the probability of the class that is chosen, and whether it is the right one."""
     sure, chosen = logits.softmax(1).max(1)
-    right = (chosen == labels).double()
-    index = (sure * bins).long().clamp_max(bins - 1)
-    zeros = torch.zeros(bins, dtype=torch.float64)
-    counts = zeros.index_add(0, index, torch.ones_like(sure))
-    confidence = zeros.index_add(0, index, sure) / counts.clamp_min(1)
-    accuracy = zeros.index_add(0, index, right) / counts.clamp_min(1)
-    error = float((counts * (accuracy - confidence).abs()).sum() / counts.sum())
-    return counts, confidence, accuracy, error
+    return in_steps(sure, chosen == labels, bins)

@@ -25,7 +25,7 @@ from protopfaith.evaluation.metrics.bootstrap import (
     interval_of,
     weighted_auroc,
 )
-from protopfaith.evaluation.metrics.calibration import BINS
+from protopfaith.evaluation.metrics.calibration import BINS, Steps, in_steps
 from protopfaith.files import atomic
 
 if TYPE_CHECKING:
@@ -33,17 +33,8 @@ if TYPE_CHECKING:
 
 SCORES = ("auroc", "average_precision", "sensitivity", "specificity")
 ERRORS = ("calibration_error", "raw_calibration_error")
-
-
-HEADINGS = (
-    "present in",
-    "AUROC",
-    "average precision",
-    "threshold",
-    "sensitivity",
-    "specificity",
-    "calibration error",
-)
+NO_STEPS = Steps((), (), ())
+HEADINGS = ("AUROC", "average\nprecision", "sensitivity", "specificity", "calibration\nerror")
 
 
 @dataclass(frozen=True)
@@ -61,6 +52,7 @@ class FindingScores:
         specificity: at the threshold, share of the images that have it not and are left alone
         calibration_error: how far probabilities are from frequencies, see `finding_calibration_error`
         raw_calibration_error: the same without calibration, where that is known
+        steps: the images by their probability, which the calibration error is computed from
 
     >>> sure = Interval(1.0, 0.9, 1.0)
     >>> FindingScores("edema", 20, 60, 0.5, sure, sure, sure, sure).auroc.low
@@ -77,6 +69,7 @@ class FindingScores:
     specificity: Interval
     calibration_error: float = math.nan
     raw_calibration_error: float = math.nan
+    steps: Steps = NO_STEPS
 
 
 @dataclass(frozen=True)
@@ -120,6 +113,7 @@ class FindingsEvaluation:
                     "threshold": one.threshold,
                     **{score: plain(getattr(one, score)) for score in SCORES},
                     **{name: _number(getattr(one, name)) for name in ERRORS},
+                    "steps": {key: list(values) for key, values in asdict(one.steps).items()},
                 }
                 for one in self.findings
             ],
@@ -134,24 +128,17 @@ class FindingsEvaluation:
         stood = "" if self.groups == self.images else f" of {self.groups} patients"
         title = f"{self.images} images{stood}, mean AUROC {self.mean_auroc.value:.3f}"
         table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column("finding", overflow="fold")
+        table.add_column("finding\nimages with it\nthreshold", overflow="fold")
         for name in HEADINGS:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", no_wrap=True)  # narrow, so that 80 letters hold them all
         for one in self.findings:
             table.add_row(
-                escape(one.name),
-                f"{one.present} of {one.present + one.absent}",
-                cell_of(one.auroc),
-                cell_of(one.average_precision),
-                f"{one.threshold:.3f}",
-                cell_of(one.sensitivity),
-                cell_of(one.specificity),
+                f"{escape(one.name)}\n{one.present} of {one.present + one.absent}\n{one.threshold:.3f}",
+                *(cell_of(getattr(one, score)) for score in SCORES),
                 _error_cell(one),
             )
         table.add_section()
-        table.add_row(
-            "mean", "", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold"
-        )
+        table.add_row("mean", cell_of(self.mean_auroc), cell_of(self.mean_average_precision), style="bold")
         return table
 
     def write_csv(self, path: Path) -> None:
@@ -213,6 +200,7 @@ def judge_findings(
     plain = _scores(probabilities, labels, thresholds, torch.ones(1, len(labels), dtype=torch.float64))
     empty = torch.full((resamples, len(names)), math.nan, dtype=torch.float64)
     draws = {score: torch.cat([one[score] for one in drawn]) if drawn else empty for score in SCORES}
+    steps = [finding_steps(probabilities[:, c], labels[:, c]) for c in range(len(names))]
     findings = tuple(
         FindingScores(
             name,
@@ -225,10 +213,11 @@ def judge_findings(
                 )
                 for score in SCORES
             },
-            calibration_error=finding_calibration_error(probabilities[:, c], labels[:, c]),
+            calibration_error=steps[c].error,
             raw_calibration_error=math.nan
             if raw is None
             else finding_calibration_error(raw[:, c].cpu(), labels[:, c]),
+            steps=steps[c],
         )
         for c, name in enumerate(names)
     )
@@ -310,13 +299,22 @@ def finding_calibration_error(probabilities: Tensor, labels: Tensor, bins: int =
     >>> finding_calibration_error(torch.full((4,), 0.75), torch.tensor([1.0, 1.0, 0.0, 0.0]))
     0.25
     """
+    return finding_steps(probabilities, labels, bins).error
+
+
+def finding_steps(probabilities: Tensor, labels: Tensor, bins: int = BINS) -> Steps:
+    """Images of which a finding is known, by its probability: how many there are, and how many have it.
+
+    Args:
+        probabilities: that it is there, (N,)
+        labels: 1, 0, or not-a-number where it is not known, (N,)
+        bins: steps of the probability
+
+    >>> finding_steps(torch.tensor([0.9, 0.8, 0.1]), torch.tensor([1.0, 0.0, float("nan")]), bins=2).share
+    (0.0, 0.5)
+    """
     known = ~labels.isnan()
-    p, there = probabilities[known].double(), labels[known].double()
-    if not len(p):
-        return math.nan
-    step = (p * bins).long().clamp_max(bins - 1)
-    gaps = torch.zeros(bins, dtype=torch.float64).index_add(0, step, p - there)
-    return float(gaps.abs().sum() / len(p))
+    return in_steps(probabilities[known], labels[known], bins)
 
 
 def _certain(labels: Tensor, index: Tensor, score: str) -> int:
@@ -342,8 +340,12 @@ def _error_cell(one: FindingScores) -> str:
 
 
 def cell_of(interval: Interval) -> str:
-    """Two lines, so that tables stay narrow."""
+    """Three lines, so that tables stay narrow.
+
+    >>> cell_of(Interval(0.9, 0.85, 0.95)).splitlines()
+    ['0.900', '0.850 to', '0.950']
+    """
     if math.isnan(interval.value):
         return "-"
-    ends = "" if math.isnan(interval.low) else f"{interval.low:.3f} to {interval.high:.3f}"
-    return f"{interval.value:.3f}\n{ends}"
+    ends = "" if math.isnan(interval.low) else f"\n{interval.low:.3f} to\n{interval.high:.3f}"
+    return f"{interval.value:.3f}{ends}"

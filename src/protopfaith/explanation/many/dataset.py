@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, named, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.schema import FORMAT, check_part, check_values, schema
-from protopfaith.files import atomic, is_file, is_folder, read_json, reason
+from protopfaith.files import atomic, is_file, read_json, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,6 +246,10 @@ def _read_row(parquet: Any, path: Path | None) -> Any:
 
 def begin(folder: Path, manifest: Manifest) -> Bulk:
     """Opens a data set to go on with, or begins a new one; raises if it is about something else."""
+    if named(folder) != str(folder):  # which Arrow cannot open
+        raise ProtoPFaithError(
+            f"The name {shown(named(folder))} has characters that cannot be printed; give another as --bulk."
+        )
     path = folder / MANIFEST
     if is_file(path):
         there = open_bulk(folder).manifest
@@ -255,13 +259,27 @@ def begin(folder: Path, manifest: Manifest) -> Bulk:
                     f"{folder} holds explanations {what}; give another folder as --bulk, or the same request."
                 )
         return Bulk(folder, there)
-    if is_folder(folder) and any(folder.glob("*.parquet")):
-        raise ProtoPFaithError(
-            f"{folder} holds Parquet files that are not ours; give another folder as --bulk."
-        )
+    check_free(folder)
     with atomic(path) as partial:  # several shards write the same
         partial.write_text(manifest.to_json(), encoding="utf-8")
     return Bulk(folder, manifest)
+
+
+def check_free(folder: Path) -> None:
+    """Raises if a new data set would lie among things that are not ours: a run, images, a thesis."""
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"{named(folder)} cannot be used for results ({reason(error)}); give another folder as --bulk."
+        ) from error
+    others = [name for name in names if not name.startswith((".", "_", "lost+found"))]
+    if others and not is_file(folder / MANIFEST):  # else another shard has just begun it
+        one = named(others[0])[:100]
+        what = "a run" if "recipe.yaml" in others else f"things that are not ours, such as {one}"
+        raise ProtoPFaithError(f"{named(folder)} holds {what}; give a folder as --bulk that is new or empty.")
 
 
 DIFFERENCES = {

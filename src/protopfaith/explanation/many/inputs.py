@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 import os
 import tarfile
@@ -16,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.anonymous import public_names
-from protopfaith.data.images import SUFFIXES, is_dicom
+from protopfaith.arguments import named
+from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image
 from protopfaith.data.listing import CASE
-from protopfaith.data.table import FILES, delimiter_of
+from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
-from protopfaith.files import is_file, is_folder, read_plain_text, reason
+from protopfaith.files import is_file, is_folder, reason
 
 LISTS = (".csv", ".parquet")
 BOX = ("left", "top", "right", "bottom")
@@ -80,7 +79,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
     >>> [item.name for item in list_items([folder])]
     ['a.png', 'b.png']
     """
-    found = [item for one in inputs for item in _items(Path(one))]
+    found = [item for one in inputs for item in _items(Path(one), alone=len(inputs) == 1)]
     if not found:
         raise ProtoPFaithError(
             "There are no images in what was given; give image files, folders, lists or tars."
@@ -117,7 +116,7 @@ def _place(item: Item) -> Path:
     return Path(item.path) if item.size is None else Path(item.path) / item.name
 
 
-def _items(path: Path) -> Iterator[Item]:
+def _items(path: Path, *, alone: bool) -> Iterator[Item]:
     if is_folder(path):
         yield from (Item(file.name, str(file)) for file in _images_below(path))
     elif path.suffix.lower() in LISTS:
@@ -128,7 +127,7 @@ def _items(path: Path) -> Iterator[Item]:
         raise ProtoPFaithError(
             f"{path} is a compressed tar, in which images cannot be found; unpack it to .tar."
         )
-    elif is_file(path):
+    elif is_file(path) or (not alone and path.suffix.lower() in SUFFIXES):  # a missing one is a bad row
         yield Item(path.name, str(path))
     else:
         raise ProtoPFaithError(f"There is no image, folder, list or tar {path}; check the path.")
@@ -168,16 +167,7 @@ def _from_list(path: Path) -> Iterator[Item]:
 def _rows(path: Path) -> list[dict[str, object]]:
     """The rows of a list, by the headings of their columns in lower case."""
     if path.suffix.lower() == ".csv":
-        text = read_plain_text(path, "a CSV file with a column of files")
-        try:
-            lines = io.StringIO(text, newline="")
-            return _in_lower_case(
-                csv.DictReader(lines, restkey="", strict=True, delimiter=delimiter_of(text))
-            )
-        except csv.Error as error:
-            raise ProtoPFaithError(
-                f"The list {path} is no CSV file ({reason(error)}); correct it."
-            ) from error
+        return _csv_rows(path)
     parquet = pyarrow_module("parquet")
     try:
         if not is_file(path):
@@ -186,6 +176,21 @@ def _rows(path: Path) -> list[dict[str, object]]:
         return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
+
+
+def _csv_rows(path: Path) -> list[dict[str, object]]:
+    cells = list(read_cells(path, "a CSV file with a column of files").values())
+    header = [heading.lower() for heading in cells[0]] if cells else []
+    twice = [name for name in (*FILES, *BOX) if header.count(name) > 1]
+    if twice:
+        raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
+    places = {name: header.index(name) for name in (*FILES, *BOX) if name in header}
+    if not places:  # for the sentence that names some of them
+        places = {name: place for place, name in enumerate(header[:5])}
+    return [
+        {name: row[place] if place < len(row) else None for name, place in places.items()}
+        for row in cells[1:]
+    ]
 
 
 def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
@@ -212,13 +217,20 @@ def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
 
 
 def _from_tar(path: Path) -> Iterator[Item]:
+    """Members that are named like images, and those of any other name that begin like one."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with tarfile.open(path, "r:") as archive, path.open("rb") as content:
             for member in archive:
-                wanted = Path(member.name).suffix.lower() in SUFFIXES | {".dcm"}
-                if member.isreg() and wanted and member.size <= MOST_MEMBER and not member.issparse():
+                name = Path(member.name).name
+                if not member.isreg() or member.issparse() or member.size > MOST_MEMBER or name[:1] == ".":
+                    continue
+                suffix = Path(name).suffix.lower()
+                content.seek(member.offset_data)
+                if suffix in SUFFIXES | {".dcm"} or looks_like_image(content.read(min(member.size, 132))):
                     yield Item(_inside(member.name), str(path), member.offset_data, member.size)
     except (tarfile.TarError, OSError, ValueError) as error:
+        if isinstance(error, PermissionError):
+            raise ProtoPFaithError(f"{named(path)} cannot be read ({reason(error)}); check it.") from error
         raise ProtoPFaithError(f"{path} is no readable tar, or is cut; give another copy.") from error
 
 

@@ -186,10 +186,7 @@ def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
         return f"lacks support: the image is {_farther(rival)}"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     than = "as" if how == "about as much" else "than"
-    return (
-        f"has {how} support from its own prototypes, most from prototype {int(other.prototypes[best])}, "
-        f"{than} {target} has from its own"
-    )
+    return f"has {how} support {than} {target}, most of it from prototype {int(other.prototypes[best])}"
 
 
 def about_mask(explanation: Explanation) -> str:

@@ -18,6 +18,11 @@ WORDS = {
         "Score",
         "What the network gives to every class before it makes probabilities of it, also called a logit.",
     ),
+    "calibrated": (
+        "Calibrated",
+        "Probabilities are adjusted on images that the network was not trained on, so that of 100 decisions "
+        "called 80% sure about 80 are right.",
+    ),
     "player": (
         "Region (player)",
         "The image is divided into regions that are shown or hidden as a whole. In the game that "
