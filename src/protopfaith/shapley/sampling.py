@@ -53,8 +53,12 @@ class Generators:
 class Sampler(Protocol):
     """The part that differs between sampling estimators: what to draw, and what to keep of it."""
 
-    smallest: int  # evaluations that a round takes at least
     least: int  # evaluations that a first result takes at least
+
+    @property
+    def smallest(self) -> int:
+        """Evaluations that a round takes at least."""
+        ...
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
         """Draws coalitions, evaluates them, updates the sums; returns how many (at most `most`)."""

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.shapley import Game, Players, estimate
-from protopfaith.shapley.estimators.adaptive_owen.additive import SPARE, fit_additive
+from protopfaith.shapley.estimators.adaptive_owen.additive import fit_additive
+from protopfaith.shapley.estimators.adaptive_owen.pairs import SPARE, Pairing
 
 EFFECTS = torch.randn(2, 60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -66,15 +67,16 @@ def test_players_who_act_together_are_still_sampled(together: float) -> None:
 def test_what_is_left_over_is_that_of_a_fit_without_the_sample() -> None:
     one = game(1.0)
     masks, values = samples_of(one, 120)
-    fitted = fit_additive(one, masks, values)
+    fitted = fit_additive(one, masks, values, Pairing.none(120, masks.device))
     assert fitted is not None
     for k in (0, 57, 119):
         others = torch.arange(120) != k
-        without = fit_additive(one, masks[others], values[others])
+        without = fit_additive(one, masks[others], values[others], Pairing.none(119, masks.device))
         assert without is not None
-        left_over = values[k] - without[0](masks[k : k + 1])[0]
-        assert torch.allclose(fitted[1][k], left_over, atol=1e-6)
+        left_over = values[k] - without.game(masks[k : k + 1])[0]
+        assert torch.allclose(fitted.left[k], left_over, atol=1e-6)
 
 
 def test_too_few_samples_tell_nothing() -> None:
-    assert fit_additive(game(), *samples_of(game(), 60 + SPARE)) is None
+    masks, values = samples_of(game(), 60 + SPARE)
+    assert fit_additive(game(), masks, values, Pairing.none(len(masks), masks.device)) is None

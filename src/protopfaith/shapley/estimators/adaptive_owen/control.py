@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from protopfaith.shapley.densities import hat_functions
-from protopfaith.shapley.estimators.adaptive_owen.additive import Additive, is_clearly_better
+from protopfaith.shapley.estimators.adaptive_owen.additive import Additive, AdditiveFit, leaves_less
+from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
 from protopfaith.shapley.estimators.adaptive_owen.surrogate import CrossFit, Surrogate
 
 
@@ -38,6 +39,7 @@ class Predicted:
     left: Tensor  # (m, outputs): what is left over of them
     known: Tensor  # (outputs, n): the values of what predicted them, as those of a control
     control: Control  # for later samples
+    odd: Tensor | None = None  # (outputs,): those whose odd part alone is predicted, from pairs
 
     @staticmethod
     def by(fit: CrossFit, mean: dict[str, Tensor]) -> Predicted:
@@ -45,13 +47,16 @@ class Predicted:
         known = [model.shapley() for model in fit.models]
         return Predicted(fit.left, torch.stack(known).mean(0), Control(mean, fit.models[0], known[0]))
 
-    def or_additive(self, additive: Additive, left: Tensor) -> Predicted:
-        """By the additive game those outputs of which it leaves clearly less over: `left` (m, outputs)."""
-        simple = is_clearly_better(left, self.left)
-        known, own = additive.shapley(), self.control.known
+    def or_additive(self, fit: AdditiveFit, pairing: Pairing) -> Predicted:
+        """By the additive game those outputs of which it leaves clearly less over."""
+        simple = leaves_less(fit.left, self.left, pairing)
+        known, own = fit.game.shapley(), self.control.known
         control = replace(
-            self.control, known=torch.where(simple[:, None], known, own), additive=additive, simple=simple
+            self.control, known=torch.where(simple[:, None], known, own), additive=fit.game, simple=simple
         )
         return Predicted(
-            torch.where(simple, left, self.left), torch.where(simple[:, None], known, self.known), control
+            torch.where(simple, fit.left, self.left),
+            torch.where(simple[:, None], known, self.known),
+            control,
+            simple & fit.odd,
         )

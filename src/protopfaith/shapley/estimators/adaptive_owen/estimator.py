@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,6 +27,13 @@ from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
 )
 from protopfaith.shapley.estimators.adaptive_owen.control import Control, Predicted
 from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
+from protopfaith.shapley.estimators.adaptive_owen.pairs import (
+    PROBES,
+    Pairing,
+    mirrored,
+    rearranged,
+    seems_linear,
+)
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
 from protopfaith.shapley.estimators.exact import or_exact
@@ -46,6 +54,7 @@ KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube)
 PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
 STREAMS = 8  # of samples: sizes of each are drawn as the others tell
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
+FOURS = SHIFT + 1  # number of the generator that rearranges the first samples
 SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
@@ -64,6 +73,8 @@ def adaptive_owen(
        predicted leaving themselves out; for later ones the surrogate is fixed, so they need no memory.
        Where players hardly act together, an additive game (`additive.py`) takes its place: effects that
        just add up are found exactly as soon as there are some more samples than players.
+       Where at most two act together, coalitions come with their complements (`pairs.py`), and half the
+       difference of their values is such a game.
     3. The values are shrunk to what is likely (`posterior.py`), and the gap to the total is redistributed in
        proportion to the variance that is left.
 
@@ -79,7 +90,7 @@ _LEARNED = WeakKeyDictionary()  # the last fit of every game that is there
 
 
 class _Adaptive:
-    smallest, least = 1, 64
+    least = 64
 
     def __init__(self, game: Game, state: State, *, allocation: bool, surrogate: bool, shrinkage: bool):
         self.kept = checked_state(state, nothing_kept(game))
@@ -87,20 +98,36 @@ class _Adaptive:
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.ends = anchored_mean(game)
-        self.added = 0 if state is None else int(self.kept["count"])  # samples beyond those that are kept
+        self.half = mirrored(game.n_players)
+        self.complements = 0 if state is None else int(self.kept["complements"])
+        self.paired = state is not None and bool(self.kept["paired"])
+        self.units = 0 if state is None else int(self.kept["count"])  # beyond the samples that are kept
         self.resumed = state is not None
         self._learned: _Learned | None = None
+
+    @property
+    def smallest(self) -> int:
+        """Beyond the kept samples pairs are not parted."""
+        return 2 if self.paired and len(self.kept["masks"]) >= KEPT else 1
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
         have = len(self.kept["masks"])
         if have >= KEPT:
             return self._add_up(game, most, generators)
         number, end = phase(have)
+        self._decide_pairs(game, have)
         if have == PHASES[number]:
             self.kept["chances"][number] = self._allocation(game)
-        count = min(most, end - have)
-        for size in blocks(count, game.n_players):
-            masks = self._drawn(self.kept["chances"][number], len(self.kept["masks"]), size, generators)
+        if have < self.half + PROBES:
+            end = min(end, self.half + PROBES)
+        count, n = min(most, end - have), game.n_players
+        for size in blocks(count, n):
+            start = len(self.kept["masks"])
+            masks = self._drawn(self.kept["chances"][number], start, size, generators)
+            if self.half and start == 0:
+                keys = torch.rand(PROBES // 4, n, generator=generators[FOURS], device=game.device)
+                masks = torch.cat([rearranged(masks[:PROBES], keys), masks[PROBES:]])
+            masks = self._pairing(start + size).completed(self.kept["masks"], masks)
             for name, new in (("masks", masks), ("values", game.unchecked(masks))):
                 self.kept[name] = torch.cat([self.kept[name], new])
         return count
@@ -128,14 +155,14 @@ class _Adaptive:
     def _unshrunk(self, game: Game) -> Noisy:
         """The unbiased estimate from all samples."""
         learned = self._first(game)
-        if self.added <= 1:
-            return learned.found
+        if self.units <= 1:
+            return learned.found.rounded()
         sums, squares, fourths = (self.kept[name] for name in SUMS)
         later = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
-        return learned.found.combined(later.plus(self.kept["known"]))
+        return learned.found.combined(later.plus(self.kept["known"])).rounded()
 
     def state(self) -> dict[str, Tensor]:
-        if self.added:
+        if self.units:
             return self.kept
         # Nothing was added up: zeros are made on the CPU rather than sent there.
         made = (*SUMS, "known")
@@ -158,6 +185,8 @@ class _Adaptive:
         if not self.allocation or len(masks) == 0:
             return torch.full((streams, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
         residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
+        if self.paired:
+            residuals = self._pairing(len(masks)).folded(residuals)
         sizes = masks.sum(1)
         p = sizes.double() / n
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
@@ -165,12 +194,43 @@ class _Adaptive:
         others = (own.sum(0) - own).clamp_min(1e-300)  # (streams, outputs)
         number = torch.arange(streams, device=game.device)[:, None]
         shown = others.reciprocal() @ variance.T / game.n_outputs * (stream_of(sizes, streams) != number)
-        return allocate(shown, sizes.expand(streams, -1), n)
+        chances = allocate(shown, sizes.expand(streams, -1), n)
+        return (chances + chances.flip(1)) / 2 if self.paired else chances  # that of a complement, too
+
+    def _pairing(self, count: int) -> Pairing:
+        return Pairing.of(count, self.half, self.complements, self.paired, self.kept["masks"].device)
+
+    def _decide_pairs(self, game: Game, have: int) -> None:
+        """Whether complements are drawn: of a few first samples, then of all of these, then of later ones."""
+        if not (self.half and self.settings):
+            return
+        if have == self.half:
+            self.complements = PROBES
+        elif have == self.half + PROBES:
+            if bool(self._probed(game).any()):
+                self.complements = self.half
+        elif have == 2 * self.half and self.complements == self.half:
+            odd = self._first(game).odd
+            self.paired = odd is not None and bool(odd.any())
+            self._learned = None
+        self.kept["complements"].fill_(self.complements)
+        self.kept["paired"].fill_(self.paired)
+
+    def _probed(self, game: Game) -> Tensor:
+        """Of which outputs complements show that their odd part seems to be linear, (outputs,)."""
+        values = self.kept["values"].double()
+        left = remove_mean(dict(self.ends), self.kept["masks"].double().mean(1), values)
+        mean = values - left
+        first, second = slice(PROBES), slice(-PROBES, None)
+        middle = (game.grand.double() + game.empty.double()) / 2
+        return seems_linear(values[first], values[second], (mean[first] + mean[second]) / 2, middle)
 
     def _scale(self, sizes: Tensor) -> Tensor:
         """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
-        spent = [max(min(len(sizes), end) - begin, 0) / len(sizes) for begin, end in pairwise(PHASES)]
-        chance = torch.tensordot(constant(tuple(spent), torch.float64, sizes.device), self.kept["chances"], 1)
+        drawn, complements = spent(len(sizes), self.half, self.complements)
+        chances, device = self.kept["chances"], sizes.device
+        chance = torch.tensordot(constant(drawn, torch.float64, device), chances, 1)
+        chance = chance + torch.tensordot(constant(complements, torch.float64, device), chances.flip(2), 1)
         return 1 / ((chance.shape[1] + 1) * of_streams(chance[:, sizes - 1]))
 
     def _first(self, game: Game) -> _Learned:
@@ -207,21 +267,24 @@ class _Adaptive:
         too small.
         """
         masks, values = self.kept["masks"], self.kept["values"].double()
-        mean = dict(self.ends)
+        mean, pairing, scale = dict(self.ends), self._pairing(len(masks)), self._scale(masks.sum(1))
         residuals = remove_mean(mean, masks.double().mean(1), values)
-        weights = membership_weights(masks) * self._scale(masks.sum(1))[:, None]
+        weights = membership_weights(masks[pairing.units])
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
-        priors = self._importance(residuals, weights, share)
-        additive = fit_additive(game, masks, values) if self.settings else None
+        priors = self._importance(pairing.merged(residuals, scale), weights, share, len(masks))
+        additive = fit_additive(game, masks, values, pairing) if self.settings else None
 
         def learned(fit: surrogates.CrossFit) -> _Learned:
             predicted = Predicted.by(fit, mean)
             if additive is not None:
-                predicted = predicted.or_additive(*additive)
-            found = Noisy.from_samples(predicted.left, weights).plus(predicted.known + share)
+                predicted = predicted.or_additive(additive, pairing)
+            left = pairing.merged(predicted.left, scale)
+            found = Noisy.from_samples(left, weights).plus(predicted.known + share)
             known = predicted.control.known + share
-            return _Learned(len(masks), found, predicted.control, known, improved=lambda: better(fit))
+            return _Learned(
+                len(masks), found, predicted.control, known, lambda: better(fit), odd=predicted.odd
+            )
 
         def better(fit: surrogates.CrossFit) -> _Learned | None:
             second = fit.improved()
@@ -229,14 +292,20 @@ class _Adaptive:
 
         return learned(
             surrogates.cross_fit(
-                masks, residuals, fold, priors, correlation=self.near.correlation, settings=self.settings
+                masks,
+                residuals,
+                fold,
+                priors,
+                correlation=self.near.correlation,
+                settings=self.settings,
+                pairing=pairing,
             )
         )
 
-    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor) -> list[Tensor]:
+    def _importance(self, residuals: Tensor, weights: Tensor, share: Tensor, count: int) -> list[Tensor]:
         """The square that each player's effect is expected to have, averaged over outputs, (n,): for each
         fold as the samples of the others tell it."""
-        found = Noisy.without_each(residuals, weights, folds(len(residuals)))
+        found = Noisy.without_each(residuals, weights, folds(count))
         values = (found.values + share).flatten(0, 1)
         rough, _ = shrink(values, found.variances.flatten(0, 1), self.near, rough=True)
         squares = rough.square()
@@ -247,24 +316,30 @@ class _Adaptive:
         self._settled(game)  # what is predicted later is predicted by one surrogate
         learned, chances = self._first(game), self._allocation(game)
         self._align(learned.known)
-        count = min(most, ROUND)
+        count = min(most, ROUND) // self.smallest
         for size in blocks(count, game.n_players, game.batch_size):
-            start = self.added
-            masks = self._drawn(chances, KEPT + start, size, generators)
+            masks = self._drawn(chances, KEPT + self.units, size, generators)
             sizes = masks.sum(1)
-            chance = of_streams(chances[:, sizes - 1], start)
-            residuals = game.unchecked(masks).double() - learned.control(masks)
-            sums = weighted_sums(masks, sizes, residuals, chance)
+            chance = of_streams(chances[:, sizes - 1], self.units)
+            sums = weighted_sums(masks, sizes, self._left(game, masks, learned.control), chance)
             for name, new in zip(SUMS, sums, strict=True):
                 self.kept[name] += new
             self.kept["count"] += size
-            self.added += size
-        return count
+            self.units += size
+        return count * self.smallest
+
+    def _left(self, game: Game, masks: Tensor, control: Control) -> Tensor:
+        """What the control leaves over of later samples, or of the odd parts of pairs, (m, outputs)."""
+        left = game.unchecked(masks).double() - control(masks)
+        if not self.paired:
+            return left
+        other = game.unchecked(~masks).double() - control(~masks)
+        return (left - other) / 2
 
     def _align(self, known: Tensor) -> None:
         """Makes what was added up what it would be with the values `known` of the control of today, (outputs,
         n): a result that goes on elsewhere, where sums are rounded otherwise, may learn another control."""
-        if self.added:
+        if self.units:
             sums = [self.kept[name] for name in SUMS]
             moved = moved_sums(sums, self.kept["count"], self.kept["known"] - known)
             self.kept |= dict(zip(SUMS, moved, strict=True))
@@ -280,12 +355,27 @@ class _Learned:
     control: Control
     known: Tensor  # (outputs, n): the part of the values that the control and the total make
     improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
+    odd: Tensor | None = None  # (outputs,): those of which pairs show that their odd part is simple
 
 
 def phase(count: int) -> tuple[int, int]:
     """The number of the phase of the next sample, and where that phase ends, after `count` samples."""
     number = bisect_right(PHASES, count)
     return number - 1, PHASES[number]
+
+
+@lru_cache(maxsize=64)
+def spent(count: int, half: int, complements: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Shares of `count` samples that were drawn in each phase, and that are complements of such: those from
+    number `half` on."""
+
+    def within(stop: int) -> list[int]:
+        return [max(min(stop, end) - begin, 0) for begin, end in pairwise(PHASES)]
+
+    seconds = max(min(count - half, complements), 0)
+    all_drawn, before, after = within(count), within(half), within(half + seconds)
+    drawn = [k - (b - a) for k, a, b in zip(all_drawn, before, after, strict=True)]
+    return tuple(k / count for k in drawn), tuple(k / count for k in within(seconds))
 
 
 def of_streams(rows: Tensor, start: int = 0) -> Tensor:
@@ -311,7 +401,9 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
         "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
         "chances": torch.zeros(len(PHASES) - 1, STREAMS, n - 1, **kind),  # of the sizes, by phase and stream
-        "count": torch.zeros((), **kind),
+        "complements": torch.zeros((), **kind),  # of the first samples, that were drawn
+        "paired": torch.zeros((), dtype=torch.bool, device=device),  # whether later samples come in pairs
+        "count": torch.zeros((), **kind),  # of later samples, or pairs of them
         "known": torch.zeros(outputs, n, **kind),  # the values of the control that later samples are added to
         "sum": torch.zeros(outputs, n, **kind),
         "squares": torch.zeros(outputs, n, **kind),

@@ -10,6 +10,7 @@ from torch import Tensor
 from protopfaith.shapley.constants import constant
 
 NORMAL = 1.959964  # quantile of 95% intervals
+ROUNDING = 1e-7  # of an output's largest value
 FEWEST = 2.0  # degrees of freedom, below which nothing is known
 
 
@@ -44,6 +45,11 @@ class Noisy:
         variance = (square - mean.square()).clamp_min(0) / (count - 1)
         doubt = (fourth - square.square()).clamp_min(0) / count / (count - 1) ** 2
         return Noisy(mean, variance, doubt)
+
+    def rounded(self) -> Noisy:
+        """With room for rounding: where a game is solved, nothing else is left."""
+        floor = ROUNDING * self.values.abs().amax(1, keepdim=True)
+        return replace(self, variances=self.variances + floor.square())
 
     def plus(self, known: Tensor) -> Noisy:
         return replace(self, values=self.values + known)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import hat_functions
+from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
 from protopfaith.shapley.transfer import read_later, side_by_side
 
 Setting = tuple[float, float]
@@ -84,6 +85,7 @@ def cross_fit(
     *,
     correlation: Tensor | None,
     settings: Sequence[Setting] = SETTINGS,
+    pairing: Pairing | None = None,
 ) -> CrossFit:
     """Fits a surrogate for each fold, by the setting that does best on some samples.
 
@@ -94,10 +96,12 @@ def cross_fit(
         priors: for each fold the expected square of each player's effect (n,), as other folds tell it.
         correlation: between players' effects.
         settings: to choose from. Outputs that none predicts keep a surrogate of zero.
+        pairing: which samples are complements of each other; none by default.
     """
-    data = _Data.of(masks, residuals)
+    pairing = pairing or Pairing.none(len(masks), masks.device)
+    data = _Data.of(masks, residuals, pairing)
     folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
-    nothing = [_Fit.of_nothing(data.targets)] * len(priors)
+    nothing = [_Fit.of_nothing(data.targets, pairing)] * len(priors)
     if not settings:
         return folds.summary(nothing, lambda: None)
     first, second, worthwhile = _promising(data.some(TRIAL), priors[0], correlation, settings)
@@ -149,8 +153,8 @@ def _promising(
     """
     choice = torch.stack([constant(x, data.x.dtype, data.x.device) for x in zip(*settings, strict=True)], 1)
     _, product = _products(data.x, prior, correlation)
-    errors = data.regression(product, choice).error.nan_to_num(1.0)
-    errors = errors.clamp(1e-12, 1.0).log()  # at most that of no surrogate
+    errors = data.regression(product, choice).error / _Fit.of_nothing(data.targets, data.pairing).error
+    errors = errors.nan_to_num(1.0).clamp(1e-12, 1.0).log()  # at most that of no surrogate
     first = errors.mean(1).argmin(0, keepdim=True)
     gains = (errors[first] - torch.minimum(errors, errors[first])).mean(1)
     most, second = gains.max(0, keepdim=True)
@@ -167,19 +171,22 @@ class _Data:
     spread: Tensor  # (outputs,): what they were divided by
     density: Tensor  # (m, m): the kernel's part that knows densities alone
     noise: Tensor  # (m,): how variance changes with density
+    pairing: Pairing
 
     @staticmethod
-    def of(masks: Tensor, residuals: Tensor) -> _Data:
+    def of(masks: Tensor, residuals: Tensor, pairing: Pairing) -> _Data:
         x, p = centered(masks, torch.float32)
         spread = residuals.std(0).clamp_min(1e-30).float()
         targets = residuals.float() / spread
-        return _Data(x, p, targets, spread, density_kernel(p, p), noise_shape(p, residuals))
+        return _Data(x, p, targets, spread, density_kernel(p, p), noise_shape(p, residuals), pairing)
 
     def some(self, most: int) -> _Data:
         """The first samples."""
         x, p, targets, noise = (t[:most] for t in (self.x, self.p, self.targets, self.noise))
         scale = targets.square().mean(0).sqrt().clamp_min(1e-30)
-        return _Data(x, p, targets / scale, self.spread, self.density[:most, :most], noise)
+        return _Data(
+            x, p, targets / scale, self.spread, self.density[:most, :most], noise, self.pairing.first(len(x))
+        )
 
     def surrogate(self, fit: _Fit, loadings: Tensor) -> Surrogate:
         loadings = loadings - loadings.mean(1, keepdim=True)
@@ -187,7 +194,8 @@ class _Data:
 
     def regression(self, product: Tensor, settings: Tensor) -> _Fit:
         """Gaussian process regression by each of the settings (k, 2); what is left of a sample without it is
-        its weight over the inverse's diagonal. Not a number where the kernel is singular to rounding."""
+        its weight over the inverse's diagonal, or for a pair over their block. Not a number where the kernel
+        is singular to rounding."""
         gain, ratio = settings.T[..., None, None]
         kernel = self.density * torch.addcmul(product, gain, product.square())
         size = kernel.diagonal(dim1=1, dim2=2).mean(1)[:, None, None].clamp_min(1e-30)
@@ -198,8 +206,10 @@ class _Data:
         inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
         weights = inverse_root.mT @ (inverse_root @ self.targets)
         weights = torch.where(failed[:, None, None] == 0, weights, torch.nan)
-        diagonal = inverse_root.square().sum(1)[..., None]  # of the inverse
-        return _Fit(weights / size, gain * weights / size, weights / diagonal)
+        diagonal = inverse_root.square().sum(1)  # of the inverse
+        beside = (inverse_root * inverse_root[..., self.pairing.partner]).sum(1)
+        left = self.pairing.without_each(weights, diagonal, beside)
+        return _Fit(weights / size, gain * weights / size, left, self.pairing)
 
 
 @dataclass(frozen=True)
@@ -210,25 +220,26 @@ class _Fit:
     linear: Tensor
     square: Tensor
     left: Tensor
+    pairing: Pairing
 
     @property
     def error(self) -> Tensor:
-        """Mean square of what is left over, (outputs,)."""
-        return self.left.square().mean(-2)
+        """Mean square of what is left over and matters, (outputs,)."""
+        return self.pairing.folded(self.left).square().mean(-2)
 
     def first(self) -> _Fit:
-        return _Fit(self.linear[0], self.square[0], self.left[0])
+        return _Fit(self.linear[0], self.square[0], self.left[0], self.pairing)
 
     @staticmethod
-    def of_nothing(targets: Tensor) -> _Fit:
-        return _Fit(torch.zeros_like(targets), torch.zeros_like(targets), targets)
+    def of_nothing(targets: Tensor, pairing: Pairing) -> _Fit:
+        return _Fit(torch.zeros_like(targets), torch.zeros_like(targets), targets, pairing)
 
     def or_better(self, other: _Fit) -> _Fit:
         """For each output the fit with the smaller error on left-out samples."""
         better = other.error < self.error
         linear = torch.where(better, other.linear, self.linear)
         square = torch.where(better, other.square, self.square)
-        return _Fit(linear, square, torch.where(better, other.left, self.left))
+        return _Fit(linear, square, torch.where(better, other.left, self.left), self.pairing)
 
 
 def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Tensor, Tensor]:
