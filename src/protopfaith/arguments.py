@@ -7,6 +7,7 @@ import operator
 import os
 import reprlib
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,10 @@ def numbers_below(count: int, value: Any, what: str) -> list[int]:
     """
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ProtoPFaithError(f"{what} are {shown(value)}; give them as a list of numbers.")
-    try:
-        found = [whole_number(one, what, least=0, most=count - 1) for one in value]
-    except ProtoPFaithError:
+    try:  # as many as there can be, and one more: something may give them without end
+        given = list(islice(iter(value), 10 * count + 1000))
+        found = [whole_number(one, what, least=0, most=count - 1) for one in given]
+    except (ProtoPFaithError, TypeError, RuntimeError):  # no list at all, as an array without dimensions
         found = []
     if not found:
         raise ProtoPFaithError(

@@ -17,6 +17,8 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     >>> choose_device("cpu")
     device(type='cpu')
     """
+    if not isinstance(name, (str, int, torch.device)) or isinstance(name, bool):
+        raise ProtoPFaithError(f"A device is a name such as auto, cpu or cuda:1, not {shown(name)}.")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -40,7 +42,7 @@ def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> tor
     """
     if name is None or isinstance(name, torch.dtype):
         return name
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         able = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         return torch.bfloat16 if able else None
     known = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}

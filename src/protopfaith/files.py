@@ -36,7 +36,10 @@ def atomic(path: Path | str) -> Iterator[Path]:
     Whatever happens inside, also a power cut, `path` holds either what it held before or the new content,
     whole. A link is followed, so that what it points to is replaced and not the link.
     """
-    path = _followed(arguments.path(path, "Where to write"))
+    path = arguments.path(path, "Where to write")
+    if not path.name or "\0" in path.name:
+        raise ProtoPFaithError(f"{str(path)!r} is no file to write to; give another name.")
+    path = _followed(path)
     if _is_stream(path):
         yield from _into_stream(path)
         return

@@ -11,7 +11,6 @@ import protopfaith as pf
 from protopfaith.conversion import FORMATS, convert
 from protopfaith.errors import ProtoPFaithError
 from tests.cli.conftest import Done, fails_with, protopfaith
-from tests.cli.test_faithfulness import QUICK
 from tests.conversion.conftest import Pushed
 
 
@@ -73,20 +72,9 @@ def test_evaluate_and_prune_and_faithfulness(place: Path, pushed: Pushed) -> Non
     run(place, "prune", "full", "--prototypes", "0", "--out", "pruned")
     assert len(pf.Run(place / "pruned").model().prototypes) == 5
     run(place, "evaluate", "pruned")
-    run(
-        place,
-        "faithfulness",
-        "full",
-        "--out",
-        "faith",
-        "--device",
-        "cpu",
-        "--explainers",
-        "ours",
-        *QUICK,
-        "--checked",
-        "1",
-    )
+    few = ("--prototypes", "1", "--players", "32", "--steps", "5", "--budget", "128", "--truth-budget", "0")
+    asked = ("--explainers", "ours", "--checked", "1", "--device", "cpu")
+    run(place, "faithfulness", "full", "--out", "faith", *asked, *few)
 
 
 def test_it_cannot_be_trained_on(place: Path) -> None:

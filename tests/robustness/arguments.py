@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from protopfaith.data import Augmentation, ImageSet, Preprocessing, Record, augment, load_data, prepare
+from protopfaith.devices import choose_device
 from protopfaith.evaluation import (
     EXPLAINERS,
     Options,
@@ -22,13 +23,14 @@ from protopfaith.evaluation import (
     stability,
     true_values,
 )
-from protopfaith.explanation import Settings, ShapleyAttribution, decompose, quantus_explainer
+from protopfaith.explanation import Settings, ShapleyAttribution, decompose, protopnet_maps, quantus_explainer
 from protopfaith.moments import Gaussian
 from protopfaith.network import (
     ProtoPNet,
     build_encoder,
     class_of,
     duplicate_groups,
+    probabilities,
     route_of,
     weights_of,
 )
@@ -230,6 +232,29 @@ CALLS: dict[str, Callable[[], Any]] = {
     "normalized text": lambda: Preprocessing((8, 8)).normalize("x"),  # type: ignore[arg-type]
     "budgets of options below one": lambda: Options(Players.windows((8, 8), 4), budget=0),
     "augmentation that flips twice": lambda: Augmentation(flip=2.0),
+    # as arrays are, which compare with a name entry by entry, and may declare more than any memory holds
+    "a device that is an array": lambda: choose_device(np.zeros(3)),  # type: ignore[arg-type]
+    "autocast that is an array": lambda: Settings(autocast=np.zeros(3)),  # type: ignore[arg-type]
+    "an output that is an array": lambda: Settings(output=np.zeros(3)),  # type: ignore[arg-type]
+    "an estimator that is an array": lambda: estimate(game(), np.zeros(3)),  # type: ignore[arg-type]
+    "an activation that is an array": lambda: ProtoPNet("small", 2, 1, 8, activation=np.zeros(3)),  # type: ignore[arg-type]
+    "layers that are a number": lambda: ProtoPNet("small", 2, 1, 8, layers=3),  # type: ignore[arg-type]
+    "an epsilon that is text": lambda: ProtoPNet("small", 2, 1, 8, similarity="log", epsilon="x"),  # type: ignore[arg-type]
+    "channels that are an array": lambda: Preprocessing((8, 8), np.zeros(3)),  # type: ignore[arg-type]
+    "bits that are an array": lambda: Preprocessing((8, 8), bits=np.zeros(3)),  # type: ignore[arg-type]
+    "a network on an array": lambda: model()(np.zeros((1, 3, 16, 16))),
+    "outputs without dimensions": lambda: estimate(game(), budget=200, outputs=torch.tensor(0)),  # type: ignore[arg-type]
+    "an attribution in an array": lambda: Attribution.load(np.zeros((9, 9))),  # type: ignore[arg-type]
+    "an attribution saved without a name": lambda: found().save(""),
+    "options of a baseline that are a list": lambda: game(baseline_options=[1]),
+    "a sparse baseline": lambda: game(baseline=IMAGE.to_sparse()),
+    "a baseline without numbers": lambda: game(baseline=IMAGE.to("meta")),
+    "a Gaussian of 10^11 numbers": lambda: Gaussian(torch.zeros(1).expand(10**11)),
+    "a variance of 10^11 numbers": lambda: Gaussian(torch.zeros(2), torch.zeros(1).expand(10**11)),
+    "labels of 10^10 pixels": lambda: Players(torch.zeros(1, 1).long().expand(10**5, 10**5)),
+    "superpixels of 10^10 pixels": lambda: Players.superpixels(torch.rand(1).expand(3, 10**5, 10**5), 4),
+    "maps of 10^18 pixels": lambda: protopnet_maps(model(), torch.rand(4, 3, 3), (10**9, 10**9)),
+    "probabilities of whole numbers": lambda: probabilities(torch.ones(2).long()),
 }
 
 

@@ -83,7 +83,6 @@ CASES: list[Case] = [
     bulk("a link to its run", link, ("a run", "--bulk")),
     bulk("the folder of the images", lambda p: p.images / "red", ("not ours", "--bulk"), "images"),
     bulk("a folder with other things", lambda p: p.write("o/thesis.txt", "x").parent, ("thesis.txt",)),
-    bulk("a file", lambda p: p.write("o", "x"), ("--bulk",)),
     bulk("a name that is no text", lambda p: b"\xff", ("--bulk",)),
     Case("explain into its own run", command=lambda p: ["explain", p.run, p.image, "--out", p.run]),
     explained("a list with two columns of files", lambda p: listed(p, "file,file\na.png,b.png\n"), says=("two",)),

@@ -85,7 +85,7 @@ def test_what_is_declared_is_not_believed(template: Path, tmp_path: Path) -> Non
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=True,
     )
     result = json.loads(done.stdout.splitlines()[-1])

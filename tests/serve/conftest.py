@@ -16,7 +16,7 @@ from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.server import Server, opened
 from protopfaith.training import Run
 from tests.explanation.conftest import *  # noqa: F403
-from tests.show.test_browser import FLAGS
+from tests.show.test_browser import FLAGS, PATIENCE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 BOUNDS = Bounds(upload=2 * 2**20, stream=20.0)
@@ -68,7 +68,7 @@ def browser() -> Iterator[Any]:
         pytest.skip("Chromium is not installed")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS), timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -82,7 +82,7 @@ class Visit:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
         )
-        self.context.set_default_timeout(240_000)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.trouble.append(message.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))

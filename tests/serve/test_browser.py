@@ -16,7 +16,7 @@ from PIL import Image
 from protopfaith.serve.case import Case
 from protopfaith.serve.server import Server, opened
 from tests.serve.conftest import Visit
-from tests.show.test_browser import luminance
+from tests.show.test_browser import PATIENCE, luminance
 
 ENDLESS = 1e-4  # a precision that takes longer than any test
 FINEST = "e => { e.value = 6; e.dispatchEvent(new Event('change')); }"
@@ -198,6 +198,7 @@ def test_pages_of_others_learn_nothing(browser: Any, served: Server, tmp_path: A
     )
     before = len(served.desk._cases)
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
     page.goto(evil.as_uri())
     page.wait_for_function("document.title === 'done'")
     _until(page, lambda: page.frames[1].url.startswith("chrome-error:"))  # the frame is refused
@@ -312,6 +313,7 @@ def test_a_visitor_without_the_token_is_shown_the_door(browser: Any, run: Any) -
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         page = browser.new_context().new_page()
+        page.set_default_timeout(PATIENCE)
         page.goto(server.address.partition("?")[0])
         assert "needs its token" in page.content()
         page.goto(server.address)

@@ -29,6 +29,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+PATIENCE = 240_000  # milliseconds; the usual half a minute may be too little on a busy machine
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
 
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS), timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -49,6 +50,7 @@ class Visit:
         self.page = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme
         ).new_page()
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda message: self.trouble.append(message.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("request", self._note)

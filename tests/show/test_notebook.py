@@ -64,7 +64,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert NOTEBOOK.stat().st_size < 400_000
     _shorten_training(notebook)
     nbclient.NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
     assert sum("text/html" in output["data"] for output in shown) == 3

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from protopfaith import arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, reason
 
@@ -225,7 +226,7 @@ def read_foreign(path: Path | str) -> Any:
     >>> found["layer"], found["epoch"], vars(found["layer"])["_parameters"]["weight"].shape
     (<torch.nn.modules.linear.Linear>, 3, torch.Size([1, 2]))
     """
-    path = Path(path)
+    path = arguments.path(path, "A checkpoint")
     if not is_file(path):
         raise ProtoPFaithError(f"There is no file {path}; give a checkpoint that torch.save wrote.")
     try:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from protopfaith.annotations import check_arguments
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
 from protopfaith.data.imageset import Box, ImageData, ImageSet, Record, split_pool
 from protopfaith.data.listing import Entry, Listing, check_inside
@@ -178,6 +179,7 @@ def official_split(known: Sequence[Known], fold: int | str | None, seed: int) ->
     >>> sorted(official_split(known, fold=0, seed=0))
     ['test', 'test', 'train', 'train', 'train', 'train', 'validation']
     """
+    check_arguments(official_split, locals())
     official = leave_out_test_copies(known, [item.entry.split or "train" for item in known])
     kept = [i for i, split in enumerate(official) if split]
     chosen = with_fold(

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from PIL import Image
 
+from protopfaith import arguments
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.data.imageset import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
@@ -140,6 +141,7 @@ def existing_folder(root: Path | None, name: str) -> Path:
             f"The data set {name!r} needs the folder where it lies; give it as --root "
             "(root= in Python, data.root in a recipe)."
         )
+    root = arguments.path(root, "The folder of the images")
     if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")
     if not any(not path.name.startswith(".") for path in root.iterdir()):

@@ -53,7 +53,7 @@ class Preprocessing:
             above = 0.0 if name == "std" else None
             checked = tuple(finite_number(value, f"Every {name}", above=above) for value in values)
             object.__setattr__(self, name, checked)
-        if self.channels not in (1, 3):
+        if whole_number(self.channels, "The number of channels") not in (1, 3):
             raise ProtoPFaithError(
                 f"Images have 1 or 3 channels, not {shown(self.channels)}; choose one of them."
             )

@@ -40,7 +40,8 @@ class Scaling:
 
     def __post_init__(self) -> None:
         bits = int(self.bits) if isinstance(self.bits, str) and self.bits.isdecimal() else self.bits
-        if bits not in (None, RANGE) and not (isinstance(bits, int) and 1 <= bits <= MOST_BITS):
+        known = bits is None or (isinstance(bits, str) and bits == RANGE)
+        if not known and not (isinstance(bits, int) and 1 <= bits <= MOST_BITS):
             raise ProtoPFaithError(
                 f"The bits of pixel values are a number from 1 to {MOST_BITS} or {RANGE!r}, not "
                 f"{shown(bits)}."

@@ -199,48 +199,98 @@ def evaluate_external(
     """
     check_arguments(evaluate_external, locals())
     labels, notes = match_classes([sample.label for sample in external.samples], model.class_names)
-    fresh = [index for index, label in enumerate(labels) if label is not None]
-    fresh, about_seen = not_seen(external, fresh, seen)
-    notes += about_seen
-    logits, errors = external_logits(model, preprocessing, external, fresh, batch_size)
-    judged = judged_ones(external, fresh, errors)
-    truth = torch.tensor([labels[index] for index in judged])
-    notes += _about_missing(truth, model.class_names)
+    known = [index for index, label in enumerate(labels) if label is not None]
+    answers = ask_about(external, known, model, preprocessing, seen=seen, batch_size=batch_size)
+    logits, groups = answers.logits, answers.groups
+    truth = torch.tensor([labels[index] for index in answers.judged])
+    notes += [*answers.notes, *_about_missing(truth, model.class_names)]
     result = classification(logits, truth, model.class_names, temperature)
     result = replace(result, distinct_prototypes=distinct_prototypes(model).per_class)
-    groups = [external.samples[index].group for index in judged]
     whole = bootstrap(logits, truth, groups, resamples=resamples, seed=seed)
     rows = [_row(f"{EXTERNAL}: {external.name}", whole)]
     if internal is not None and len(internal):
         logits_inside = set_logits(model, internal, preprocessing, batch_size)
         rows += _beside(whole, internal, logits_inside, resamples=resamples, seed=seed + 1)
-    about = [external.samples[index].about for index in judged]
-    members, about_columns = subgroups(about, columns)
-    for column, values in members.items():
-        for value, places in values.items():
-            some = [groups[place] for place in places]
-            part = bootstrap(logits[places], truth[places], some, resamples=resamples, seed=seed)
-            rows.append(_row(f"{column}: {value}", part))
+    members, about_columns = answers.subgroups(columns)
+    for name, places in members.items():
+        some = [groups[place] for place in places]
+        part = bootstrap(logits[places], truth[places], some, resamples=resamples, seed=seed)
+        rows.append(_row(name, part))
     return ExternalEvaluation(
         external.name,
         result,
         tuple(rows),
-        _images(external, fresh, errors, logits / (temperature or 1.0), model.class_names),
+        _images(answers, logits / (temperature or 1.0), model.class_names),
         (*external.notes, *notes, *about_columns, *_about_few(rows)),
         resamples,
     )
 
 
-def not_seen(
-    external: External, indices: Sequence[int], seen: Collection[str]
-) -> tuple[list[int], list[str]]:
-    """The images that the network was neither trained nor chosen on, and a sentence about the others.
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a network says to images from elsewhere.
 
     Args:
         external: the images
-        indices: which of them
-        seen: fingerprints of the images that the network was trained or chosen on
+        asked: which of them it was asked about: those that it was neither trained nor chosen on
+        judged: those of them that could be read and have finite logits
+        errors: why the others could not be judged
+        logits: of the judged ones, on the CPU
+        notes: sentences for people
     """
+
+    external: External
+    asked: list[int]
+    judged: list[int]
+    errors: dict[int, str]
+    logits: Tensor
+    notes: list[str]
+
+    @property
+    def groups(self) -> list[str]:
+        """Which of the judged images belong together."""
+        return [self.external.samples[index].group for index in self.judged]
+
+    def subgroups(self, columns: Sequence[str] | None) -> tuple[dict[str, list[int]], list[str]]:
+        """The places among the judged images of each subgroup, by its name, and sentences about columns."""
+        members, notes = subgroups([self.external.samples[index].about for index in self.judged], columns)
+        named_members = {
+            f"{key}: {value}": at for key, values in members.items() for value, at in values.items()
+        }
+        return named_members, notes
+
+
+def ask_about(
+    external: External,
+    indices: Sequence[int],
+    model: PatchNetwork,
+    preprocessing: Preprocessing,
+    *,
+    seen: Collection[str],
+    batch_size: int,
+) -> Answers:
+    """Asks a network about images from elsewhere; raises if none can be judged.
+
+    Args:
+        external: the images
+        indices: those of which the truth is known
+        model: the network
+        preprocessing: how images are prepared for it
+        seen: fingerprints of the images that it was trained or chosen on; these are left out
+        batch_size: images in one forward pass
+    """
+    fresh, notes = _not_seen(external, indices, seen)
+    logits, errors = _logits(model, preprocessing, external, fresh, batch_size)
+    judged = [index for index in fresh if index not in errors]
+    if not judged:
+        raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
+    return Answers(external, fresh, judged, errors, logits, notes)
+
+
+def _not_seen(
+    external: External, indices: Sequence[int], seen: Collection[str]
+) -> tuple[list[int], list[str]]:
+    """The images that the network was neither trained nor chosen on, and a sentence about the others."""
     fresh = [index for index in indices if not seen or external.sha256(index) not in seen]
     if not fresh:
         raise ProtoPFaithError(
@@ -248,14 +298,6 @@ def not_seen(
             "all of them; give images that it has not seen."
         )
     return fresh, _about_seen(len(indices) - len(fresh))
-
-
-def judged_ones(external: External, indices: Sequence[int], errors: dict[int, str]) -> list[int]:
-    """The images that could be judged; raises if there are none."""
-    judged = [index for index in indices if index not in errors]
-    if not judged:
-        raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
-    return judged
 
 
 def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[list[int | None], list[str]]:
@@ -284,12 +326,12 @@ def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[li
 
 
 @torch.no_grad()
-def external_logits(
+def _logits(
     model: PatchNetwork,
     preprocessing: Preprocessing,
     external: External,
     indices: Sequence[int],
-    batch_size: int = 64,
+    batch_size: int,
 ) -> tuple[Tensor, dict[int, str]]:
     """The logits of the images that can be read (on the CPU), and why there are none of the others."""
     device = model.prototypes.device
@@ -324,20 +366,15 @@ def _row(name: str, found: Bootstrap) -> Row:
     return Row(name, found.images, found.groups, {score: found.interval(score) for score in SCORES})
 
 
-def _images(
-    external: External,
-    indices: Sequence[int],
-    errors: dict[int, str],
-    logits: Tensor,
-    names: Sequence[str],
-) -> tuple[Judged, ...]:
+def _images(answers: Answers, logits: Tensor, names: Sequence[str]) -> tuple[Judged, ...]:
+    """What became of each image; `logits` are the calibrated ones."""
     sure, chosen = logits.double().softmax(1).max(1)
     results = iter(zip(chosen.tolist(), sure.tolist(), strict=True))
     images = []
-    for index in indices:
-        sample = external.samples[index]
-        if index in errors:
-            images.append(Judged(sample.path, sample.label, sample.group, error=errors[index]))
+    for index in answers.asked:
+        sample = answers.external.samples[index]
+        if index in answers.errors:
+            images.append(Judged(sample.path, sample.label, sample.group, error=answers.errors[index]))
             continue
         predicted, probability = next(results)
         images.append(Judged(sample.path, sample.label, sample.group, names[predicted], probability))

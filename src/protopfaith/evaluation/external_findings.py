@@ -17,19 +17,10 @@ from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.external import (
-    DIFFERENCE,
-    EXTERNAL,
-    INTERNAL,
-    external_logits,
-    file_name,
-    judged_ones,
-    not_seen,
-)
+from protopfaith.evaluation.external import DIFFERENCE, EXTERNAL, INTERNAL, Answers, ask_about, file_name
 from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
 from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
-from protopfaith.evaluation.metrics.subgroups import subgroups
 from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, probabilities
 from protopfaith.training.calibration import as_calibrator
@@ -203,21 +194,19 @@ def evaluate_external_findings(
         raise ProtoPFaithError(
             f"Nothing is known of the findings in {external.name}; write 1 or 0 where one is known."
         )
-    fresh, notes = not_seen(external, labeled, seen)
+    answers = ask_about(external, labeled, model, preprocessing, seen=seen, batch_size=batch_size)
+    notes, groups = answers.notes, answers.groups
     if len(labeled) < len(external):
         notes.append(
             f"Left out, as nothing is known of their findings: {len(external) - len(labeled)} images."
         )
-    logits, errors = external_logits(model, preprocessing, external, fresh, batch_size)
-    judged = judged_ones(external, fresh, errors)
-    samples = [external.samples[index] for index in judged]
-    truth = torch.tensor([one.findings for one in samples]).double()
+    logits = answers.logits.double()
+    truth = torch.tensor([external.samples[index].findings for index in answers.judged]).double()
     truth[truth < 0] = torch.nan
     found = probabilities(
-        as_calibrator(None if reference is None else reference.calibrator)(logits.double()), "several"
+        as_calibrator(None if reference is None else reference.calibrator)(logits), "several"
     )
     judge = _Judge(model.class_names, reference, resamples, seed)
-    groups = [one.group for one in samples]
     inside = None
     if internal is not None and len(internal):
         inside = evaluate_findings(
@@ -229,18 +218,17 @@ def evaluate_external_findings(
             resamples=resamples,
             seed=seed + 1,
         )
-    members, about_columns = subgroups([one.about for one in samples], columns)
+    members, about_columns = answers.subgroups(columns)
     parts = {
-        f"{column}: {value}": judge(found[places], truth[places], [groups[place] for place in places])
-        for column, values in members.items()
-        for value, places in values.items()
+        name: judge(found[places], truth[places], [groups[place] for place in places])
+        for name, places in members.items()
     }
     return ExternalFindings(
         external.name,
-        judge(found, truth, groups, logits.double().sigmoid()),
+        judge(found, truth, groups, logits.sigmoid()),
         inside,
         parts,
-        _images(external, fresh, errors, found),
+        _images(answers, found),
         (*external.notes, *notes, *about_columns),
         resamples,
     )
@@ -272,15 +260,13 @@ class _Judge:
         )
 
 
-def _images(
-    external: External, indices: Sequence[int], errors: dict[int, str], found: Tensor
-) -> tuple[JudgedFindings, ...]:
+def _images(answers: Answers, found: Tensor) -> tuple[JudgedFindings, ...]:
     rows = iter(found.tolist())
     images = []
-    for index in indices:
-        sample = external.samples[index]
-        row = () if index in errors else tuple(next(rows))
-        images.append(JudgedFindings(sample.path, sample.group, sample.findings, row, errors.get(index, "")))
+    for index in answers.asked:
+        sample, error = answers.external.samples[index], answers.errors.get(index, "")
+        row = () if error else tuple(next(rows))
+        images.append(JudgedFindings(sample.path, sample.group, sample.findings, row, error))
     return tuple(images)
 
 

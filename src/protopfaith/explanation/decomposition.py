@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, tensor, whole_number
+from protopfaith.arguments import instance, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
 from protopfaith.registry import did_you_mean
@@ -300,11 +300,12 @@ def find_class(model: PrototypeNetwork, name: str | int | None) -> int | None:
         return None
     if isinstance(name, str) and name in model.class_names:
         return model.class_names.index(name)
-    number = int(name) if str(name).isdecimal() else -1
+    is_number = isinstance(name, (str, int)) or getattr(name, "shape", None) == ()
+    number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
     if 0 <= number < len(model.class_names):
         return number
     raise ProtoPFaithError(
-        f"There is no class {name!r} in this network; {did_you_mean(str(name), model.class_names)}"
+        f"There is no class {shown(name)} in this network; {did_you_mean(shown(name), model.class_names)}"
     )
 
 

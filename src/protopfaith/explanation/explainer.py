@@ -114,6 +114,10 @@ class Explainer:
         self.fused = FusedProtoPNet(self.model)  # what games are played on
         if preprocessing is None and self.run is not None:
             preprocessing = self.run.preprocessing()
+        if preprocessing is not None:
+            instance(preprocessing, Preprocessing, "The preprocessing", "a Preprocessing")
+        if root is not None:
+            instance(root, (str, Path), "The folder of the images", "a path")
         self.preprocessing = preprocessing
         self._given, self._root = images, root
 

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import tensor
+from protopfaith.arguments import shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import similarities
+from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
 
 BOUNDED = ("relu1", "sigmoid")  # latent values lie in [0, 1], so no squared distance exceeds L
@@ -60,7 +61,14 @@ def protopnet_maps(
     torch.Size([2, 48, 48])
     """
     check_arguments(protopnet_maps, locals())
+    if not hasattr(model, "similarity") or not hasattr(model, "prototypes"):
+        raise ProtoPFaithError(f"The model must be a network with prototypes, not {shown(model)}.")
     tensor(distance_maps, "Distance maps", "prototypes x height x width", 3)
+    if not distance_maps.numel() or not distance_maps.is_floating_point():
+        raise ProtoPFaithError("Distance maps must hold real numbers, at least one; give others.")
+    if len(size) != 2:
+        raise ProtoPFaithError(f"The size must be height and width of the image, not {shown(size)}.")
+    check_pixels(int(size[1]), int(size[0]), "The image of the maps")
     return upscale(flip(model, distance_maps), size, interpolation)
 
 

@@ -124,6 +124,10 @@ class Settings:
         instance(self.sources, bool, "Whether to explain sources", "True or False")
         instance(self.source_parts, bool, "Whether to show parts of sources", "True or False")
         _check_options(self.options)
+        if self.output is not None:
+            instance(self.output, str, "The output", "the name of one")
+        if self.autocast is not None:
+            instance(self.autocast, (str, torch.dtype), "Autocast", "a type such as bfloat16, auto or off")
         _check_output(self)
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
             object.__setattr__(self, "autocast", None)

@@ -33,12 +33,16 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
+MOST_NUMBERS = 2**32  # 16 GiB of them; whatever is done with more takes several times that
 ROUNDING = 1e-5  # below zero, as a share of the largest variance: what rounding may leave
 
 
 def _is_variance(given: Tensor) -> bool:
     """Whether all are numbers of at least zero, but for rounding."""
-    return not given.numel() or bool((given >= -ROUNDING * given.abs().amax()).all())
+    if not given.numel():
+        return True
+    lowest, largest = given.aminmax()  # takes no memory; NaN where there is one
+    return bool(lowest >= -ROUNDING * torch.maximum(largest, -lowest))
 
 
 class Mean(Tensor):
@@ -88,6 +92,11 @@ class Gaussian:
         for given, what in ((mean, "The mean"), (variance, "The variance"), (factors, "The factors")):
             if isinstance(given, Tensor):
                 plain_tensor(given, what, "a tensor")
+                if given.numel() > MOST_NUMBERS:
+                    raise ProtoPFaithError(
+                        f"{what} has {given.numel():,} numbers, more than {MOST_NUMBERS:,}; give fewer at a "
+                        "time."
+                    )
         if factors is not None:
             instance(factors, Tensor, "The factors", "a tensor")
         if not isinstance(variance, Tensor):

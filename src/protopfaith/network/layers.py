@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import finite_number, instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.distances import unit_vectors
 from protopfaith.registry import Registry
@@ -59,6 +59,8 @@ def similarity_function(name: str, epsilon: float | None = None) -> Callable[[Te
     """
     if epsilon is None:
         return SIMILARITIES[name]
+    instance(name, str, "The similarity", "the name of one")
+    finite_number(epsilon, "The epsilon of a similarity")
     if name == "linear":
         raise ProtoPFaithError("The linear similarity -s has no epsilon; leave it out, or choose log.")
     if not 0 < epsilon < 1:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
+from protopfaith.arguments import plain_tensor
+from protopfaith.errors import ProtoPFaithError
 
 Outcome = Literal["one", "several"]
 
@@ -36,4 +38,7 @@ def probabilities(logits: Tensor, outcome: Outcome = "one") -> Tensor:
     ([0.25, 0.25, 0.25, 0.25], [0.5, 0.5])
     """
     check_arguments(probabilities, locals())
+    plain_tensor(logits, "The logits", "a tensor")
+    if not logits.is_floating_point():
+        raise ProtoPFaithError(f"The logits must be real numbers, not {logits.dtype}; convert them first.")
     return logits.sigmoid() if outcome == "several" else logits.softmax(-1)

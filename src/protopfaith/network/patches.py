@@ -65,6 +65,9 @@ class PatchNetwork(nn.Module):
         instance(encoder, (str, nn.Module), "The encoder", "a name or a module")
         whole_number(prototype_channels, "The number of prototype channels", least=1, most=MOST)
         whole_number(in_channels, "The number of image channels", least=1, most=MOST_CHANNELS)
+        instance(activation, str, "The activation", "the name of one")
+        if layers is not None:
+            check_layers(layers)
         self.class_names = classes
         self.in_channels = in_channels
         self.layers = None if layers is None else list(layers)
@@ -137,13 +140,26 @@ class PatchNetwork(nn.Module):
         raise NotImplementedError
 
     def _check(self, x: Tensor) -> None:
-        if not isinstance(x, Tensor) and not hasattr(x, "mean"):  # moments of an image are no tensor
+        if not isinstance(x, Tensor) and (not hasattr(x, "mean") or hasattr(x, "__array__")):
+            # moments of an image are no tensor, but have a mean; so have arrays of NumPy
             raise TypeError(f"The network takes images as a tensor, not {type(x).__name__}.")
         if isinstance(x, Tensor) and (x.dim() != 4 or x.shape[1] != self.in_channels or not x.numel()):
             raise ProtoPFaithError(
                 f"The network takes images as B x {self.in_channels} x height x width, but got "
                 f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
             )
+
+
+def check_layers(layers: Sequence[int | str]) -> None:
+    """Raises if the layers of Z are no list of channels and activations."""
+    known = isinstance(layers, (list, tuple)) and all(
+        isinstance(one, (int, str)) and not isinstance(one, bool) for one in layers
+    )
+    if not known:
+        raise ProtoPFaithError(
+            f"The layers must be a list of channels and activations, such as [1024, 'relu', 128, 'sigmoid'], "
+            f"not {shown(layers)}."
+        )
 
 
 def named_classes(classes: int | Sequence[str], fewest: int = 2) -> tuple[str, ...]:

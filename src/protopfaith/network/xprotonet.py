@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import instance, shown
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES
@@ -125,6 +125,8 @@ class XProtoNet(ProtoPNet):
         activation: str = "unit",
         similarity: str = "linear",
     ):
+        instance(activation, str, "The activation", "the name of one")
+        instance(similarity, str, "The similarity", "the name of one")
         if (activation, similarity) != ("unit", "linear"):
             raise ProtoPFaithError(
                 "An XProtoNet has the activation 'unit' and the similarity 'linear', but "

@@ -196,6 +196,7 @@ class Attribution:
     @staticmethod
     def load(path: Path | str) -> Attribution:
         """Reads what `save` wrote; executes no code."""
+        instance(path, (str, Path), "An attribution", "the path of a file")
         try:
             return Attribution._load(path)
         except ProtoPFaithError:

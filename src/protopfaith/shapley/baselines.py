@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import shown, tensor
+from protopfaith.arguments import odd_kind, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
 
@@ -114,7 +114,7 @@ def make_baseline(
         if isinstance(spec, bool):
             raise TypeError
         value = torch.as_tensor(spec)
-        if value.is_complex() or value.dim() not in (0, 1, 3):
+        if odd_kind(value) or value.dim() not in (0, 1, 3) or value.numel() > max(image.numel(), 10_000):
             raise ValueError
     except (TypeError, ValueError, RuntimeError) as error:
         raise ProtoPFaithError(

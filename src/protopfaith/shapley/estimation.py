@@ -16,6 +16,7 @@ from protopfaith.arguments import (
     numbers_below,
     seed_number,
     shown,
+    tensor,
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
@@ -106,6 +107,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     (500, True)
     """
     instance(game, Game, "What is estimated", "a Game")
+    instance(method, str, "The estimator", "the name of one")
     outputs = _checked_outputs(outputs, game)
     _check_progress(progress)
     name = DEFAULT_METHOD if method == "default" else method
@@ -152,6 +154,7 @@ def check_estimate(
     Traceback (most recent call last):
     protopfaith.errors.ProtoPFaithError: Exact values of 64 players need 2^64 evaluations; ...
     """
+    instance(method, str, "The estimator", "the name of one")
     name = DEFAULT_METHOD if method == "default" else method
     options = _checked(game, name, budget, precision, options)
     check = getattr(ESTIMATORS[name], "check", None)
@@ -228,6 +231,13 @@ def finish(
     >>> finish(game, "guess", torch.ones(1, 2), torch.zeros(1, 2), evaluations=2).completeness_gap.tolist()
     [0.0]
     """
+    instance(game, Game, "What was estimated", "a Game")
+    for given, what in ((values, "The values"), (standard_errors, "The standard errors")):
+        tensor(given, what, "outputs x players", 2)
+    if gap is not None:
+        tensor(gap, "The gap", "one number for each output", 1)
+    check_plan(None, precision)
+    outputs = _checked_outputs(outputs, game)
     values, standard_errors = values.double(), standard_errors.double()
     gap = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
     numbers = {"values": values, "errors": standard_errors, "gap": gap, "total": game.total}

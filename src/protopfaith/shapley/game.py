@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -71,6 +71,8 @@ class Game:
         players = _as_players(players, image)
         _check_players(players, image)
         _check_bounds(batch_size, memory)
+        if baseline_options is not None:
+            instance(baseline_options, Mapping, "The options of a baseline", "a mapping of names to values")
         self.function = function
         self.image = image.detach()
         self.players = players.to(image.device)

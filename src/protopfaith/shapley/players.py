@@ -37,6 +37,7 @@ class Players:
 
     def __post_init__(self) -> None:
         _check_labels(self.labels)
+        instance(self.kind, str, "What players are called", "text")
 
     @staticmethod
     def windows(
@@ -77,6 +78,8 @@ class Players:
         from skimage.segmentation import slic
 
         image = as_tensor(image, "The image", "a tensor of C x height x width")
+        if image.dim() == 3 and image.numel():
+            check_pixels(image.shape[-1], image.shape[-2], "The image of superpixels")
         if image.dim() != 3 or not image.numel() or not bool(image.isfinite().all()):
             raise ProtoPFaithError(
                 f"Superpixels need an image of C x height x width with finite pixels, not of shape "
@@ -244,6 +247,7 @@ def _check_labels(labels: Tensor) -> None:
         raise ProtoPFaithError(
             f"Players need a label image of H x W or C x H x W pixels, not of shape {tuple(labels.shape)}."
         )
+    check_pixels(labels.shape[-1], labels.numel() // labels.shape[-1], "A label image")
     if labels.dtype != torch.long:
         raise ProtoPFaithError(
             f"Players need whole numbers of type int64 as labels, not {labels.dtype}; convert them with "

@@ -61,6 +61,8 @@ class Run:
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
         self.folder = Path(instance(folder, (str, Path), "A run", "its folder"))
+        if root is not None:
+            instance(root, (str, Path), "The folder of the images", "a path")
         self.root = root
         if not is_file(self.recipe_path):
             raise ProtoPFaithError(
