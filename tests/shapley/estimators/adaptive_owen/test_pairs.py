@@ -102,14 +102,15 @@ def test_fours_have_the_same_sizes_and_players() -> None:
     assert torch.equal(fours[: PROBES // 2], masks[: PROBES // 2])
 
 
-@pytest.mark.parametrize(("order", "expected"), [(1, False), (2, True), (3, False)])
-def test_what_seems_linear(order: int, expected: bool) -> None:
-    """A game of order one needs no pairs, one of order three has no use for them."""
-    fours = rearranged(random_masks(PROBES), torch.rand(PROBES // 4, N))
-    effects = torch.linspace(-1, 2, N, dtype=torch.float64)
+@pytest.mark.parametrize(("kind", "expected"), [("linear", False), ("square", True), ("sine", False)])
+def test_what_seems_linear(kind: str, expected: bool) -> None:
+    """A game of order one needs no pairs, one of all orders has no use for them."""
+    keys = torch.rand(PROBES // 4, N, generator=torch.Generator().manual_seed(2))
+    fours = rearranged(random_masks(PROBES), keys)
+    functions = {"linear": lambda x: x, "square": torch.square, "sine": lambda x: (9 * x).sin()}
 
     def values(masks: Tensor) -> Tensor:
-        return (masks.double() @ effects)[:, None] ** order
+        return functions[kind](masks.double() @ torch.linspace(-1, 2, N, dtype=torch.float64))[:, None]
 
     middle = values(torch.ones(1, N))[0] / 2
     mean = torch.zeros(PROBES, 1, dtype=torch.float64)

@@ -18,6 +18,7 @@ from protopfaith.shapley.game import Game
 
 CLEARLY = 0.5  # of what the surrogate leaves over: the additive game predicts an output where it leaves less
 ABOUT = 1.1  # of what a fit to all samples leaves over: the odd part, of which it need not know more, may
+EXACT = 1e-12  # of the values' variance: what is left over of an output that is solved
 MOSTLY = 0.9  # of all samples must have complements where the others are not to count
 RIDGE = 1e-9
 
@@ -53,9 +54,9 @@ class AdditiveFit:
     left: Tensor
     odd: Tensor  # (outputs,): those fitted to the odd part of the game
 
-    def or_better(self, other: AdditiveFit, pairing: Pairing) -> AdditiveFit:
-        """For each output the other fit, unless that leaves more over."""
-        better = leaves_less(other.left, self.left, pairing, share=ABOUT)
+    def or_odd(self, other: AdditiveFit, pairing: Pairing, exact: Tensor) -> AdditiveFit:
+        """For each output the other fit, unless that leaves more over than `exact` (outputs,)."""
+        better = leaves_less(other.left, self.left, pairing, share=ABOUT, exact=exact)
         effects = torch.where(better[:, None], other.game.effects, self.game.effects)
         curve = torch.where(better, other.game.curve, self.game.curve)
         left = torch.where(better, other.left, self.left)
@@ -86,7 +87,7 @@ def fit_additive(game: Game, masks: Tensor, values: Tensor, pairing: Pairing) ->
     first, second = pairing.pairs, pairing.partner[pairing.pairs]
     rows = torch.cat([rows[first] - rows[second], ends[1:] - ends[:1]]) / 2
     targets = torch.cat([values[first] - values[second], edges[1:] - edges[:1]]) / 2
-    return found.or_better(_odd(rows, targets, pairing), pairing)
+    return found.or_odd(_odd(rows, targets, pairing), pairing, EXACT * values.var(0))
 
 
 def _plain(rows: Tensor, targets: Tensor, pairing: Pairing) -> AdditiveFit:
@@ -121,8 +122,10 @@ def _least_squares(rows: Tensor, targets: Tensor) -> tuple[Additive, Tensor, Ten
     return Additive(found[:n].T, found[n:]), targets - rows @ found, rows @ inverse
 
 
-def leaves_less(left: Tensor, other: Tensor, pairing: Pairing, share: float = CLEARLY) -> Tensor:
+def leaves_less(
+    left: Tensor, other: Tensor, pairing: Pairing, *, share: float = CLEARLY, exact: Tensor | float = 0.0
+) -> Tensor:
     """For each output, whether what one prediction leaves over matters less than a share of what the other
-    does, (outputs,)."""
+    does, or is not worth counting, (outputs,)."""
     first, second = (pairing.folded(some).square().mean(0) for some in (left, other))
-    return first < share * second
+    return first < share * second + exact
