@@ -9,7 +9,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.estimators.adaptive_owen.additive import fit_additive
-from protopfaith.shapley.estimators.adaptive_owen.pairs import PROBES, Pairing, rearranged, seems_linear
+from protopfaith.shapley.estimators.adaptive_owen.pairs import FEW, PROBES, Pairing, rearranged, seems_linear
 from protopfaith.shapley.estimators.adaptive_owen.surrogate import cross_fit
 
 N = 30
@@ -84,6 +84,18 @@ def test_where_more_act_together_few_complements_are_drawn() -> None:
     masks = estimate(game(1.0), budget=1_024).state["masks"]
     assert torch.equal(masks[256 : 256 + PROBES], ~masks[:PROBES])
     assert not torch.equal(masks[256 + PROBES : 512], ~masks[PROBES:256])
+
+
+def test_with_many_outputs_no_complements_are_drawn() -> None:
+    def complements(outputs: int) -> int:
+        def function(images: Tensor) -> Tensor:
+            x = images.flatten(1)
+            return ((x @ WEIGHTS) * x).sum(1, keepdim=True).expand(-1, outputs)
+
+        image, players = torch.ones(1, 5, 6, dtype=torch.float64), Players.windows((5, 6), 1)
+        return int(estimate(Game(function, image, players), budget=520).state["complements"])
+
+    assert complements(FEW) > 0 == complements(FEW + 1)
 
 
 def test_a_state_of_before_is_refused() -> None:

@@ -98,7 +98,7 @@ class _Adaptive:
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.ends = anchored_mean(game)
-        self.half = mirrored(game.n_players)
+        self.half = mirrored(game.n_players, game.n_outputs)
         self.complements = 0 if state is None else int(self.kept["complements"])
         self.paired = state is not None and bool(self.kept["paired"])
         self.units = 0 if state is None else int(self.kept["count"])  # beyond the samples that are kept

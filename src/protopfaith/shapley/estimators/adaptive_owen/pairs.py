@@ -18,19 +18,22 @@ from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_siz
 
 SPARE = 32  # pairs that there must be beyond the unknowns
 SMALLEST, LARGEST = 256, 1024  # samples whose complements are drawn after them
+FEW = 32  # outputs: with more, one that gains from pairs would cost too many others
 PROBES = 16  # complements of the first samples (see `rearranged`), after which the others are decided on
 LINEAR = 0.01  # of the variance of the odd and of the even part: at most that much may not be linear
 TINY = 1e-6  # of the odd part's variance: an even part that is smaller does no harm
 STRIDE = 8  # samples between the halves of a later pair, which so share a stream and a fold
 
 
-def mirrored(n: int) -> int:
-    """How many of the first samples are followed by their complements: as many as tell the odd part of a game
-    of `n` players; zero where that would be too many.
+def mirrored(n: int, outputs: int = 1) -> int:
+    """How many of the first samples may be followed by their complements: as many as tell the odd part of a
+    game of `n` players; zero where that would be too many, and where there are many outputs.
 
-    >>> [mirrored(n) for n in (20, 196, 400, 5000)]
-    [256, 256, 512, 0]
+    >>> [mirrored(n) for n in (20, 196, 400, 5000)], mirrored(196, outputs=1000)
+    ([256, 256, 512, 0], 0)
     """
+    if outputs > FEW:
+        return 0
     half = SMALLEST
     while half < n + SPARE:
         half *= 2
