@@ -204,6 +204,8 @@ def check_readable(path: Path | str) -> None:
     try:
         with Path(path).open("rb") as file:
             file.read(1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return  # not there: whoever asked has better words for that
     except OSError as error:
         raise ProtoPFaithError(
             f"{arguments.named(path)} cannot be read ({reason(error)}); check its permissions."
