@@ -24,6 +24,23 @@ def test_drawn_regions_cover_the_image_with_the_rest() -> None:
         drawn_players((WHOLE,), (10, 10))
 
 
+@pytest.mark.parametrize(
+    ("polygons", "message"),
+    [
+        ((((0.2, 0.2),) * 3,), "Region 1 of those drawn is a line or a point"),
+        ((LEFT, ((0.6, 0.1), (0.7, 0.2), (0.9, 0.4))), "Region 2 of those drawn is a line or a point"),
+        ((LEFT, LEFT), "Region 1 of those drawn is covered by later ones"),
+    ],
+)
+def test_drawn_regions_without_pixels_are_refused(polygons: tuple, message: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=message):
+        drawn_players(polygons, (100, 100))
+
+
+def test_a_region_may_cross_itself() -> None:
+    assert len(drawn_players((((0.1, 0.1), (0.9, 0.9), (0.9, 0.1), (0.1, 0.9)),), (100, 100))) == 2
+
+
 def test_there_are_no_more_regions_than_allowed() -> None:
     image = torch.zeros(3, 64, 64)
     with pytest.raises(ProtoPFaithError, match="larger"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +58,7 @@ def data_show(
             f"A contact sheet is a PNG file; give a name that ends in .png, not {out.name}."
         )
     refuse_picture(out)
+    check_split(split)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic
 
@@ -96,8 +98,14 @@ def refuse_picture(path: Path) -> None:
 
 def choose_split(sets: dict[str, ImageSet], name: str) -> ImageSet:
     """One of the three sets of a run."""
+    check_split(name, sets)
+    return sets[name]
+
+
+def check_split(name: str, names: Iterable[str] = ("train", "validation", "test")) -> None:
+    """Raises if there is none of that name."""
     from protopfaith.registry import did_you_mean
 
-    if name not in sets:
-        raise ProtoPFaithError(f"There is no split named {name!r}; {did_you_mean(name, sets)}")
-    return sets[name]
+    names = list(names)
+    if name not in names:
+        raise ProtoPFaithError(f"There is no split named {name!r}; {did_you_mean(name, names)}")

@@ -16,6 +16,7 @@ from protopfaith.shapley import Players
 
 SMALL_IMAGE = 128  # pixels of a side up to which windows are 8 pixels: such networks are quick
 SMALL_WINDOW = 8
+THIN = 0.5  # pixels: corners that lie nearer to one line make no region
 FEW = 10  # regions up to which all coalitions are played at once, so that values are exact
 
 
@@ -90,8 +91,16 @@ def drawn_players(polygons: tuple[Polygon, ...], size: tuple[int, int]) -> Playe
     canvas = Image.new("I", (width, height), 0)
     draw = ImageDraw.Draw(canvas)
     for number, polygon in enumerate(polygons, start=1):
-        draw.polygon([(x * width, y * height) for x, y in polygon], fill=number)
+        corners = np.array(polygon) * (width, height)
+        if np.linalg.svd(corners - corners.mean(0), compute_uv=False)[-1] < THIN:
+            raise ProtoPFaithError(
+                f"Region {number} of those drawn is a line or a point; draw around an area."
+            )
+        draw.polygon([(x, y) for x, y in corners.tolist()], fill=number)
     found, labels = np.unique(np.array(canvas, dtype=np.int64), return_inverse=True)
     if len(found) < 2:
         raise ProtoPFaithError("The regions that are drawn leave nothing to compare; draw smaller ones.")
+    covered = sorted(set(range(1, len(polygons) + 1)) - set(found.tolist()))
+    if covered:
+        raise ProtoPFaithError(f"Region {covered[0]} of those drawn is covered by later ones; leave it out.")
     return Players(torch.from_numpy(labels.reshape(height, width)), "drawn by hand")
