@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance
+from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -159,6 +159,10 @@ class Explainer:
         """
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords)
+        if progress is not None and not callable(progress):
+            raise ProtoPFaithError(
+                f"progress is a function that is told what is done, not {shown(progress)}."
+            )
         picture = self.open(image, name)
         settings = settings.on(self.device, picture.input.shape[-2:])
         decision = decide(

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import shown, tensor
+from protopfaith.arguments import finite_number, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import similarities
 from protopfaith.limits import check_pixels
@@ -111,6 +111,7 @@ def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, in
     """
     check_arguments(crop_box, locals())
     tensor(activation, "A map", "height x width", 2)
+    finite_number(percentile, "The percentile", least=0, most=100)
     if not activation.numel() or bool(activation.isnan().any()):
         raise ProtoPFaithError("A map with NaN, or without a pixel, has no box; give another.")
     chosen = activation >= torch.quantile(activation.double().flatten(), percentile / 100)

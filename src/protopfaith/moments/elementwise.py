@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance
+
 Formula = Callable[..., tuple[Tensor, ...]]
 _backend: ContextVar[str | None] = ContextVar("backend", default=None)
 
@@ -38,6 +40,7 @@ def fused(enabled: bool = True, backend: str = "inductor") -> Iterator[None]:
     >>> torch.allclose(y.mean, torch.relu(x).mean)
     True
     """
+    instance(enabled, bool, "enabled", "True or False")
     token = _backend.set(backend if enabled else None)
     try:
         yield

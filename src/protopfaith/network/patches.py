@@ -68,6 +68,12 @@ class PatchNetwork(nn.Module):
         instance(activation, str, "The activation", "the name of one")
         if layers is not None:
             check_layers(layers)
+        instance(prototype_classes, Tensor, "The classes of prototypes", "a tensor of whole numbers")
+        if prototype_classes.dim() != 1 or prototype_classes.dtype != torch.long:
+            raise ProtoPFaithError(
+                "The classes of prototypes must be a tensor of one whole number each, not "
+                f"{shown(prototype_classes)}."
+            )
         self.class_names = classes
         self.in_channels = in_channels
         self.layers = None if layers is None else list(layers)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import finite_number, instance, tensor
+from protopfaith.arguments import finite_number, instance, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import NO_CLASS
 from protopfaith.network.model import ProtoPNet
@@ -186,6 +186,13 @@ def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:
     chosen = keep if isinstance(keep, Tensor) else torch.tensor(list(keep), dtype=torch.long)
     if chosen.dtype == torch.bool and chosen.shape == (n,):
         return torch.where(chosen)[0].tolist()
+    whole = chosen.dim() == 1 and not (
+        chosen.is_floating_point() or chosen.is_complex() or chosen.is_quantized
+    )
+    if not whole or chosen.layout != torch.strided or chosen.is_meta:
+        raise ProtoPFaithError(
+            f"The prototypes to keep are {n} booleans or indices from 0 to {n - 1}, not {shown(keep)}."
+        )
     if chosen.dtype == torch.bool or (len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < n):
         raise ProtoPFaithError(
             f"The prototypes to keep are {n} booleans or indices from 0 to {n - 1}, but got {_brief(chosen)}."

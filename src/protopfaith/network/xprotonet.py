@@ -72,6 +72,14 @@ def occurrence_pooling(latent: Tensor, occurrence: Tensor) -> Tensor:
     >>> occurrence_pooling(torch.ones(1, 4, 2, 2), torch.ones(1, 3, 2, 2)).tolist()[0][0]
     [0.5, 0.5, 0.5, 0.5]
     """
+    for values, what in ((latent, "Latent vectors"), (occurrence, "Occurrence maps")):
+        if not callable(getattr(values, "dim", None)) or values.dim() != 4:
+            raise ProtoPFaithError(f"{what} must be a tensor of B x channels x h x w, not {shown(values)}.")
+    if latent.shape[0] != occurrence.shape[0] or latent.shape[2:] != occurrence.shape[2:]:
+        raise ProtoPFaithError(
+            f"Occurrence maps must have the images and the size of latent vectors {tuple(latent.shape)}, "
+            f"not {tuple(occurrence.shape)}."
+        )
     dtype = torch.promote_types(latent.dtype, torch.float32)
     with full_precision(latent.device.type):
         weights = occurrence.to(dtype).flatten(2)

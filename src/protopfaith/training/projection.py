@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import (
     NO_CLASS,
     PatchNetwork,
@@ -79,6 +81,11 @@ def project(
     >>> model.sources[0].image in data.train.paths
     True
     """
+    instance(model, PatchNetwork, "The network to project", "one of this package's")
+    instance(images, ImageSet, "The training images", "an ImageSet")
+    instance(preprocessing, Preprocessing, "How images are prepared", "a Preprocessing")
+    if not callable(getattr(batches, "batches", None)):
+        raise ProtoPFaithError(f"Images come in batches, as of ResidentImages, not in {shown(batches)}.")
     if isinstance(model, XProtoNet):
         return project_seen(
             model,

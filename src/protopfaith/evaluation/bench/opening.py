@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import fits
 from protopfaith.arguments import instance, seed_number, shown
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast, choose_device
@@ -89,7 +90,10 @@ def understand(
     device, seed = choose_device(device), seed_number(seed)
     if isinstance(explainers, str):
         raise ProtoPFaithError(f"Explainers are a list of names, not one text; write [{shown(explainers)}].")
-    names = tuple(dict.fromkeys(default_explainers() if explainers is None else explainers))
+    asked = default_explainers() if explainers is None else explainers
+    if not fits(asked, Sequence[str]):
+        raise ProtoPFaithError(f"Explainers are a list of names, not {shown(asked)}.")
+    names = tuple(dict.fromkeys(asked))
     autocast = choose_autocast(autocast, torch.device(device))
     size = run.preprocessing().size
     settings = make_settings(size, device, seed=seed, autocast=autocast, limits=limits, **more)

@@ -187,6 +187,11 @@ def judge_findings(
     probabilities, labels = probabilities.detach().cpu().double(), labels.detach().cpu().double()
     thresholds = [0.5] * len(names) if thresholds is None else list(thresholds)
     _check(probabilities, labels, names, thresholds)
+    if raw is not None and raw.shape != probabilities.shape:
+        raise ProtoPFaithError(
+            f"The probabilities without calibration must have the shape of the others, "
+            f"{tuple(probabilities.shape)}, not {tuple(raw.shape)}."
+        )
     index = group_numbers(groups if groups is not None else [""] * len(labels))
     if len(index) != len(labels):
         raise ProtoPFaithError(f"There are {len(labels)} images but {len(index)} groups; give one for each.")
