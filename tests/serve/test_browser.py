@@ -209,11 +209,11 @@ def test_pages_of_others_learn_nothing(browser: Any, served: Server, tmp_path: A
 
 def _until(page: Any, done: Callable[[], bool]) -> None:
     """Waits as long as it takes, within reason; the page goes on meanwhile."""
-    for _ in range(3000):
+    for _ in range(600):
         if done():
             return
-        page.wait_for_timeout(100)
-    raise AssertionError("It did not happen in five minutes.")
+        page.wait_for_timeout(200)
+    raise AssertionError("It did not happen in two minutes and more.")
 
 
 def _evaluations(page: Any) -> int:

@@ -22,6 +22,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from protopfaith.network.contract import PrototypeNetwork, check_contract
 from protopfaith.network.distances import minimum_over_positions, squared_distances
+from protopfaith.network.tracing import trace
 
 SAME = 1e-4  # of the largest distance: what folding may change in full precision
 REDUCED = 1e-3  # beyond the rounding of the plain network in the same number format
@@ -134,7 +135,7 @@ def fuse(module: nn.Module, device: torch.device | str, dtype: torch.dtype = tor
         device: whose kernels it uses
         dtype: of weights and images
     """
-    traced = fx.symbolic_trace(copy.deepcopy(module).eval())
+    traced = trace(copy.deepcopy(module).eval())
     fold_batch_norms(traced)
     traced = traced.to(device, dtype).to(memory_format=torch.channels_last)
     fuse_convolutions(traced, _cudnn if torch.device(device).type == "cuda" else _onednn)
