@@ -20,16 +20,6 @@ from protopfaith.network import XProtoNet
 from protopfaith.training.reference import measure_reference
 
 
-@pytest.fixture
-def data(bird_findings: ImageData) -> ImageData:
-    return bird_findings
-
-
-@pytest.fixture
-def model(finding_network: XProtoNet) -> XProtoNet:
-    return finding_network
-
-
 @pytest.fixture(scope="module")
 def external(bird_findings: ImageData) -> External:
     """The validation images, as if they came from elsewhere."""
@@ -41,13 +31,22 @@ def external(bird_findings: ImageData) -> External:
     return External("clinic", samples, images.image, images.sha256)
 
 
-def test_scores_are_those_of_the_set_itself(data: ImageData, model: XProtoNet, external: External) -> None:
-    reference = measure_reference(model, data)
+def test_scores_are_those_of_the_set_itself(
+    bird_findings: ImageData, finding_network: XProtoNet, external: External
+) -> None:
+    reference = measure_reference(finding_network, bird_findings)
     asked = {"resamples": 20, "seed": 3}
     found = evaluate_external_findings(
-        model, data.preprocessing, external, reference, internal=data.test, **asked
+        finding_network,
+        bird_findings.preprocessing,
+        external,
+        reference,
+        internal=bird_findings.test,
+        **asked,
     )
-    same = evaluate_findings(model, data.validation, data.preprocessing, reference, **asked)
+    same = evaluate_findings(
+        finding_network, bird_findings.validation, bird_findings.preprocessing, reference, **asked
+    )
     assert found.result.to_dict() == same.to_dict()
     assert found.internal is not None
     for here, there in zip(found.result.findings, found.internal.findings, strict=True):
@@ -57,13 +56,17 @@ def test_scores_are_those_of_the_set_itself(data: ImageData, model: XProtoNet, e
     assert sum(part.images for part in found.parts.values()) == len(external)
 
 
-def test_everything_is_written(data: ImageData, model: XProtoNet, external: External, tmp_path: Path) -> None:
-    found = evaluate_external_findings(model, data.preprocessing, external, internal=data.test, resamples=10)
+def test_everything_is_written(
+    bird_findings: ImageData, finding_network: XProtoNet, external: External, tmp_path: Path
+) -> None:
+    found = evaluate_external_findings(
+        finding_network, bird_findings.preprocessing, external, internal=bird_findings.test, resamples=10
+    )
     path = found.save(tmp_path)
     assert json.loads(path.read_text()) == found.to_dict()
     rows = list(csv.DictReader((tmp_path / "external-clinic-images.csv").open()))
     assert len(rows) == len(external)
-    name = model.class_names[0]
+    name = finding_network.class_names[0]
     for row, image in zip(rows, found.images, strict=True):
         assert float(row[f"probability of {name}"]) == pytest.approx(image.probabilities[0])
         assert row[name] == ("" if image.known[0] < 0 else str(image.known[0]))
@@ -72,7 +75,7 @@ def test_everything_is_written(data: ImageData, model: XProtoNet, external: Exte
 
 
 def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
-    data: ImageData, model: XProtoNet, external: External
+    bird_findings: ImageData, finding_network: XProtoNet, external: External
 ) -> None:
     def pixels(index: int) -> torch.Tensor:
         if index == 3:
@@ -83,7 +86,9 @@ def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
     samples = (external.samples[0], nothing, *external.samples[2:])
     broken = replace(external, samples=samples, pixels=pixels)
     seen = {external.sha256(0)}
-    found = evaluate_external_findings(model, data.preprocessing, broken, seen=seen, resamples=10)
+    found = evaluate_external_findings(
+        finding_network, bird_findings.preprocessing, broken, seen=seen, resamples=10
+    )
     assert found.result.images == len(external) - 3
     assert found.problems == ["broken.png cannot be read."]
     assert any("trained or chosen" in note for note in found.notes)
@@ -93,27 +98,33 @@ def test_images_that_are_seen_unreadable_or_unknown_are_left_out(
     assert failed.probabilities == ()
 
 
-def test_where_nothing_is_known_it_says_so(data: ImageData, model: XProtoNet, external: External) -> None:
+def test_where_nothing_is_known_it_says_so(
+    bird_findings: ImageData, finding_network: XProtoNet, external: External
+) -> None:
     empty = replace(external, samples=tuple(replace(one, findings=(-1,) * 6) for one in external.samples))
     with pytest.raises(ProtoPFaithError, match="Nothing is known"):
-        evaluate_external_findings(model, data.preprocessing, empty)
+        evaluate_external_findings(finding_network, bird_findings.preprocessing, empty)
 
 
 def test_a_finding_that_is_not_known_has_no_scores(
-    data: ImageData, model: XProtoNet, external: External
+    bird_findings: ImageData, finding_network: XProtoNet, external: External
 ) -> None:
     some = tuple(replace(one, findings=(-1, *one.findings[1:])) for one in external.samples)
     found = evaluate_external_findings(
-        model, data.preprocessing, replace(external, samples=some), resamples=10
+        finding_network, bird_findings.preprocessing, replace(external, samples=some), resamples=10
     )
     assert math.isnan(found.result.findings[0].auroc.value)
     assert found.to_dict()["findings"][0]["auroc"]["value"] is None
-    known = len(model.class_names) - 1
+    known = len(finding_network.class_names) - 1
     assert found.table().row_count == 2 * known + 4  # each with its name, the mean with its name, two sites
 
 
-def test_the_table_fits_80_letters_with_whole_words(data, model: XProtoNet, external: External) -> None:
-    found = evaluate_external_findings(model, data.preprocessing, external, internal=data.test, resamples=10)
+def test_the_table_fits_80_letters_with_whole_words(
+    bird_findings, finding_network: XProtoNet, external: External
+) -> None:
+    found = evaluate_external_findings(
+        finding_network, bird_findings.preprocessing, external, internal=bird_findings.test, resamples=10
+    )
     for table in (found.table(), found.result.table()):
         console = Console(width=80, file=io.StringIO())
         console.print(table)
@@ -121,7 +132,7 @@ def test_the_table_fits_80_letters_with_whole_words(data, model: XProtoNet, exte
         assert max(map(len, lines)) <= 80
         words = set(" ".join(lines).split())
         assert words >= {"AUROC", "precision", "sensitivity", "specificity"}
-        assert words >= set(" ".join(model.class_names).split())
+        assert words >= set(" ".join(finding_network.class_names).split())
         assert not any("…" in word for word in words)
         for one in found.result.findings:
             ends = (one.sensitivity.low, one.sensitivity.value, one.sensitivity.high)

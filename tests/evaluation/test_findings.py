@@ -14,19 +14,13 @@ from protopfaith.network import XProtoNet
 from protopfaith.training.reference import measure_reference
 
 
-@pytest.fixture
-def data(bird_findings: ImageData) -> ImageData:
-    return bird_findings
-
-
-@pytest.fixture
-def model(finding_network: XProtoNet) -> XProtoNet:
-    return finding_network
-
-
-def test_thresholds_are_those_of_the_reference(data: ImageData, model: XProtoNet, tmp_path: Path) -> None:
-    reference = measure_reference(model, data)
-    found = evaluate_findings(model, data.test, data.preprocessing, reference, resamples=20)
+def test_thresholds_are_those_of_the_reference(
+    bird_findings: ImageData, finding_network: XProtoNet, tmp_path: Path
+) -> None:
+    reference = measure_reference(finding_network, bird_findings)
+    found = evaluate_findings(
+        finding_network, bird_findings.test, bird_findings.preprocessing, reference, resamples=20
+    )
     assert [one.threshold for one in found.findings] == [rule.threshold for rule in reference.rules]
     assert found.groups == 18
     write_findings(tmp_path, "test", found)
@@ -35,14 +29,16 @@ def test_thresholds_are_those_of_the_reference(data: ImageData, model: XProtoNet
     assert (tmp_path / "test-reliability.png").stat().st_size > 1000
 
 
-def test_the_reference_keeps_its_rules(data: ImageData, model: XProtoNet, tmp_path: Path) -> None:
-    reference = measure_reference(model, data)
+def test_the_reference_keeps_its_rules(
+    bird_findings: ImageData, finding_network: XProtoNet, tmp_path: Path
+) -> None:
+    reference = measure_reference(finding_network, bird_findings)
     reference.save(tmp_path)
     again = type(reference).load(tmp_path, reference.weights_sha256)
     assert again.rules == reference.rules
-    assert len(again.usual_distances) == len(data.classes)
+    assert len(again.usual_distances) == len(bird_findings.classes)
 
 
-def test_an_empty_set_is_refused(data: ImageData, model: XProtoNet) -> None:
+def test_an_empty_set_is_refused(bird_findings: ImageData, finding_network: XProtoNet) -> None:
     with pytest.raises(ProtoPFaithError, match="no images"):
-        evaluate_findings(model, data.test.subset([]), data.preprocessing)
+        evaluate_findings(finding_network, bird_findings.test.subset([]), bird_findings.preprocessing)
