@@ -94,7 +94,10 @@ def _plain(rows: Tensor, targets: Tensor, pairing: Pairing) -> AdditiveFit:
     fitted, residuals, covariance = _least_squares(rows, targets)
     m = len(pairing.partner)
     own = 1 - (covariance * rows).sum(1)[:m]
-    beside = -(covariance[:m] * rows[pairing.partner]).sum(1)
+
+    def beside(partner: Tensor) -> Tensor:
+        return -(covariance[:m] * rows[partner]).sum(1)
+
     left = pairing.without_each(residuals[:m], own.clamp_min(RIDGE), beside)
     return AdditiveFit(fitted, left, torch.zeros(left.shape[1], dtype=torch.bool, device=left.device))
 

@@ -8,6 +8,7 @@ other, and errors are those of pairs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -86,6 +87,8 @@ class Pairing:
     def folded(self, left: Tensor) -> Tensor:
         """What residuals (..., m, outputs) add to the error: those of a pair their difference over the root
         of two, as their sum cancels."""
+        if not len(self.pairs):
+            return left
         difference = (left - left[..., self.partner, :]) / 2**0.5
         return torch.where(self.alone[:, None], left, difference)
 
@@ -93,16 +96,20 @@ class Pairing:
         """Residuals of units (u, outputs), to be multiplied by the membership weights of their first samples,
         from those of samples (m, outputs) and what these count by (m,): complements have opposite weights."""
         counted = left * scale[:, None]
+        if not len(self.pairs):
+            return counted
         other = torch.where(self.alone[:, None], 0, counted[self.partner])
         return (counted - other)[self.units] * (len(self.units) / len(left))
 
-    def without_each(self, right: Tensor, own: Tensor, beside: Tensor) -> Tensor:
+    def without_each(self, right: Tensor, own: Tensor, beside: Callable[[Tensor], Tensor]) -> Tensor:
         """Solutions (..., m, outputs) of the blocks that the units have in a matrix: its diagonal `own` and,
-        where a sample's row meets its partner's column, `beside`, both (..., m)."""
-        beside = torch.where(self.alone, 0, beside)[..., None]
+        where each sample's row meets the column of its partner, `beside` of all partners, both (..., m)."""
+        if not len(self.pairs):
+            return right / own[..., None]
+        beside_own = torch.where(self.alone, 0, beside(self.partner))[..., None]
         other = own[..., self.partner][..., None]
-        return (other * right - beside * right[..., self.partner, :]) / (
-            own[..., None] * other - beside.square()
+        return (other * right - beside_own * right[..., self.partner, :]) / (
+            own[..., None] * other - beside_own.square()
         )
 
 

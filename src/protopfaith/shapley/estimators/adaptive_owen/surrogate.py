@@ -207,7 +207,10 @@ class _Data:
         weights = inverse_root.mT @ (inverse_root @ self.targets)
         weights = torch.where(failed[:, None, None] == 0, weights, torch.nan)
         diagonal = inverse_root.square().sum(1)  # of the inverse
-        beside = (inverse_root * inverse_root[..., self.pairing.partner]).sum(1)
+
+        def beside(partner: Tensor) -> Tensor:
+            return (inverse_root * inverse_root[..., partner]).sum(1)
+
         left = self.pairing.without_each(weights, diagonal, beside)
         return _Fit(weights / size, gain * weights / size, left, self.pairing)
 
