@@ -61,7 +61,8 @@ def test_players_who_act_together_are_still_sampled(together: float) -> None:
     far = (found.values - truth(together)).abs() / found.standard_errors
     assert (far < 1.96).double().mean() >= 0.9
     further = estimate(game(together), budget=2_600, resume=estimate(game(together), budget=2_200))
-    assert torch.allclose(further.values, estimate(game(together), budget=2_600).values, atol=1e-9)
+    whole = estimate(game(together), budget=2_600)
+    assert ((further.values - whole.values).abs() < 1e-3 * whole.standard_errors).all()  # sums are rounded
 
 
 def test_what_is_left_over_is_that_of_a_fit_without_the_sample() -> None:

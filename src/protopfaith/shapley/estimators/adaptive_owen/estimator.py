@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,9 +28,9 @@ from protopfaith.shapley.estimators.adaptive_owen.control import Control, Predic
 from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
 from protopfaith.shapley.estimators.adaptive_owen.pairs import (
     PROBES,
+    Layout,
     Pairing,
     mirrored,
-    rearranged,
     seems_linear,
 )
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
@@ -98,9 +97,11 @@ class _Adaptive:
         self.settings = surrogates.SETTINGS if surrogate else ()
         self.near = Neighborhood.of(game.players)
         self.ends = anchored_mean(game)
-        self.half = mirrored(game.n_players, game.n_outputs)
-        self.complements = 0 if state is None else int(self.kept["complements"])
-        self.paired = state is not None and bool(self.kept["paired"])
+        half = mirrored(game.n_players, game.n_outputs) if surrogate else 0
+        self.layout = Layout(half, PROBES if half else 0)
+        if state is not None:
+            flags = {name: bool(self.kept[name]) for name in ("mirrored", "paired")}
+            self.layout = replace(self.layout, **flags)
         self.units = 0 if state is None else int(self.kept["count"])  # beyond the samples that are kept
         self.resumed = state is not None
         self._learned: _Learned | None = None
@@ -108,7 +109,7 @@ class _Adaptive:
     @property
     def smallest(self) -> int:
         """Beyond the kept samples pairs are not parted."""
-        return 2 if self.paired and len(self.kept["masks"]) >= KEPT else 1
+        return 2 if self.layout.paired and len(self.kept["masks"]) >= KEPT else 1
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
         have = len(self.kept["masks"])
@@ -118,16 +119,17 @@ class _Adaptive:
         self._decide_pairs(game, have)
         if have == PHASES[number]:
             self.kept["chances"][number] = self._allocation(game)
-        if have < self.half + PROBES:
-            end = min(end, self.half + PROBES)
+        if self.layout.mirrored and have < self.layout.end:
+            end = min(end, self.layout.end)
         count, n = min(most, end - have), game.n_players
+
+        def keys() -> Tensor:
+            return torch.rand(PROBES // 4, n, generator=generators[FOURS], device=game.device)
+
         for size in blocks(count, n):
             start = len(self.kept["masks"])
             masks = self._drawn(self.kept["chances"][number], start, size, generators)
-            if self.half and start == 0:
-                keys = torch.rand(PROBES // 4, n, generator=generators[FOURS], device=game.device)
-                masks = torch.cat([rearranged(masks[:PROBES], keys), masks[PROBES:]])
-            masks = self._pairing(start + size).completed(self.kept["masks"], masks)
+            masks = self._pairing(start + size).completed(self.kept["masks"], masks, keys)
             for name, new in (("masks", masks), ("values", game.unchecked(masks))):
                 self.kept[name] = torch.cat([self.kept[name], new])
         return count
@@ -185,7 +187,7 @@ class _Adaptive:
         if not self.allocation or len(masks) == 0:
             return torch.full((streams, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
         residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
-        if self.paired:
+        if self.layout.paired:
             residuals = self._pairing(len(masks)).folded(residuals)
         sizes = masks.sum(1)
         p = sizes.double() / n
@@ -195,39 +197,34 @@ class _Adaptive:
         number = torch.arange(streams, device=game.device)[:, None]
         shown = others.reciprocal() @ variance.T / game.n_outputs * (stream_of(sizes, streams) != number)
         chances = allocate(shown, sizes.expand(streams, -1), n)
-        return (chances + chances.flip(1)) / 2 if self.paired else chances  # that of a complement, too
+        return (chances + chances.flip(1)) / 2 if self.layout.paired else chances  # that of a complement, too
 
     def _pairing(self, count: int) -> Pairing:
-        return Pairing.of(count, self.half, self.complements, self.paired, self.kept["masks"].device)
+        return Pairing.of(count, self.layout, self.kept["masks"].device)
 
     def _decide_pairs(self, game: Game, have: int) -> None:
-        """Whether complements are drawn: of a few first samples, then of all of these, then of later ones."""
-        if not (self.half and self.settings):
-            return
-        if have == self.half:
-            self.complements = PROBES
-        elif have == self.half + PROBES:
-            if bool(self._probed(game).any()):
-                self.complements = self.half
-        elif have == 2 * self.half and self.complements == self.half:
+        """Whether complements are drawn: of all first samples, and then of later ones."""
+        half, end = self.layout.half, self.layout.end
+        if half and have == half and bool(self._probed(game).any()):
+            self.layout = replace(self.layout, mirrored=True)
+        elif self.layout.mirrored and have == end:
             odd = self._first(game).odd
-            self.paired = odd is not None and bool(odd.any())
+            self.layout = replace(self.layout, paired=odd is not None and bool(odd.any()))
             self._learned = None
-        self.kept["complements"].fill_(self.complements)
-        self.kept["paired"].fill_(self.paired)
+        self.kept["mirrored"].fill_(self.layout.mirrored)
+        self.kept["paired"].fill_(self.layout.paired)
 
     def _probed(self, game: Game) -> Tensor:
         """Of which outputs complements show that their odd part seems to be linear, (outputs,)."""
         values = self.kept["values"].double()
-        left = remove_mean(dict(self.ends), self.kept["masks"].double().mean(1), values)
-        mean = values - left
-        first, second = slice(PROBES), slice(-PROBES, None)
+        mean = values - remove_mean(dict(self.ends), self.kept["masks"].double().mean(1), values)
+        first, second = slice(-2 * PROBES, -PROBES), slice(-PROBES, None)
         middle = (game.grand.double() + game.empty.double()) / 2
         return seems_linear(values[first], values[second], (mean[first] + mean[second]) / 2, middle)
 
     def _scale(self, sizes: Tensor) -> Tensor:
         """By what each kept sample counts (m,): 1 / (n times the chance of its size in its stream)."""
-        drawn, complements = spent(len(sizes), self.half, self.complements)
+        drawn, complements = spent(len(sizes), self.layout)
         chances, device = self.kept["chances"], sizes.device
         chance = torch.tensordot(constant(drawn, torch.float64, device), chances, 1)
         chance = chance + torch.tensordot(constant(complements, torch.float64, device), chances.flip(2), 1)
@@ -331,7 +328,7 @@ class _Adaptive:
     def _left(self, game: Game, masks: Tensor, control: Control) -> Tensor:
         """What the control leaves over of later samples, or of the odd parts of pairs, (m, outputs)."""
         left = game.unchecked(masks).double() - control(masks)
-        if not self.paired:
+        if not self.layout.paired:
             return left
         other = game.unchecked(~masks).double() - control(~masks)
         return (left - other) / 2
@@ -365,17 +362,16 @@ def phase(count: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def spent(count: int, half: int, complements: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Shares of `count` samples that were drawn in each phase, and that are complements of such: those from
-    number `half` on."""
+def spent(count: int, layout: Layout) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Shares of `count` samples that were drawn in each phase, and that are complements of such."""
+    number, partner = torch.arange(count), layout.partners(count)
+    own = torch.bucketize(number, torch.tensor(PHASES[1:-1]), right=True)
+    second = partner < number
 
-    def within(stop: int) -> list[int]:
-        return [max(min(stop, end) - begin, 0) for begin, end in pairwise(PHASES)]
+    def share(phases: Tensor) -> tuple[float, ...]:
+        return tuple((torch.bincount(phases, minlength=len(PHASES) - 1).double() / count).tolist())
 
-    seconds = max(min(count - half, complements), 0)
-    all_drawn, before, after = within(count), within(half), within(half + seconds)
-    drawn = [k - (b - a) for k, a, b in zip(all_drawn, before, after, strict=True)]
-    return tuple(k / count for k in drawn), tuple(k / count for k in within(seconds))
+    return share(own[~second]), share(own[partner[second]])
 
 
 def of_streams(rows: Tensor, start: int = 0) -> Tensor:
@@ -401,8 +397,9 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
         "masks": torch.zeros(0, n, dtype=torch.bool, device=device),
         "values": torch.zeros(0, outputs, dtype=game.grand.dtype, device=device),
         "chances": torch.zeros(len(PHASES) - 1, STREAMS, n - 1, **kind),  # of the sizes, by phase and stream
-        "complements": torch.zeros((), **kind),  # of the first samples, that were drawn
-        "paired": torch.zeros((), dtype=torch.bool, device=device),  # whether later samples come in pairs
+        # whether the first samples have complements, and whether later ones come in pairs
+        "mirrored": torch.zeros((), dtype=torch.bool, device=device),
+        "paired": torch.zeros((), dtype=torch.bool, device=device),
         "count": torch.zeros((), **kind),  # of later samples, or pairs of them
         "known": torch.zeros(outputs, n, **kind),  # the values of the control that later samples are added to
         "sum": torch.zeros(outputs, n, **kind),

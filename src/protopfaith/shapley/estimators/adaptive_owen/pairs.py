@@ -20,7 +20,7 @@ from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_siz
 SPARE = 32  # pairs that there must be beyond the unknowns
 SMALLEST, LARGEST = 256, 1024  # samples whose complements are drawn after them
 FEW = 32  # outputs: with more, one that gains from pairs would cost too many others
-PROBES = 16  # complements of the first samples (see `rearranged`), after which the others are decided on
+PROBES = 16  # pairs at the end of these samples, after which the complements of the others are decided on
 LINEAR = 0.01  # of the variance of the odd and of the even part: at most that much may not be linear
 TINY = 1e-6  # of the odd part's variance: an even part that is smaller does no harm
 STRIDE = 8  # samples between the halves of a later pair, which so share a stream and a fold
@@ -36,9 +36,46 @@ def mirrored(n: int, outputs: int = 1) -> int:
     if outputs > FEW:
         return 0
     half = SMALLEST
-    while half < n + SPARE:
+    while half - PROBES < n + SPARE:
         half *= 2
     return half if half <= LARGEST else 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which of the samples are complements of others, by their numbers."""
+
+    half: int = 0  # samples of which there are complements: the last ones are `probes` and these of them
+    probes: int = 0
+    mirrored: bool = False  # the complements of the others follow from number `half` on
+    paired: bool = False  # after those, every eight samples are followed by their complements
+
+    @property
+    def begin(self) -> int:
+        """The number of the first probe."""
+        return self.half - 2 * self.probes
+
+    @property
+    def end(self) -> int:
+        """How many samples there are when all of the first ones have complements."""
+        return self.half + self.begin
+
+    def partners(self, count: int) -> Tensor:
+        """The number of the complement of each of the first `count` samples, the own one where there is none.
+
+        >>> Layout(half=8, probes=2, mirrored=True).partners(12).tolist()
+        [8, 9, 10, 11, 6, 7, 4, 5, 0, 1, 2, 3]
+        """
+        number = torch.arange(max(count, self.end))
+        partner = torch.where((number >= self.end) & self.paired, number ^ STRIDE, number)
+        middle = self.begin + self.probes
+        partner[self.begin : middle] += self.probes
+        partner[middle : self.half] -= self.probes
+        if self.mirrored:
+            partner[: self.begin] += self.half
+            partner[self.half : self.end] -= self.half
+        number, partner = number[:count], partner[:count]
+        return torch.where(partner < count, partner, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,35 +85,35 @@ class Pairing:
     partner: Tensor  # (count,): the number of each sample's complement, the own number where it has none
     units: Tensor  # numbers of the samples that are alone or the first of a pair
     pairs: Tensor  # numbers of the first of each pair
-    half: int
-    complements: int
-    paired: bool
+    layout: Layout
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(count: int, half: int, complements: int, paired: bool, device: torch.device) -> Pairing:
-        """Samples from number `half` on are the `complements` of the first ones; of later ones, if they are
-        `paired`, every eight are followed by their complements."""
-        number = torch.arange(count)
-        partner = torch.where((number >= 2 * half) & paired, number ^ STRIDE, number)
-        partner[:complements] += half
-        partner[half : half + complements] -= half
-        partner = torch.where(partner < count, partner, number)
+    def of(count: int, layout: Layout, device: torch.device) -> Pairing:
+        number, partner = torch.arange(count), layout.partners(count)
         units, pairs = (partner >= number).nonzero()[:, 0], (partner > number).nonzero()[:, 0]
-        return Pairing(partner.to(device), units.to(device), pairs.to(device), half, complements, paired)
+        return Pairing(partner.to(device), units.to(device), pairs.to(device), layout)
 
     @staticmethod
     def none(count: int, device: torch.device) -> Pairing:
-        return Pairing.of(count, 0, 0, False, device)
+        return Pairing.of(count, Layout(), device)
 
     def first(self, count: int) -> Pairing:
         """Of the first samples alone."""
-        return Pairing.of(count, self.half, self.complements, self.paired, self.partner.device)
+        return Pairing.of(count, self.layout, self.partner.device)
 
-    def completed(self, before: Tensor, drawn: Tensor) -> Tensor:
-        """The masks that were drawn after those `before`, seconds of pairs replaced by complements."""
-        number = torch.arange(len(self.partner), device=drawn.device)
+    def completed(self, before: Tensor, drawn: Tensor, keys: Callable[[], Tensor]) -> Tensor:
+        """The masks that were drawn after those `before`: probes in fours, by random `keys` (see
+        `rearranged`), and seconds of pairs replaced by complements."""
+        if not (self.layout.probes or len(self.pairs)):
+            return drawn
         masks = torch.cat([before, drawn])
+        begin, four = self.layout.begin, self.layout.probes // 4
+        if len(before) < self.layout.half and len(masks) > begin + 2 * four:
+            others = rearranged(masks[begin : begin + four], masks[begin + four : begin + 2 * four], keys())
+            place = slice(begin + 2 * four, begin + 4 * four)
+            masks[place] = others[: len(masks[place])]
+        number = torch.arange(len(self.partner), device=drawn.device)
         masks = torch.where((self.partner < number)[:, None], ~masks[self.partner], masks)
         return masks[len(before) :]
 
@@ -113,20 +150,19 @@ class Pairing:
         )
 
 
-def rearranged(masks: Tensor, keys: Tensor) -> Tensor:
-    """Masks (PROBES, n) in fours S, T, U, W: U and W are as large as S and T, and together have the same
-    players, so that a linear function has the same sum on them. Random `keys` (PROBES / 4, n) say which."""
-    first, second = masks.chunk(4)[:2]
+def rearranged(first: Tensor, second: Tensor, keys: Tensor) -> Tensor:
+    """For masks S and T, (k, n) each, others U and then W (2k, n): as large as S and T, and together of the
+    same players, so that a linear function has the same sum on them. Random `keys` (k, n) say which."""
     both, either = first & second, first ^ second
     chosen = masks_of_sizes(first.sum(1) - both.sum(1), torch.where(either, keys, 2.0))
-    return torch.cat([first, second, both | chosen, both | (either & ~chosen)])
+    return torch.cat([both | chosen, both | (either & ~chosen)])
 
 
 def seems_linear(values: Tensor, complements: Tensor, mean: Tensor, middle: Tensor) -> Tensor:
     """Of which outputs the odd part seems to be linear while the even part is not constant, (outputs,).
 
     Args:
-        values: (PROBES, outputs), of `rearranged` masks.
+        values: (PROBES, outputs), of masks S, T, U and W, a quarter each (see `rearranged`).
         complements: of their complements.
         mean: (PROBES, outputs), of the even part at the densities of the masks.
         middle: (outputs,), between the values of all players and of none: linear games have no other even
