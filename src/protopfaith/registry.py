@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
 
 T = TypeVar("T")
@@ -38,6 +38,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     nearest = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
     return f"{hint}Known: {', '.join(known)}."
+
+
+def nothing_named(kind: str, name: str, known: Iterable[str]) -> ProtoPFaithError:
+    """What to raise for a name of nothing."""
+    return ProtoPFaithError(f"There is no {kind} named {shown(named(name))}; {did_you_mean(name, known)}")
 
 
 class Registry(dict[str, T]):

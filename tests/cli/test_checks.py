@@ -30,6 +30,16 @@ TYPOS = [
     (["train", "missing.yaml"], 1),
     (["train", "folder", "--root", "nowhere"], 1),
     (["data", "prepare", "folder", "--root", "nowhere"], 1),
+    (["train", "folder", "data.root=./nowhere"], 1),
+    (["data", "prepare", "flock"], 1),
+    (["evaluate", "run", "--split", "trian"], 1),
+    (["evaluate", "run", "--data", "nowhere"], 1),
+    (["explain", "run", "here.png", "--estimator", "owne"], 1),
+    (["explain", "run", "here.png", "--baseline", "blurr:8"], 1),
+    (["explain", "run", "here.png", "--device", "gpu"], 1),
+    (["faithfulness", "run", "--explainers", "ours,dsap"], 1),
+    (["convert", "here.png", "--out", "new", "--format", "onnx"], 1),
+    (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
 PROGRAM = """

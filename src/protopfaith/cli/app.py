@@ -24,6 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 from protopfaith import __version__
 from protopfaith.allocation import keep_freed_memory
 from protopfaith.arguments import named
+from protopfaith.cli.names import PLACES, registered
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import EXTENSIONS_VARIABLE
 
@@ -65,12 +66,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Prototype networks and explanations that can be checked: train, explain, measure.",
 )
-
-REGISTRIES = {
-    "DATASETS": "protopfaith.data",
-    "ESTIMATORS": "protopfaith.shapley",
-    "EXPLAINERS": "protopfaith.evaluation",
-}
 
 
 def main() -> None:
@@ -178,10 +173,9 @@ class NamesInHelp(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for parameter in self.params:
             text = getattr(parameter, "help", None) or ""
-            for registry, module in REGISTRIES.items():
-                if f"{{{registry}}}" in text:  # only now: the imports take seconds
-                    names = ", ".join(sorted(getattr(import_module(module), registry)))
-                    text = text.replace(f"{{{registry}}}", names)
+            for registry in PLACES:
+                if f"{{{registry}}}" in text:
+                    text = text.replace(f"{{{registry}}}", ", ".join(registered(registry)))
                     parameter.help = text  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 

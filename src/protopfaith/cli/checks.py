@@ -28,6 +28,14 @@ def check_root(root: Path | None) -> None:
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
 
 
+def check_overrides(changes: Iterable[str]) -> None:
+    """Raises if values that replace a recipe's name a folder of images that is not there."""
+    for change in changes:
+        key, _, value = change.partition("=")
+        if key == "data.root" and value.startswith(("/", ".")):  # else it may be null, or quoted
+            check_root(Path(value))
+
+
 def check_images(paths: Iterable[Path]) -> None:
     """Raises if there is none of the images at all; where there are some, these are done first."""
     paths = list(paths)

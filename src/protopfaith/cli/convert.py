@@ -9,6 +9,7 @@ import typer
 
 from protopfaith.cli.app import app, note, say
 from protopfaith.cli.checks import check_output_folder, check_root
+from protopfaith.cli.names import check_format
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
 
@@ -19,7 +20,9 @@ def convert(
         Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
     ],
     out: Annotated[Path, typer.Option(help="The folder of the new run.")],
-    format: Annotated[str | None, typer.Option(help="protopnet or cabrnet; found out by itself.")] = None,
+    format: Annotated[
+        str | None, typer.Option(callback=check_format, help="protopnet or cabrnet; found out by itself.")
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +9,17 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, say
 from protopfaith.cli.checks import check_output_file, check_root
-from protopfaith.cli.options import Root
+from protopfaith.cli.names import check_dataset
+from protopfaith.cli.options import Root, Split
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import nothing_named
 
 if TYPE_CHECKING:
     from PIL.PngImagePlugin import PngInfo
 
     from protopfaith.data import ImageSet
 
-DataName = Annotated[str, typer.Argument(metavar="NAME", help="One of: {DATASETS}.")]
+DataName = Annotated[str, typer.Argument(metavar="NAME", callback=check_dataset, help="One of: {DATASETS}.")]
 
 data_app = typer.Typer(no_args_is_help=True, help="Check, prepare and look at image data.")
 app.add_typer(data_app, name="data")
@@ -43,7 +44,7 @@ def data_show(
     name: DataName,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("contact-sheet.png"),
     root: Root = None,
-    split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
+    split: Split = "train",
     size: Annotated[int | None, typer.Option(min=8, max=4096, help="Training size in pixels.")] = None,
     rows: Annotated[int, typer.Option(min=1, max=1000, help="Classes.")] = 8,
     columns: Annotated[int, typer.Option(min=1, max=1000, help="Images of each.")] = 8,
@@ -58,7 +59,6 @@ def data_show(
             f"A contact sheet is a PNG file; give a name that ends in .png, not {out.name}."
         )
     refuse_picture(out)
-    check_split(split)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic
 
@@ -98,14 +98,6 @@ def refuse_picture(path: Path) -> None:
 
 def choose_split(sets: dict[str, ImageSet], name: str) -> ImageSet:
     """One of the three sets of a run."""
-    check_split(name, sets)
+    if name not in sets:
+        raise nothing_named("split", name, sets)
     return sets[name]
-
-
-def check_split(name: str, names: Iterable[str] = ("train", "validation", "test")) -> None:
-    """Raises if there is none of that name."""
-    from protopfaith.registry import did_you_mean
-
-    names = list(names)
-    if name not in names:
-        raise ProtoPFaithError(f"There is no split named {name!r}; {did_you_mean(name, names)}")

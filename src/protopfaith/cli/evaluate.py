@@ -10,7 +10,8 @@ import typer
 from protopfaith.cli.app import NamesInHelp, app, console, fail_for, note, say
 from protopfaith.cli.checks import check_root, check_run
 from protopfaith.cli.data import choose_split
-from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed
+from protopfaith.cli.names import check_elsewhere
+from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed, Split
 from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ ONLY_EXTERNAL = "goes with images from elsewhere; name these with --data, or lea
 @app.command(cls=NamesInHelp)
 def evaluate(
     folder: RunFolder,
-    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    split: Split = "test",
     data: Annotated[
         str | None,
         typer.Option(
+            callback=check_elsewhere,
             help="Images from elsewhere, compared with the split: a folder with one folder per class, a CSV "
             "file with the columns file and label (also patient, sex, age, site, device; one column for each "
-            "of several findings instead of label), or one of: {DATASETS}."
+            "of several findings instead of label), or one of: {DATASETS}.",
         ),
     ] = None,
     root: Annotated[

@@ -9,6 +9,7 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
+from protopfaith.cli.names import check_explainers
 from protopfaith.cli.options import (
     Device,
     MovedRoot,
@@ -32,7 +33,10 @@ def faithfulness(
     every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
     explainers: Annotated[
         str | None,
-        typer.Option(help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}."),
+        typer.Option(
+            callback=check_explainers,
+            help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}.",
+        ),
     ] = None,
     limit: Annotated[
         list[str] | None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from protopfaith.arguments import shown
+from protopfaith.cli.names import check_baseline, check_device, check_estimator, check_split
 from protopfaith.crew import check_address
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shards import WHOLE, parse_shard
@@ -15,7 +16,10 @@ from protopfaith.shards import WHOLE, parse_shard
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 # Not readable: said of the one file by whoever reads it, not of the whole command before it begins.
 ImageFiles = Annotated[list[Path], typer.Argument(readable=False, help="Image files, or folders of them.")]
-Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:1, ...")]
+Device = Annotated[
+    str, typer.Option(callback=check_device, help="Where to compute: auto, cpu, cuda, cuda:1, ...")
+]
+Split = Annotated[str, typer.Option(callback=check_split, help="train, validation or test.")]
 Root = Annotated[Path | None, typer.Option(help="The folder that holds the images.")]
 MovedRoot = Annotated[
     Path | None, typer.Option("--root", help="The folder of the images, if not the one the recipe names.")
@@ -59,7 +63,10 @@ Budget = Annotated[
 ]
 Estimator = Annotated[
     str,
-    typer.Option(help="How Shapley values are estimated: default, {ESTIMATORS}; see docs/estimators.md."),
+    typer.Option(
+        callback=check_estimator,
+        help="How Shapley values are estimated: default, {ESTIMATORS}; see docs/estimators.md.",
+    ),
 ]
 EstimatorOption = Annotated[
     list[str] | None,
@@ -77,7 +84,11 @@ Autocast = Annotated[
     ),
 ]
 Baseline = Annotated[
-    str, typer.Option(help="What stands for an absent region: zero, blur, blur:8 (pixels), color:0.5, ...")
+    str,
+    typer.Option(
+        callback=check_baseline,
+        help="What stands for an absent region: zero, blur, blur:8 (pixels), color:0.5, ...",
+    ),
 ]
 
 

@@ -9,16 +9,18 @@ import typer
 from protopfaith.cli.app import NamesInHelp, app, console, note, say
 from protopfaith.cli.checks import check_run
 from protopfaith.cli.data import choose_split
-from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Window
+from protopfaith.cli.names import check_explainers
+from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Split, Window
 from protopfaith.errors import ProtoPFaithError
 
 
 @app.command(cls=NamesInHelp)
 def parts(
     folder: RunFolder,
-    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    split: Split = "test",
     explainers: Annotated[
-        str, typer.Option(help="Whose maps, with commas between. Known: {EXPLAINERS}.")
+        str,
+        typer.Option(callback=check_explainers, help="Whose maps, with commas between. Known: {EXPLAINERS}."),
     ] = "ours,protopnet",
     classes: Annotated[
         int | None, typer.Option(min=1, max=10**6, help="How many classes, drawn at random; all by default.")

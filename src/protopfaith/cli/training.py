@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from protopfaith.cli.app import app, called_as, console, keeping, note, same_command, say
-from protopfaith.cli.checks import check_recipe, check_root
+from protopfaith.cli.checks import check_overrides, check_recipe, check_root
 from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
 from protopfaith.errors import ProtoPFaithError
 
@@ -85,6 +85,7 @@ def train(
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
     if recipe is not None:
         check_recipe(recipe)
+    check_overrides(changes)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []

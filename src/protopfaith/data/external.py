@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, named, shown
+from protopfaith.arguments import instance, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
 from protopfaith.data.findings import known_findings, loosely
@@ -23,7 +23,7 @@ from protopfaith.data.registry import DATASETS, load_data
 from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, sha256
-from protopfaith.registry import did_you_mean
+from protopfaith.registry import nothing_named
 
 LABEL_COLUMNS = ("label", "class")
 EXPECTED = "a table with the columns file and label (also patient, sex, age, site, device where known)"
@@ -131,18 +131,11 @@ def load_external(
         return _from_folder(existing_folder(path, "folder"), preprocessing, groups)
     if is_file(path):
         return _from_table(path, place or path.parent, preprocessing)
-    raise _nothing_named(data)
+    raise nothing_named("data set, folder or CSV file", data, DATASETS)
 
 
 def _is_class_folder(data: str, path: Path) -> bool:
     return data == "folder" or (data not in DATASETS and is_folder(path))
-
-
-def _nothing_named(data: str) -> ProtoPFaithError:
-    return ProtoPFaithError(
-        f"There is no data set, folder or CSV file named {shown(named(data))}; "
-        f"{did_you_mean(data, sorted(DATASETS))}"
-    )
 
 
 # --- a data set by name
@@ -256,7 +249,7 @@ def _with_findings(
         )
     if is_file(path):
         return _findings_from_table(path, root or path.parent, preprocessing, names)
-    raise _nothing_named(data)
+    raise nothing_named("data set, folder or CSV file", data, DATASETS)
 
 
 def _findings_from_name(

@@ -1,0 +1,106 @@
+"""What may be named on the command line, known before anything heavy is imported: a typo is answered at once.
+
+Names of estimators, explainers and the like are read from the text of the files that register them, as
+importing these takes seconds. Only where somebody brings modules of their own (`--import`), which have
+imported everything, the registries themselves are asked.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+
+from protopfaith.arguments import shown
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder
+from protopfaith.registry import Registry, extensions, nothing_named
+
+PACKAGE = Path(__file__).parent.parent
+PLACES = {  # of each registry: what it holds, its module, and the folder or file where that is registered
+    "BASELINES": ("baseline", "protopfaith.shapley", "shapley/baselines.py"),
+    "DATASETS": ("data set", "protopfaith.data", "data"),
+    "ESTIMATORS": ("estimator", "protopfaith.shapley", "shapley/estimators"),
+    "EXPLAINERS": ("explainer", "protopfaith.evaluation", "evaluation/explainers"),
+    "FORMATS": ("format", "protopfaith.conversion.formats", "conversion"),
+}
+DEVICES = ("auto", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
+SPLITS = ("train", "validation", "test")
+
+
+def registered(registry: str) -> list[str]:
+    """All names in a registry; those of our own files where it was not imported yet."""
+    _, module, place = PLACES[registry]
+    if extensions():
+        import_module(module)
+    there = getattr(sys.modules.get(module), registry, None)
+    return _written(registry, PACKAGE / place) if there is None else sorted(there)
+
+
+@lru_cache
+def _written(registry: str, place: Path) -> list[str]:
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    pattern = re.compile(rf'{registry}\.register\(\s*"([^"]+)"')
+    return sorted(name for file in files for name in pattern.findall(file.read_text("utf-8")))
+
+
+def check_names(registry: str, names: Iterable[str]) -> None:
+    """Raises if one of the names is not registered."""
+    known = registered(registry)
+    for name in names:
+        if name not in known:
+            raise Registry[object](PLACES[registry][0]).unknown(name, known)
+
+
+def check_split(name: str) -> str:
+    """Raises if there is no such split."""
+    if name not in SPLITS:
+        raise nothing_named("split", name, SPLITS)
+    return name
+
+
+def check_device(name: str) -> str:
+    """Raises if there is no such kind of device; whether this machine has one is found out later."""
+    if name.partition(":")[0] not in DEVICES and not extensions():
+        raise ProtoPFaithError(
+            f"The device {shown(name)} is not available on this machine; use auto, or cpu."
+        )
+    return name
+
+
+def check_estimator(name: str) -> str:
+    check_names("ESTIMATORS", {name} - {"default"})
+    return name
+
+
+def check_explainers(names: str | None) -> str | None:
+    """Raises if one of the names, with commas between, is none. Whether there are any is asked later."""
+    check_names("EXPLAINERS", filter(None, (name.strip() for name in (names or "").split(","))))
+    return names
+
+
+def check_baseline(spec: str) -> str:
+    check_names("BASELINES", [spec.partition(":")[0]])
+    return spec
+
+
+def check_dataset(name: str) -> str:
+    check_names("DATASETS", [name])
+    return name
+
+
+def check_elsewhere(data: str | None) -> str | None:
+    """Raises if images from elsewhere are neither a data set by name nor a folder nor a file."""
+    if not data or not data.strip() or data.startswith("~"):
+        return data
+    if data not in registered("DATASETS") and not is_folder(Path(data)) and not is_file(Path(data)):
+        raise nothing_named("data set, folder or CSV file", data, registered("DATASETS"))
+    return data
+
+
+def check_format(name: str | None) -> str | None:
+    check_names("FORMATS", [] if name is None else [name])
+    return name
