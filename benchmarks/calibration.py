@@ -1,6 +1,6 @@
 """Do error bars hold? On games with known Shapley values, at several budgets, over many seeds.
 
-    python benchmarks/calibration.py                                     # all games: about an hour on a CPU
+    python benchmarks/calibration.py [--at-once 8]                       # all games: about an hour on a CPU
     python benchmarks/calibration.py --games linear,airport --budgets 512 --seeds 5
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
     python benchmarks/calibration.py --games further --budgets 512 --seeds 8    # those of further_games.py
@@ -18,7 +18,11 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -27,7 +31,7 @@ from rich.table import Table
 from torch import Tensor
 
 from further_games import FURTHER
-from known_games import GAMES, KnownGame, Maker
+from known_games import GAMES, Maker
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
@@ -67,23 +71,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--shapiq-python", help="a Python with another version of shapiq, see shapiq_worker.py")
     add("--csv", type=Path)
     add("--markdown", action="store_true")
+    add("--at-once", type=int, default=1, help="so many games, each in a process of its own")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)  # small matrices
+    prepare(options)
     rows: list[Row] = []
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    if "shapiq" in options.methods:
-        register_rivals(options.shapiq_python)
-    for name, make in chosen_games(options.games).items():
-        known = make(options.game_seed)
-        for method in options.methods.split(","):
-            for budget in map(int, options.budgets.split(",")):
-                row = measured(name, known, method, budget, seeds)
-                if row is not None:
-                    rows.append(row)
-                    print(row, flush=True)
+    games, methods = chosen_games(options.games), options.methods.split(",")
+    cases = list(product(games, methods, map(int, options.budgets.split(","))))
+    with ProcessPoolExecutor(options.at_once, get_context("spawn"), prepare, (options,)) as pool:
+        run = map if options.at_once == 1 else pool.map
+        for row in run(partial(measured, options), cases):
+            if row is not None:
+                rows.append(row)
+                print(row, flush=True)
     if options.csv:
         write(rows, options.csv)
     Console(width=150).print(markdown(rows) if options.markdown else table(rows))
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """What every process needs."""
+    torch.set_num_threads(1)  # small matrices
+    if "shapiq" in options.methods:
+        register_rivals(options.shapiq_python)
 
 
 def chosen_games(names: str | None) -> dict[str, Maker]:
@@ -110,10 +119,13 @@ def register_rivals(python: str | None) -> None:
             ESTIMATORS.register(rival.name)(estimator(rival))
 
 
-def measured(name: str, known: KnownGame, method: str, budget: int, seeds: Sequence[int]) -> Row | None:
-    """None where the method cannot work with so small a budget."""
+def measured(options: argparse.Namespace, case: tuple[str, str, int]) -> Row | None:
+    """One game, method and budget; None where the method cannot work with so small a budget."""
+    name, method, budget = case
+    known = chosen_games(options.games)[name](options.game_seed)
     game = known.game()
     found, raw = [], []
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for seed in seeds:
         try:
             result = estimate(game, method, budget=budget, seed=seed)
