@@ -110,8 +110,9 @@ class PrototypeNetwork(Protocol):
     Logits are those of one class of many, whose probabilities are their softmax; a network whose `outcome` is
     "several" decides on findings instead, each by itself: their probabilities are the logits' sigmoids.
 
-    A network that decides by a way through a tree has one method more, `route(distances)`: of the distances
-    (P,) of one image, a `Route`.
+    Two methods more are asked for where there are such. `route(distances)`, of a network that decides by a
+    way through a tree: of the distances (P,) of one image, a `Route`. `occurrence_maps(x)`, of one that says
+    itself where it looks for each prototype: (B, P, h, w), which then stand beside our maps.
 
     Args:
         args: whatever a family takes
