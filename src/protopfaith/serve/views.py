@@ -25,7 +25,7 @@ from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import deciding, lead, seen
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import adds_up, in_favor
+from protopfaith.show.wording.outputs import adds_up, in_favor, where_heading
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import limits, remarks
@@ -289,6 +289,7 @@ def _pictures_block(case: Case, explanation: Explanation | None) -> str:
     view: dict[str, Any] = {"map": None, "legend": None, "sentence": "", "shared": pictures}
     view["image"] = pictures.plain(original, f"The image {case.picture.name}")
     view["data"] = "null"
+    view["where"] = "Where the decision comes from" if explanation is None else where_heading(explanation)
     if explanation is not None:
         regions, favor = explanation.class_map, in_favor(explanation, explanation.output)
         scale = scale_of([regions])
