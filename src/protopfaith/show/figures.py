@@ -180,7 +180,7 @@ def _words(explanation: Explanation, room: float) -> list[_Text]:
 
 def _verdict(one: Verdict, room: float) -> list[tuple[str, float, dict[str, Any]]]:
     """A heading, and below it what it rests on."""
-    said = [" ".join([one.text, *(f"{chip.text}." for chip in one.chips)])]
+    said = [" ".join([one.text, *(chip.sentence for chip in one.chips)])]
     said += [one.command] if one.command else []
     look = {"color": "#7a2600"} if one.kind == "alert" else {}
     return [
@@ -311,7 +311,7 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
     sheet.color_bar(
         (0.54 * width, top + 0.15, 0.4 * width, 0.1),
         (f"{scales.low:.3g}", f"{scales.high:.3g}"),
-        label=f"{_theirs(explanation)}: up-scaled activation; box: its 95th percentile",
+        label=f"{_theirs(explanation)}: up-scaled activation; box: around its brightest 5%",
         stops=PLAIN_STOPS,
     )
 

@@ -34,6 +34,15 @@ class Chip:
     text: str
     kind: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The same where text goes on.
+
+        >>> Chip("right: it is a cat").sentence
+        'Right: it is a cat.'
+        """
+        return f"{self.text[:1].upper()}{self.text[1:]}."
+
 
 @dataclass(frozen=True)
 class Verdict:
