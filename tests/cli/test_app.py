@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import torch
 import yaml
 
 from protopfaith import __version__
-from protopfaith.cli.app import ORDER
+from protopfaith.cli.app import ORDER, Lines
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
@@ -216,3 +217,15 @@ def test_an_interruption_says_what_is_kept_and_how_to_go_on(  # noqa: PLR0917
     assert done.returncode == 130
     assert "Interrupted. " in done.stderr
     assert words.format(run=run) in done.stderr
+
+
+def test_what_is_logged_is_never_wrapped_in_the_middle_of_a_path(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = "/".join(["a folder [with] brackets"] * 8)
+    for level in (logging.INFO, logging.WARNING):
+        Lines().handle(logging.LogRecord("protopfaith", level, "", 0, "It is at %s", (path,), None))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"It is at {path}"
+    assert second == f"Note: It is at {path}"

@@ -129,4 +129,8 @@ def test_prototypes_have_portraits_that_say_what_they_stand_for(
         own = [one for one in catalog.prototypes if one.class_name == portrait.name and one.weight > 0]
         shares = [one.object_share for one in own]
         assert portrait.object_share == pytest.approx(sum(shares) / len(shares))
-    assert "(no eye mask)" in render_catalog(catalog)
+    page = render_catalog(catalog)
+    assert "(no eye mask)" in page
+    assert "<h2>The findings</h2>" in page
+    assert "classes" not in page[page.index('class="lead"') : page.index("</header>")]
+    assert "the frame is where" not in page  # such a prototype looks at all of an image

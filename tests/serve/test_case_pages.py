@@ -187,3 +187,15 @@ def test_the_same_image_under_another_network(served: Server, settled: tuple[htt
     assert other.network is served.desk.networks[1]
     assert torch.equal(other.picture.pixels, found(served, name).picture.pixels)
     assert client.post(f"/case/{name}/beside", json={"run": "../x"}).status_code == 400
+
+
+def test_the_other_network_is_asked_the_same(served: Server, settled: tuple[httpx.Client, str]) -> None:
+    client, name = settled
+    decision = found(served, name).decision
+    assert decision is not None
+    rival = (decision.target + 1) % len(decision.probabilities)
+    url = client.post(f"/case/{name}/change", json={"versus": rival, "baseline": "blur"}).json()["url"]
+    changed = url.rpartition("/")[2]
+    beside = client.post(f"/case/{changed}/beside", json={"run": 1}).json()["url"]
+    asked = found(served, beside.rpartition("/")[2]).question
+    assert (asked.target, asked.versus, asked.baseline) == (decision.target, rival, "blur")

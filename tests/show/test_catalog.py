@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -21,3 +22,17 @@ def test_every_prototype_and_class_is_on_the_page(catalog: Catalog) -> None:
         assert page.count(f"<h2>{portrait.name}</h2>") == 1
     assert not re.search(r"https?://|//[a-z]+\.", page)
     assert page.count("<article") == len(catalog.prototypes)
+    assert "the frame is where they are near" in page
+
+
+def test_distances_are_never_written_as_powers_of_ten(catalog: Catalog) -> None:
+    first = catalog.prototypes[0]
+    near = replace(first, nearest=tuple(replace(patch, distance=2.4e-5) for patch in first.nearest))
+    page = render_catalog(replace(catalog, prototypes=(near, *catalog.prototypes[1:])))
+    assert "distance below 0.001" in page
+    assert "distance 2.4e-05" not in page
+
+
+def test_that_every_prototype_is_used_is_said_in_words(catalog: Catalog) -> None:
+    used = replace(catalog, prototypes=tuple(replace(one, uses=3) for one in catalog.prototypes))
+    assert "each is used by some image besides its source" in render_catalog(used)

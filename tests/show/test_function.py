@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from protopfaith.explanation import FunctionExplanation, explain_function
-from protopfaith.show.function import adds_up, function_figure, remarks, render_function_report
+from protopfaith.show.function import adds_up, function_figure, lead, remarks, render_function_report
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +35,27 @@ def test_the_page_is_whole_and_escapes_names(found: FunctionExplanation, tmp_pat
 
 def test_the_words_say_what_adds_up_and_how_sure(found: FunctionExplanation) -> None:
     one = found.outputs[0]
-    assert f"{one.value:.4g} with all" in adds_up(one)
+    assert f"to {one.value:.4g} with none" in adds_up(one)
     said = " ".join(remarks(found))
     assert "relative error" in said
     assert "of 16 regions are colored" in said
-    assert "raises it" in render_function_report(found)
+    page = render_function_report(found)
+    assert "What raises it lies" in page
+    assert page.count("sum: the output") == len(found.outputs)
+
+
+def test_the_page_says_first_how_sharp_its_map_is(found: FunctionExplanation) -> None:
+    one = found.outputs[0]
+    rough = replace(one.regions, standard_errors=one.regions.values.abs().max() + 0 * one.regions.values)
+    page = render_function_report(replace(found, outputs=(replace(one, regions=rough),)))
+    top = page[: page.index("<main>")]
+    assert "<strong>rough</strong>" in top
+    assert "A larger budget sharpens it." in top
+    assert "A larger budget sharpens it." not in render_function_report(found)
+
+
+def test_rounding_errors_are_no_value(found: FunctionExplanation) -> None:
+    assert lead(replace(found.outputs[0], empty=3e-15)).count("hidden it is 0.") == 1
 
 
 def test_the_figure_has_a_map_for_each_output(found: FunctionExplanation, tmp_path: Path) -> None:

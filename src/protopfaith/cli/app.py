@@ -17,7 +17,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
@@ -68,11 +67,20 @@ app = typer.Typer(
 )
 
 
+class Lines(logging.Handler):
+    """What is logged, as lines that are never wrapped in the middle of a path."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        if record.levelno >= logging.WARNING:
+            _print_error("Note" if record.levelno == logging.WARNING else "Error", text)
+        else:
+            note(text)
+
+
 def main() -> None:
     """Runs the command line; a ProtoPFaithError becomes one sentence and exit code 1."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=errors, show_path=False)]
-    )
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[Lines()])
     for noisy in ("lightning", "lightning.fabric", "lightning_fabric", "PIL", "matplotlib"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised

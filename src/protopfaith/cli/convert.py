@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, note, say
+from protopfaith.cli.app import app, called_as, note, say
 from protopfaith.cli.checks import check_output_folder, check_root
 from protopfaith.cli.names import check_format
 from protopfaith.cli.options import Device
@@ -72,4 +72,4 @@ def convert(
     )
     for line in found.lines():
         say(line)
-    say(f"The run is in {found.run.folder}")
+    say(f"The run is in {found.run.folder}; next: {called_as()} explain {found.run.folder} IMAGE")

@@ -234,6 +234,7 @@ def print_prototypes(run: Run) -> None:
     if not any(distinct.per_class):  # they belong to no class
         say(many)
         return
-    say(f"{many}, {min(distinct.per_class)} to {max(distinct.per_class)} in a class")
+    least, most = min(distinct.per_class), max(distinct.per_class)
+    say(f"{many}, {least} in every class" if least == most else f"{many}, {least} to {most} in a class")
     within, between = prototype_spread(model)
     say(f"Their median squared distance is {within:.3g} within a class and {between:.3g} between classes")

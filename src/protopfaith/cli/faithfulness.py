@@ -126,4 +126,4 @@ def faithfulness(
                 return
         result = judge(run, out, ray=ray, **asked)
     console.print(result.table())
-    say(f"Written to {result.folder}")
+    say(f"The page: {result.page}; tables and pictures are beside it")

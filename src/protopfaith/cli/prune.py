@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, console, note, say
+from protopfaith.cli.app import app, called_as, console, note, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
 
@@ -22,7 +22,10 @@ def prune(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1e9, help="Squared distance up to which prototypes are duplicates; default 1e-6 * L."
+            min=0,
+            max=1e9,
+            help="Squared distance up to which prototypes are duplicates; "
+            "default 1e-6 times the length of a prototype.",
         ),
     ] = None,
     leaves: Annotated[
@@ -34,7 +37,7 @@ def prune(
     root: MovedRoot = None,
     device: Device = "auto",
 ) -> None:
-    """Drop duplicate or named prototypes, refit F and report accuracy before and after."""
+    """Drop duplicate or named prototypes, refit the classifier F and report accuracy before and after."""
     check_run(folder, root)
     check_output_folder(out, folder)
     note(f"Loading {folder} ...")
@@ -44,4 +47,4 @@ def prune(
     out = out or folder.with_name(f"{folder.name}-pruned")
     result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, leaves=leaves, device=device)
     console.print(result.table())
-    say(f"The pruned run is in {result.run.folder}")
+    say(f"The pruned run is in {result.run.folder}; next: {called_as()} evaluate {result.run.folder}")

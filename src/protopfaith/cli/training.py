@@ -176,7 +176,7 @@ def _print_result(run: Run) -> None:
     say(
         f"Best epoch {result['epoch'] + 1}: validation balanced accuracy {accuracy}, "
         f"{result['distinct_prototypes']} of {result['prototypes']} prototypes distinct. "
-        f"The run is in {run.folder}"
+        f"The run is in {run.folder}; next: {called_as()} evaluate {run.folder}"
     )
 
 

@@ -104,7 +104,7 @@ class FunctionExplanation:
     @property
     def title(self) -> str:
         """The question that is answered."""
-        return f"What speaks for {self.outputs[0].name}?"
+        return f"What raises {self.outputs[0].name}, what lowers it?"
 
     def save(self, stem: Path | str) -> tuple[Path, Path]:
         """Writes `stem.json` and `stem.npz`; `load_function_explanation` reads them.

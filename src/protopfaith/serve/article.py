@@ -10,6 +10,7 @@ from protopfaith.serve.case import Case
 from protopfaith.serve.compare import FIRST_CHOICE, choices
 from protopfaith.serve.networks import Network
 from protopfaith.serve.regions import usual_side
+from protopfaith.show.wording.sharpness import strength
 
 BLOCKS = ("answer", "pictures", "bars", "progress", "findings", "evidence", "tree", "prototypes", "trust")
 PRECISIONS = (0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01)  # the slider's steps, as in explorer.js
@@ -63,4 +64,4 @@ def state_of(case: Case) -> str:
     """How far a case is, for a list."""
     if case.result is None:
         return case.stage
-    return f"{case.evaluations:,} evaluations, strengths known to about ±{case.result.precision:.0%}"
+    return f"{case.evaluations:,} evaluations, strengths {strength(case.result.precision)}"

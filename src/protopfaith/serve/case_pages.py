@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Generator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -21,6 +22,7 @@ from protopfaith.serve.case import Case
 from protopfaith.serve.compare import chosen, compare_pieces
 from protopfaith.serve.desk import Desk
 from protopfaith.serve.errands import Errand
+from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
 from protopfaith.serve.portrait import portrait_pieces
 from protopfaith.serve.question import Question, precision_of, regions_of
@@ -195,6 +197,7 @@ class CasePages:
             case.picture.original,
             case.picture.name,
             request.scope["visitor"],
+            question=question_beside(case, network) if same else None,
             known=case.known if same else None,
         )
         await self.opened(other)
@@ -267,3 +270,17 @@ def _number(value: Any) -> int:
     if type(value) is not int:
         raise ProtoPFaithError("A prototype is named by its number.")
     return value
+
+
+def question_beside(case: Case, network: Network) -> Question:
+    """The question of a case, for another network of the same classes: maps beside each other answer one.
+
+    Args:
+        case: whose question it is
+        network: the other one, which may choose another class by itself, and see images at another size
+    """
+    asked = case.question
+    if asked.versus is not None and case.decision is not None:
+        asked = replace(asked, target=case.decision.target)
+    alike = network.explainer.size == case.network.explainer.size
+    return asked if alike or not asked.players.startswith("windows") else replace(asked, players="")

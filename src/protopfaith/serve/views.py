@@ -25,7 +25,7 @@ from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import deciding, lead, seen
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import adds_up, in_favor
+from protopfaith.show.wording.outputs import adds_up, in_favor, where_heading
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import limits, remarks
@@ -161,11 +161,21 @@ def _regions(count: int) -> str:
 
 def _whatif_sentence(found: WhatIf, names: tuple[str, ...], target: int) -> str:
     was, now = (percent(float(p[target])) for p in (found.before, found.after))
-    said = f"Without {'it' if len(found.hidden) == 1 else 'them'}, {names[target]} goes from {was} to {now}"
+    moved = f"stays at {now}" if was == now else f"goes from {was} to {now}"
+    said = f"Without {'it' if len(found.hidden) == 1 else 'them'}, {names[target]} {moved}"
     if found.predicted is not None:
-        said += f"; the map had predicted {percent(float(found.predicted[target]))}"
+        said += _foretold(now, percent(float(found.predicted[target])))
     changed = found.prediction != int(found.before.argmax())
     return f"{said}.{f' The network now sees {names[found.prediction]}.' if changed else ''}"
+
+
+def _foretold(now: str, predicted: str) -> str:
+    """What the map had predicted, as the end of a sentence.
+
+    >>> _foretold("12%", "12%"), _foretold("12%", "40%")
+    (', as the map had predicted', '; the map had predicted 40%')
+    """
+    return ", as the map had predicted" if predicted == now else f"; the map had predicted {predicted}"
 
 
 def _findings_sentence(case: Case, found: WhatIf) -> str:
@@ -173,7 +183,8 @@ def _findings_sentence(case: Case, found: WhatIf) -> str:
     target = _target(case)
     said = _change(case, found, target)
     if found.predicted is not None:
-        said += f"; the map had predicted {percent(float(found.predicted[target]))}"
+        now, predicted = (percent(float(p[target])) for p in (found.after, found.predicted))
+        said += _foretold(now, predicted)
     others = [
         _change(case, found, number)
         for number, one in enumerate(case.findings)
@@ -233,6 +244,8 @@ def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
     """Those of the report; numbers of the map, and how it becomes finer, stand beside it."""
     of_decision, of_map = verdicts(explanation)
     text = MEANINGS.get(of_map.word, of_map.text)
+    if of_map.kind == "rough":
+        text = f"Only what is colored can be relied on so far. {text}"
     chips = (*of_decision.chips, *truth_chips(case))
     return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
 
@@ -289,6 +302,7 @@ def _pictures_block(case: Case, explanation: Explanation | None) -> str:
     view: dict[str, Any] = {"map": None, "legend": None, "sentence": "", "shared": pictures}
     view["image"] = pictures.plain(original, f"The image {case.picture.name}")
     view["data"] = "null"
+    view["where"] = "Where the decision comes from" if explanation is None else where_heading(explanation)
     if explanation is not None:
         regions, favor = explanation.class_map, in_favor(explanation, explanation.output)
         scale = scale_of([regions])

@@ -65,7 +65,9 @@ def render_catalog(catalog: Catalog) -> str:
         "catalog.html",
         pictures.data(),
         lead=_lead(catalog),
-        note=NOTE,
+        note=_note(catalog),
+        kinds=_kinds(catalog),
+        framed=not _is_of_findings(catalog),
         legend=make_legend(maps[0], scale, "less similar", "more similar"),
         classes=sections,
         known=any(math.isfinite(one.object_share) for one in catalog.classes),
@@ -75,26 +77,47 @@ def render_catalog(catalog: Catalog) -> str:
 
 
 def _lead(catalog: Catalog) -> str:
-    total, doubles, unused = len(catalog.prototypes), len(catalog.duplicates), len(catalog.unused)
-    verb = "is" if unused == 1 else "are"
-    text = (
-        f"{total} prototypes{_of_classes(catalog)}: {_count(doubles)} another one, "
-        f"{unused} {verb} used by no image but the source."
-    )
+    total, doubles = len(catalog.prototypes), len(catalog.duplicates)
+    text = f"{total} prototypes{_of_classes(catalog)}: {_count(doubles)} another one, {_unused(catalog)}."
+    one, many = _kinds(catalog)
     background = catalog.on_background
     if background == [""]:
         return f"{text} Together they rest mostly on background."
     if background:
-        rest = "1 class rests" if len(background) == 1 else f"{len(background)} classes rest"
+        rest = f"1 {one} rests" if len(background) == 1 else f"{len(background)} {many} rest"
         return f"{text} {rest} mostly on background: {', '.join(background)}."
-    known = any(math.isfinite(one.object_share) for one in catalog.classes)
-    rests = "No class rests mostly on background." if known else "Where the objects are is not known."
+    known = any(math.isfinite(portrait.object_share) for portrait in catalog.classes)
+    rests = f"No {one} rests mostly on background." if known else "Where the objects are is not known."
     return f"{text} {rests}"
 
 
 def _of_classes(catalog: Catalog) -> str:
     named = sum(bool(one.name) for one in catalog.classes)
-    return f" of {named} classes" if named else ""
+    return f" of {named} {_kinds(catalog)[1]}" if named else ""
+
+
+def _is_of_findings(catalog: Catalog) -> bool:
+    return catalog.images.outcome == "several"
+
+
+def _kinds(catalog: Catalog) -> tuple[str, str]:
+    """What prototypes belong to, one and many of it."""
+    return ("finding", "findings") if _is_of_findings(catalog) else ("class", "classes")
+
+
+def _note(catalog: Catalog) -> str:
+    return (
+        NOTE.replace("the class predicted for it", "what is said of its finding")
+        if _is_of_findings(catalog)
+        else NOTE
+    )
+
+
+def _unused(catalog: Catalog) -> str:
+    unused = len(catalog.unused)
+    if not unused:
+        return "each is used by some image besides its source"
+    return f"{unused} {'is' if unused == 1 else 'are'} used by no image but the source"
 
 
 def _count(doubles: int) -> str:
@@ -122,7 +145,7 @@ def _share(share: float) -> str:
 def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pictures) -> Card:
     side = one.source_side
     name = f"Prototype {one.prototype}"
-    if catalog.images.outcome == "several":
+    if _is_of_findings(catalog):
         name += f" ({stands_for(one.class_name, one.weight)})"
     flags = []
     if one.duplicate_of is not None:
@@ -152,12 +175,15 @@ def _others(one: PrototypePortrait) -> list[Patch]:
 
 
 def _how_near(patch: Patch) -> str:
-    return f"distance {patch.distance:.2g}"
+    near = "below 0.001" if patch.distance < 0.001 else f"{patch.distance:.2g}"
+    return f"distance {near}"
 
 
 def _patch(catalog: Catalog, patch: Patch, pictures: Pictures) -> Picture:
     pixels = catalog.images.image(patch.image)
-    box = patch_box(patch, catalog.latent_size, pixels.shape[-2:])
     names = [catalog.images.classes[label] for label in catalog.images.shows(patch.image)]
     title = f"{', '.join(names) or 'no finding'}: {patch.path}"
-    return pictures.boxed(pixels, f"One of the nearest training images, {title}", box, title)
+    alt = f"One of the nearest training images, {title}"
+    if _is_of_findings(catalog):  # such a prototype looks at all of an image
+        return pictures.plain(pixels, alt)
+    return pictures.boxed(pixels, alt, patch_box(patch, catalog.latent_size, pixels.shape[-2:]), title)

@@ -161,12 +161,12 @@ def _draw_header(sheet: Sheet, explanation: Explanation, words: list[_Text], hat
 
 def _words(explanation: Explanation, room: float) -> list[_Text]:
     """The case in words, wrapped to `room` inches, one below the other."""
-    facts = "\n".join(_wrapped(line, 7, room) for line in _facts(explanation))
+    facts = "\n".join(wrapped(line, 7, room) for line in _facts(explanation))
     notes = [*banners(explanation), *rough_prototypes(explanation)]
-    alerts = [f"{one.title}\n{_wrapped(one.command, 7, room)}".strip() for one in notes]
+    alerts = [f"{one.title}\n{wrapped(one.command, 7, room)}".strip() for one in notes]
     parts: list[tuple[str, float, dict[str, Any]]] = [
-        (_wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
-        (_wrapped(lead(explanation), 9, room), 9, {}),
+        (wrapped(explanation.title, 14, room), 14, {"fontweight": "bold"}),
+        (wrapped(lead(explanation), 9, room), 9, {}),
         *(part for one in verdicts(explanation) for part in _verdict(one, room)),
         *((text, 7, {"color": "#7a2600", "bbox": ALERT}) for text in alerts),
         (facts, 7, {}),
@@ -180,17 +180,17 @@ def _words(explanation: Explanation, room: float) -> list[_Text]:
 
 def _verdict(one: Verdict, room: float) -> list[tuple[str, float, dict[str, Any]]]:
     """A heading, and below it what it rests on."""
-    said = [" ".join([one.text, *(f"{chip.text}." for chip in one.chips)])]
+    said = [" ".join([one.text, *(chip.sentence for chip in one.chips)])]
     said += [one.command] if one.command else []
     look = {"color": "#7a2600"} if one.kind == "alert" else {}
     return [
-        (_wrapped(one.heading, HEADING, room), HEADING, {"fontweight": "bold", **look}),
-        ("\n".join(_wrapped(line, 7, room) for line in said), 7, look),
+        (wrapped(one.heading, HEADING, room), HEADING, {"fontweight": "bold", **look}),
+        ("\n".join(wrapped(line, 7, room) for line in said), 7, look),
     ]
 
 
-def _wrapped(text: str, size: float, room: float) -> str:
-    """A letter takes about 0.58 of its size."""
+def wrapped(text: str, size: float, room: float) -> str:
+    """Text of a size in lines of at most `room` inches: a letter takes about 0.58 of its size."""
     return "\n".join(textwrap.wrap(text, max(int(room / (0.58 * size / 72)), 16)))
 
 
@@ -311,7 +311,7 @@ def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanatio
     sheet.color_bar(
         (0.54 * width, top + 0.15, 0.4 * width, 0.1),
         (f"{scales.low:.3g}", f"{scales.high:.3g}"),
-        label=f"{_theirs(explanation)}: up-scaled activation; box: its 95th percentile",
+        label=f"{_theirs(explanation)}: up-scaled activation; box: around its brightest 5%",
         stops=PLAIN_STOPS,
     )
 

@@ -64,6 +64,17 @@ def ranked_findings(findings: Sequence[Finding]) -> list[int]:
     )
 
 
+def _evidence(one: Finding) -> str:
+    """How much speaks for a finding and against it.
+
+    >>> from protopfaith.explanation.findings import HALF
+    >>> _evidence(Finding("edema", 0.9, "present", HALF, 13.2, 0.0, None))
+    '+13 for it, none against it'
+    """
+    sides = {"for": one.evidence_for, "against": one.evidence_against}
+    return ", ".join(f"{f'{share:+.2g}' if share else 'none'} {side} it" for side, share in sides.items())
+
+
 def _card(
     one: Finding, number: int, scale: float, pixels: Tensor, pictures: Pictures, *, explained: bool
 ) -> FindingCard:
@@ -74,10 +85,10 @@ def _card(
     return FindingCard(
         one.name,
         one.verdict,
-        percent(one.probability),
+        percent(one.probability).replace("more than ", ">").replace("less than ", "<"),
         round(100 * one.probability, 2),
         tuple(sorted({round(100 * one.rule.absent_below, 2), round(100 * one.rule.present_above, 2)})),
-        f"{one.evidence_for:+.2g} for it, {one.evidence_against:+.2g} against it",
+        _evidence(one),
         about_thresholds(one),
         picture,
         explained=explained,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from protopfaith.explanation.function import ExplainedOutput, FunctionExplanatio
 from protopfaith.show.bars import Bars, Sum, Term, sum_bars
 from protopfaith.show.colors import rgb
 from protopfaith.show.encoding import data_uri, png
-from protopfaith.show.figures import STYLE, draw_map, write
+from protopfaith.show.figures import STYLE, draw_map, wrapped, write
 from protopfaith.show.heat import decided, error_of, scale_of
 from protopfaith.show.notebook import SIDE, heat_uri
 from protopfaith.show.pages import render_fragment, render_page, write_page
@@ -17,16 +18,20 @@ from protopfaith.show.pictures import Meaning, Pictures
 from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
 from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import sides, strength
 from protopfaith.show.wording.trust import LIMITS
+from protopfaith.show.wording.verdicts import Verdict, verdict_on
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GENERAL_LIMITS = LIMITS[:3]  # the others are about prototypes
 INCHES, MARGIN, GAP = 1.9, 0.25, 0.2
+TITLE, SMALL = 11, 7  # sizes of text in points
+LINE = 1.35 / 72  # height of a line in inches, for each point of its size
 UNITS = "in the output"
 
 
@@ -48,7 +53,9 @@ def _view(explanation: FunctionExplanation) -> dict[str, Any]:
         "lead": lead(explanation.outputs[0]),
         "original": pictures.plain(explanation.pixels, "The image, as the function sees it"),
         "outputs": [_output(explanation, one, pictures) for one in explanation.outputs],
+        "verdict": _verdict(explanation),
         "bars": _bars(explanation),
+        "words": {key: WORDS[key] for key in ("player", "baseline", "shapley", "decided", "error")},
         "remarks": remarks(explanation),
         "limits": GENERAL_LIMITS,
         "settings": {
@@ -64,11 +71,20 @@ def _view(explanation: FunctionExplanation) -> dict[str, Any]:
 
 
 def lead(one: ExplainedOutput) -> str:
-    """The answer in one or two sentences."""
-    found = [f"what raises it {where}" for where in [lies(one.regions)] if where]
-    found += [f"what lowers it {where}" for where in [lies(one.regions, sign=-1)] if where]
-    where = f"; {', '.join(found)}." if found else "; no region is clear yet: give a larger budget."
-    return f"{one.name} is {one.value:.4g}, and {one.empty:.4g} without any region{where}"
+    """The output, what it is without the image, and where the difference comes from."""
+    found = [f"What raises it {where}." for where in [lies(one.regions)] if where]
+    found += [f"What lowers it {where}." for where in [lies(one.regions, sign=-1)] if where]
+    where = " ".join(found) or "Where in the image that comes from is not clear yet: give a larger budget."
+    value, empty = numbers(one)
+    named = one.name if one.name.startswith("output") else f"the output {one.name}"
+    return f"On this image {named} is {value}; with every region hidden it is {empty}. {where}"
+
+
+def numbers(one: ExplainedOutput) -> tuple[str, str]:
+    """The output on the image and on the empty one, without the dust that floating point leaves of a zero."""
+    least = 1e-6 * max(abs(one.value), abs(one.empty))
+    first, second = (0.0 if abs(value) < least else value for value in (one.value, one.empty))
+    return f"{first:.4g}", f"{second:.4g}"
 
 
 def _output(explanation: FunctionExplanation, one: ExplainedOutput, pictures: Pictures) -> Output:
@@ -82,22 +98,26 @@ def _output(explanation: FunctionExplanation, one: ExplainedOutput, pictures: Pi
 
 def adds_up(one: ExplainedOutput) -> str:
     """What the values of a map add up to."""
+    value, empty = numbers(one)
     return (
-        f"The values of all regions add up to {one.regions.total:+.4g}: from {one.empty:.4g} without any "
-        f"region to {one.value:.4g} with all of them."
+        f"All regions together add up to {one.regions.total:+.4g}: from {empty} with every region hidden to "
+        f"{value} with none."
     )
 
 
-def _bars(explanation: FunctionExplanation) -> Bars:
+def _bars(explanation: FunctionExplanation) -> list[Bars]:
     """What each output has on the image: its value without regions, and what the regions add."""
-    one = explanation.outputs[0]
+    return sum_bars(*(_sum(one) for one in explanation.outputs))
+
+
+def _sum(one: ExplainedOutput) -> Sum:
     values = one.regions.evidence
     terms = [
-        Term("no region", one.empty, "The output on the baseline.", neutral=True),
+        Term("every region hidden", one.empty, "The output on the baseline.", neutral=True),
         Term("regions that raise it", float(values.clamp_min(0).sum())),
         Term("regions that lower it", float(values.clamp_max(0).sum())),
     ]
-    return sum_bars(Sum(one.name, terms, Term("sum: the output", one.value)))[0]
+    return Sum(one.name, terms, Term("sum: the output", one.value))
 
 
 def remarks(explanation: FunctionExplanation) -> list[str]:
@@ -139,11 +159,13 @@ def function_figure(
 
     height, width = explanation.pixels.shape[-2:]
     tall = INCHES * height / width
-    columns = 1 + len(explanation.outputs)
+    room = (1 + len(explanation.outputs)) * (INCHES + GAP)
+    title = wrapped(explanation.title, TITLE, room)
+    below = "\n".join(wrapped(line, SMALL, room) for line in _facts(explanation))
     with mpl.rc_context(STYLE):
-        sheet = Sheet(2 * MARGIN + columns * (INCHES + GAP), tall + 1.35)
-        top = 0.45
-        sheet.text(MARGIN, 0.12, explanation.title, 11, fontweight="bold")
+        top = 0.15 + LINE * TITLE * len(title.splitlines())
+        sheet = Sheet(2 * MARGIN + room, top + tall + 0.8 + LINE * SMALL * len(below.splitlines()))
+        sheet.text(MARGIN, 0.12, title, TITLE, fontweight="bold")
         sheet.image(rgb(explanation.pixels), (MARGIN, top, INCHES, tall))
         sheet.text(MARGIN + INCHES / 2, top + tall + 0.05, explanation.name, 7, ha="center")
         for column, one in enumerate(explanation.outputs, start=1):
@@ -153,22 +175,29 @@ def function_figure(
             sheet.color_bar(
                 (left + 0.2, top + tall + 0.08, INCHES - 0.4, 0.08),
                 (f"−{scale:.3g}", f"+{scale:.3g}"),
-                label=f"{one.name}: {one.value:.4g}",
+                label=f"lowers and raises {one.name} ({numbers(one)[0]})",
                 middle="0",
             )
-        sheet.text(MARGIN, top + tall + 0.62, _facts(explanation), 7)
+        sheet.text(MARGIN, top + tall + 0.62, below, SMALL, linespacing=1.35)
         if path is not None:
             write(sheet.figure, path, dpi)
     return sheet.figure
 
 
-def _facts(explanation: FunctionExplanation) -> str:
-    errors = explanation.outputs[0].regions.standard_errors
-    return (
+def _facts(explanation: FunctionExplanation) -> tuple[str, str]:
+    """How sharp the first map is, and how all of them were made."""
+    errors, sharp = explanation.outputs[0].regions.standard_errors, _verdict(explanation)
+    return f"{sharp.heading}. {sharp.text}", (
         f"{explanation.settings['players']}, baseline {explanation.baseline}, {cost(explanation)} "
-        f"({explanation.method}), relative error {relative_error(errors, explanation.precision)}. Uncolored: "
-        "not clear yet."
+        f"({explanation.method}), relative error {relative_error(errors, explanation.precision)}."
     )
+
+
+def _verdict(explanation: FunctionExplanation) -> Verdict:
+    """How sharp the first map is."""
+    found = verdict_on(explanation.outputs[0].regions, "raise or lower it", "do")
+    sharper = " A larger budget sharpens it." if found.kind == "rough" else ""
+    return replace(found, text=f"{found.text}{sharper}")
 
 
 def function_html(explanation: FunctionExplanation) -> str:
@@ -182,4 +211,4 @@ def function_html(explanation: FunctionExplanation) -> str:
                 "caption": f"{one.name}: {one.value:.4g}, ±{scale:.3g} at most",
             }
         )
-    return render_fragment("attribution.html", side=SIDE, maps=maps, trust=_facts(explanation))
+    return render_fragment("attribution.html", side=SIDE, maps=maps, trust=" ".join(_facts(explanation)))

@@ -20,7 +20,14 @@ from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import about_mask, deciding, lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.glossary import TREE_WORDS, WORDS
-from protopfaith.show.wording.outputs import adds_up, in_favor, maps_by_output, output_name, own_map
+from protopfaith.show.wording.outputs import (
+    adds_up,
+    in_favor,
+    maps_by_output,
+    output_name,
+    own_map,
+    where_heading,
+)
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.trust import banners, limits, remarks, rough_prototypes
 from protopfaith.show.wording.verdicts import verdicts
@@ -89,6 +96,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
     return {
         "name": explanation.name,
         "title": explanation.title,
+        "where": where_heading(explanation),
         "lead": lead(explanation),
         "named": _named(explanation, pictures),
         "unseen": _unseen(explanation),
@@ -136,7 +144,7 @@ def _shares(found: Closeness) -> tuple[list[int], list[float]]:
 def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:
     """The glossary, as far as this network needs it."""
     words = {**WORDS, **TREE_WORDS} if explanation.route is not None else dict(WORDS)
-    if explanation.decomposition is None:
+    if explanation.decomposition is None or explanation.findings:
         del words["psi"]
     return words
 

@@ -25,7 +25,7 @@ def settings_of(explanation: Explanation) -> dict[str, str]:
         "--second-baseline": "none" if second is None else second.baseline,
         "--no-sources": _sources(explanation),
         "--no-coarse": "this is the coarse answer" if explanation.coarse else "this is the real answer",
-        "--quick": "stands for --players and --budget as above, and parts of source images",
+        "--quick": "stands for larger --players, a smaller --budget, and no maps of source images",
         "--mask": "none" if explanation.mask is None else "the object is marked",
         "--device": asked.get("device") or "not recorded",
         "--autocast": asked.get("autocast") or "off: full float32",

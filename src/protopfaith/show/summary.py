@@ -31,6 +31,7 @@ def write_summary(path: Path | str, summary: Summary) -> Path:
         "summary.html",
         side=SIDE,
         images=f"{summary.images:,}",
+        lead=_lead(summary),
         classes=[
             {
                 "name": one.name,
@@ -72,8 +73,25 @@ def _known(value: float) -> str:
     return "" if math.isnan(value) else percent(value)
 
 
-def _drawn(values: np.ndarray, labels: np.ndarray) -> str:
+def _lead(summary: Summary) -> str:
+    """What was explained, and how many images the network does not know."""
+    first = summary.classes[0] if summary.classes else None
+    if first is None:
+        return "No image was explained."
+    kinds = "one class" if len(summary.classes) == 1 else f"{len(summary.classes):,} classes"
+    said = f"They were explained for {kinds}, most often for {first.name} ({percent(first.share)})."
+    strange = sum(one.images * one.unfamiliar for one in summary.classes if not math.isnan(one.unfamiliar))
+    if round(strange):
+        said += (
+            f" {round(strange):,} of the images look like nothing the network knows: what it says of these "
+            "should not be relied on."
+        )
+    return said
+
+
+def _drawn(values: np.ndarray, labels: np.ndarray) -> dict[str, str]:
     """Mean evidence on white: orange for the class, blue against it, each map on a scale of its own."""
-    heat = overlay(values[labels], max(float(np.abs(values).max()), 1e-30))
+    scale = float(np.abs(values).max())
+    heat = overlay(values[labels], max(scale, 1e-30))
     alpha = heat[..., 3:]
-    return data_uri(png(heat[..., :3] * alpha + (1 - alpha)))
+    return {"uri": data_uri(png(heat[..., :3] * alpha + (1 - alpha))), "scale": f"{scale:.3g}"}

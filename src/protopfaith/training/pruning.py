@@ -54,7 +54,7 @@ class PruningReport:
 
     def table(self) -> Table:
         """For `rich.print`."""
-        table = Table("", "before", "after", title=f"{len(self.dropped)} prototypes dropped")
+        table = Table("", "before", "after", title=f"Prototypes dropped: {len(self.dropped)}")
         table.add_row("prototypes", str(self.kept + len(self.dropped)), str(self.kept))
         for name, pair in (("validation", self.validation), ("test", self.test)):
             table.add_row(f"balanced accuracy, {name}", *(f"{value:.3f}" for value in pair))

@@ -188,7 +188,7 @@ class Run:
             ("plain classifier", result.get("plain_classifier")),
             (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
-        shown = [f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in accuracies]
+        shown = [f"{name} {value:.3f}" for name, value in accuracies if value is not None]
         return f"Validation balanced accuracy: {' / '.join(shown)}{self._about_few_images()}"
 
     def shortfall(self) -> list[str]:

@@ -83,3 +83,21 @@ def test_the_lead_is_as_sure_as_the_verdict(explanation: Explanation) -> None:
         assert all(explanation.class_names[label] in said for label in p.argsort(descending=True)[:2])
     assert "looks like nothing it knows" in lead(strange)
     assert "though less than images usually do" in lead(strange)
+
+
+def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
+    truth = (explanation.prediction + 1) % len(explanation.class_names)
+    name = explanation.class_names[truth]
+    assert f"That is wrong: it is {name}." in lead(replace(explanation, true_class=truth))
+    assert "wrong" not in lead(replace(explanation, true_class=explanation.prediction))
+    assert "wrong" not in lead(replace(explanation, true_class=None))
+
+
+def test_an_image_that_adds_nothing_to_the_empty_one_is_no_evidence(explanation: Explanation) -> None:
+    names, mine = explanation.class_names, explanation.class_map
+    same = torch.nn.functional.one_hot(torch.tensor(explanation.target), len(names)).double()
+    faint = replace(mine, values=1e-3 * mine.values / mine.values.abs().sum())
+    asked = replace(explanation, class_map=faint, empty_probabilities=same)
+    assert "hardly anything in the image" in lead(asked)
+    assert "hardly anything" not in lead(replace(asked, class_map=mine, empty_probabilities=1 - same))
+    assert "hardly anything" not in lead(replace(asked, empty_probabilities=None))

@@ -6,7 +6,14 @@ import pytest
 
 from protopfaith.explanation import Explanation
 from protopfaith.explanation.settings import OUTPUTS
-from protopfaith.show.wording.outputs import about_empty, adds_up, in_favor, maps_by_output, output_name
+from protopfaith.show.wording.outputs import (
+    about_empty,
+    adds_up,
+    in_favor,
+    maps_by_output,
+    output_name,
+    where_heading,
+)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -34,3 +41,13 @@ def test_explanations_of_earlier_versions_have_one_map(explanation: Explanation)
     assert list(maps_by_output(old)) == ["logit"]
     assert "empty image" not in adds_up(old, "logit", old.class_map)
     assert about_empty(old) == ""
+
+
+def test_the_map_of_a_class_that_was_not_decided_for_is_not_called_the_decision(
+    explanation: Explanation,
+) -> None:
+    decided = replace(explanation, target=explanation.prediction)
+    assert where_heading(decided) == "Where the decision comes from"
+    other = replace(explanation, target=(explanation.prediction + 1) % len(explanation.class_names))
+    assert "decision" not in where_heading(other)
+    assert explanation.class_names[other.target] in where_heading(other)

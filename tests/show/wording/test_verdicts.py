@@ -9,7 +9,13 @@ from protopfaith.explanation import Explanation
 from protopfaith.explanation.findings import HALF, Finding
 from protopfaith.show.heat import error_of
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.verdicts import MEANINGS, UNFAMILIAR, decision_verdict, map_verdict
+from protopfaith.show.wording.verdicts import (
+    MEANINGS,
+    UNFAMILIAR,
+    decision_verdict,
+    map_verdict,
+    verdict_on,
+)
 
 
 def with_probabilities(explanation: Explanation, *first: float) -> Explanation:
@@ -93,3 +99,25 @@ def test_evidence_outside_the_object_is_called_out(explanation: Explanation) -> 
     assert any("outside" in chip.text for chip in map_verdict(replace(explanation, mask=nowhere)).chips)
     assert not map_verdict(replace(explanation, mask=~nowhere)).chips
     assert not map_verdict(replace(with_error(explanation, 0.9), mask=nowhere)).chips  # much of it is chance
+
+
+@pytest.mark.parametrize(("probabilities", "word"), [((0.99,), "sure, but wrong"), ((0.45, 0.44), "toss-up")])
+def test_a_wrong_decision_is_an_alert(
+    explanation: Explanation, probabilities: tuple[float, ...], word: str
+) -> None:
+    wrong = replace(with_probabilities(explanation, *probabilities), true_class=2)
+    found = decision_verdict(wrong)
+    assert (found.word, found.kind) == (word, "alert")
+    right = decision_verdict(replace(wrong, true_class=0))
+    assert "wrong" not in f"{right.word} {right.chips}"
+
+
+def test_maps_of_functions_have_verdicts_without_a_decision(explanation: Explanation) -> None:
+    rough = with_error(explanation, 0.45).class_map
+    found = verdict_on(rough, "raise or lower it", "do")
+    assert (found.kind, found.word) == ("rough", "rough")
+    assert "decision" not in found.text
+    assert (
+        "raise or lower it"
+        in verdict_on(replace(rough, standard_errors=0 * rough.values), "raise or lower it").text
+    )

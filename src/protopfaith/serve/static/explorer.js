@@ -168,7 +168,7 @@
     const map = numbers.maps[0];
     let text = "Region " + player + (hidden ? ", hidden" : "") + ": " + withError(map, player) + " " + map.unit + ". ";
     if (map.errors[player] !== null && !map.decided[player]) {
-      text += "Not clear yet: it may be for or against.";
+      text += "On which side it stands is not clear yet.";
     } else {
       text += map.values[player] > 0 ? map.plus : map.minus;
     }
@@ -393,6 +393,11 @@
       }
     });
     article.addEventListener("pointerleave", untell);
+    window.addEventListener("scroll", function () {
+      if (!article.querySelector(".pointable:focus-visible")) {
+        untell(); // what it tells of has moved away from under the pointer
+      }
+    }, { passive: true });
     window.addEventListener("pointerup", function () {
       painting = null;
     });

@@ -14,6 +14,7 @@ from protopfaith.evaluation.metrics.axioms import AXIOMS
 from protopfaith.evaluation.results import Faithfulness
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.faithfulness.tables import BEST, METRICS, SANITY, Metric, axiom_text, metric_cells
+from protopfaith.show.faithfulness.words import COLUMNS, lead
 from protopfaith.show.pages import write_page
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def write_faithfulness(path: Path, found: Faithfulness, figures: Mapping[str, Fi
         path,
         "faithfulness.html",
         title=title,
+        lead=lead(found),
         metrics=_metrics(found, METRICS),
         common=common and {"prototypes": len(common.prototypes), "metrics": _metrics(common, METRICS)},
         remarks=[BEST, *found.remarks()],
@@ -69,7 +71,10 @@ def _axioms(found: Faithfulness) -> TableView | None:
 
 def _meanings(found: Faithfulness) -> dict[str, str]:
     things: dict[str, Any] = {result.name: EXPLAINERS[result.name] for result in found.results}
-    return {name: " ".join((thing.__doc__ or "").split()) for name, thing in {**things, **AXIOMS}.items()}
+    documented = {
+        name: " ".join((thing.__doc__ or "").split()) for name, thing in {**things, **AXIOMS}.items()
+    }
+    return {**COLUMNS, **documented}
 
 
 def _embedded(figure: Figure) -> str:

@@ -16,6 +16,7 @@ from protopfaith.evaluation.metrics.axioms import TOLERANCE, AxiomCheck
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 
 FEWEST = 10  # prototypes below which nobody is called the best
+LARGE = 10.0  # violation of an axiom from which on its size says nothing
 ERRORS = 2.0  # standard errors within which two means are not told apart
 
 
@@ -141,7 +142,9 @@ def axiom_text(check: AxiomCheck) -> str:
     if check.passed is None:
         return "n/a"
     size = check.violation
-    text = "0" if size == 0 else f"{size:.3f}" if 1e-3 <= size < 100 else f"{size:.0e}"
+    if size >= LARGE:  # a map that claims no shares is off by any factor
+        return "fail >10"
+    text = "0" if size == 0 else f"{size:.3f}" if size >= 1e-3 else f"{size:.0e}"
     verdict = "fail " if not check.passed else "pass " if size <= TOLERANCE else "pass ±"
     return f"{verdict}{text}"
 

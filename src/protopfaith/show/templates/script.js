@@ -55,7 +55,7 @@
     const known = error !== null;
     const text = "Region " + player + ": " + signed(value) + (known ? " ± " + signed(error).replace("+", "") : "") + " " + map.unit + ". ";
     if (known && !map.decided[player]) {
-      return text + "Not clear yet: it may be for or against.";
+      return text + "On which side it stands is not clear yet.";
     }
     return text + (value > 0 ? map.plus : map.minus);
   }

@@ -12,17 +12,25 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.question import CLOSE, most_probable, sureness
 from protopfaith.show.wording.findings import deciding_of_finding, findings_lead
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import rival_of
+from protopfaith.show.wording.outputs import adds_nothing, rival_of
 from protopfaith.show.wording.places import lies
-from protopfaith.show.wording.verdicts import is_rough, share_outside
+from protopfaith.show.wording.verdicts import is_rough, is_wrong, share_outside
 
 
 def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
     if explanation.findings:
         return findings_lead(explanation)
-    said = f"{_decided(explanation)} {_where(explanation)}"
+    said = f"{_decided(explanation)}{_corrected(explanation)} {_where(explanation)}"
     return said if explanation.is_unfamiliar else f"{said} {_rival(explanation)}"  # none of them is known
+
+
+def _corrected(explanation: Explanation) -> str:
+    """What it is instead, where the network is known to be wrong."""
+    truth = explanation.true_class
+    if truth is None or not is_wrong(explanation):
+        return ""
+    return f" That is wrong: it is {explanation.class_names[truth]}."
 
 
 def deciding(explanation: Explanation) -> PrototypeEvidence | None:
@@ -127,6 +135,8 @@ def _or(words: list[str]) -> str:
 
 def _where(explanation: Explanation) -> str:
     """The place of what the class map outlines, which is the map that the words stand above."""
+    if adds_nothing(explanation):
+        return "That comes from hardly anything in the image: an empty one would be called the same."
     where, roughly = lies(explanation.class_map), is_rough(explanation)
     it = "it" if explanation.target == explanation.prediction else explanation.class_names[explanation.target]
     if where is not None:

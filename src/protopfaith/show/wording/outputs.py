@@ -8,6 +8,7 @@ from protopfaith.show.wording.numbers import percent
 
 ORDER = ("margin", "versus", "log_probability", "logit")
 SAME = 0.5  # probability from which on the empty image is called what is explained
+NOTHING = 0.5  # of a score: regions that together change less hardly change a probability
 
 
 def target_of(explanation: Explanation) -> str:
@@ -49,6 +50,13 @@ def output_name(explanation: Explanation, output: str) -> str:
     }[output]
 
 
+def where_heading(explanation: Explanation) -> str:
+    """What stands above the map: a class that was not decided for is no decision."""
+    if explanation.findings or explanation.target == explanation.prediction:
+        return "Where the decision comes from"
+    return f"What speaks for {target_of(explanation)}, and against it"
+
+
 def in_favor(explanation: Explanation, output: str) -> str:
     """What a positive value speaks for."""
     target = target_of(explanation)
@@ -85,6 +93,12 @@ def caution(explanation: Explanation) -> str:
         return ""
     called = f"{target_of(explanation)}, too ({percent(float(p[target]))})"
     return f"Caution: an empty image would be called {called}; the map shows only what changes from there."
+
+
+def adds_nothing(explanation: Explanation) -> bool:
+    """Whether the image hardly changes what an empty one would be called, too."""
+    changed = float(explanation.class_map.values.abs().sum())
+    return bool(caution(explanation)) and changed < NOTHING
 
 
 def about_empty(explanation: Explanation) -> str:

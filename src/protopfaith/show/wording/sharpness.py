@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from protopfaith.show.wording.numbers import percent
 
+LEAST = 1e-3  # relative error below which nobody needs to know more
 HARDLY = 0.5  # relative error above which strengths say little
 
 
@@ -25,9 +26,13 @@ def strength(error: float) -> str:
 
     >>> strength(0.12), strength(0.0), strength(0.6), strength(1.4)
     ('known to about ±12%', 'known exactly', 'hardly known yet (±60%)', 'not known yet')
+    >>> strength(5e-7)
+    'known to within ±0.1%'
     """
     if error == 0:
         return "known exactly"
     if error >= 1:
         return "not known yet"
+    if error < LEAST:
+        return "known to within ±0.1%"
     return f"hardly known yet (±{percent(error)})" if error > HARDLY else f"known to about ±{percent(error)}"

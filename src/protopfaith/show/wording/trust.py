@@ -236,13 +236,22 @@ def _sum(explanation: Explanation) -> Remark | None:
         p = explanation.probabilities[sum_.target].double()
         return Remark(
             "The complete sum is the log odds of the finding, with nothing left out: "
-            f"{sum_.total:.6g}; the network's own output gives {float(p.logit()):.6g}."
+            f"{_five(sum_.total)}; the network's own output gives {_five(float(p.logit()))}."
         )
     stated = float(explanation.probabilities[sum_.target].log())
     return Remark(
         "The complete sum is the log probability of the class with nothing left out: "
-        f"{sum_.total:.6g}; the network's own output gives {stated:.6g}."
+        f"{_five(sum_.total)}; the network's own output gives {_five(stated)}."
     )
+
+
+def _five(value: float) -> str:
+    """A sum in as many decimals as float32 keeps of it: rounding errors are no result.
+
+    >>> _five(-2.4e-15), _five(-0.0711)
+    ('0.00000', '-0.07110')
+    """
+    return f"{round(value, 5) + 0.0:.5f}"
 
 
 def _second(explanation: Explanation) -> Remark | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.question import most_probable, sureness
+from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import AIM, sharper
 from protopfaith.show.wording.findings import about_thresholds
@@ -32,6 +33,15 @@ class Chip:
 
     text: str
     kind: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The same where text goes on.
+
+        >>> Chip("right: it is a cat").sentence
+        'Right: it is a cat.'
+        """
+        return f"{self.text[:1].upper()}{self.text[1:]}."
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,10 @@ def decision_verdict(explanation: Explanation) -> Verdict:
     if explanation.is_unfamiliar:
         return Verdict("Decision", UNFAMILIAR, _unfamiliar(explanation), "alert", chips)
     word, text = _of_finding(explanation) if explanation.findings else _of_class(explanation)
+    wrong = is_wrong(explanation)
     usual = " This image is as near to its prototypes as usual." if explanation.is_unfamiliar is False else ""
-    kind = "" if word in ("sure", "likely", "present", "absent") else "alert"
+    kind = "" if word in ("sure", "likely", "present", "absent") and not wrong else "alert"
+    word += ", but wrong" if wrong and word in ("sure", "likely") else ""
     rule = f" {about_thresholds(explanation.findings[explanation.target])}" if explanation.findings else ""
     return Verdict("Decision", word, f"{text}, {_calibrated(explanation)}.{rule}{usual}", kind, chips)
 
@@ -113,32 +125,54 @@ def _unfamiliar(explanation: Explanation) -> str:
     )
 
 
+def is_wrong(explanation: Explanation) -> bool:
+    """Whether the image is known to be of another class than the network says."""
+    return explanation.true_class not in (None, explanation.prediction)
+
+
 def _right(explanation: Explanation) -> Chip | None:
     if explanation.true_class is None:
         return None
     name = explanation.class_names[explanation.true_class]
-    if explanation.true_class == explanation.prediction:
-        return Chip(f"right: it is {name}", "good")
-    return Chip(f"wrong: it is {name}", "alert")
+    return (
+        Chip(f"wrong: it is {name}", "alert")
+        if is_wrong(explanation)
+        else Chip(f"right: it is {name}", "good")
+    )
 
 
 def map_verdict(explanation: Explanation) -> Verdict:
     """Exact, sharp, fair or rough, and how many regions it decides."""
-    mine = explanation.class_map.flat
     chips = tuple(chip for chip in [_outside(explanation)] if chip is not None)
+    found = replace(verdict_on(explanation.class_map), chips=chips)
+    if found.kind != "rough":
+        return found
+    command = sharper(explanation, error_of(explanation.class_map))
+    return replace(found, text=f"{found.text} {MEANINGS['rough']}", command=command)
+
+
+def verdict_on(regions: RegionValues, do: str = "speak for or against", speak: str = "speak") -> Verdict:
+    """What is said of any map: how sharp it is, and how many regions it decides.
+
+    Args:
+        regions: the map
+        do: what regions do that are colored
+        speak: the same in one word
+    """
+    mine = regions.flat
     if not mine.errors_known:
-        return Verdict("Map", "of unknown sharpness", "This estimator does not know its error.", "", chips)
-    error, count, regions = error_of(explanation.class_map), int(decided(mine).sum()), len(mine.values)
+        unknown = "This estimator does not know its error: every region is colored, and any may be off."
+        return Verdict("Map", "of unknown sharpness", unknown)
+    error, count, many = error_of(regions), int(decided(mine).sum()), len(mine.values)
     word = _how_sharp(error)
-    said = _what_it_shows(count, regions) if word == "rough" else sides(count, regions)
+    said = _what_it_shows(count, many) if word == "rough" else sides(count, many, do)
+    means = "" if word == "rough" else f" {MEANINGS[word]}"  # that one is about decisions
     return Verdict(
         "Map",
         word,
-        f"{said} How strongly regions speak is {strength(error)}. {MEANINGS[word]}",
+        f"{said} How strongly regions {speak} is {strength(error)}.{means}",
         "rough" if word == "rough" else "",
-        chips,
-        sharper(explanation, error) if word == "rough" else "",
-        f"{count} of {regions} regions are decided; the relative error of the map is {error:.4g}",
+        exact=f"{count} of {many} regions are decided; the relative error of the map is {error:.4g}",
     )
 
 
@@ -151,7 +185,7 @@ def _how_sharp(error: float) -> str:
 def _what_it_shows(count: int, regions: int) -> str:
     """What a rough map is good for all the same."""
     if not count:
-        return "It does not show where the decision comes from: no region is clear enough to be colored."
+        return "It does not show yet where that comes from: no region is clear enough to be colored."
     colored = "one colored region" if count == 1 else f"{count} colored regions"
     return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet."
 
