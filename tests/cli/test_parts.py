@@ -34,4 +34,6 @@ def test_parts_of_birds(place: Path, tmp_path: Path) -> None:
 def test_data_without_parts_is_one_sentence(place: Path, run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
     fails_with(protopfaith(place, "parts", str(tmp_path / "run")), "no part locations")
-    fails_with(protopfaith(place, "parts", str(tmp_path / "run"), "--explainers", "ours,,protopnet"), "commas")
+    fails_with(
+        protopfaith(place, "parts", str(tmp_path / "run"), "--explainers", "ours,,protopnet"), "commas"
+    )
