@@ -128,7 +128,7 @@ def test_a_pillow_image_is_read_as_its_file(mode: str, tmp_path: Path) -> None:
     """Pillow itself makes 16 bits white, and forgets what lies below transparency."""
     scene(mode).save(tmp_path / "a.png")
     prepare = Preprocessing((16, 16))
-    for preprocessing in (prepare, lambda image: prepare(image)):
+    for preprocessing in (prepare, prepare.__call__):
         made, read = (
             explain_function(quarters, image, preprocessing=preprocessing, players=8, budget=64)
             for image in (scene(mode), tmp_path / "a.png")
@@ -140,7 +140,7 @@ def test_a_pillow_image_is_read_as_its_file(mode: str, tmp_path: Path) -> None:
 
 def test_the_path_says_nothing_of_the_machine(tmp_path: Path) -> None:
     scene("16 bits").save(tmp_path / "a.png")
-    for preprocessing in (Preprocessing((16, 16)), lambda image: Preprocessing((16, 16))(image)):
+    for preprocessing in (Preprocessing((16, 16)), Preprocessing((16, 16)).__call__):
         found = explain_function(
             quarters, tmp_path / "a.png", preprocessing=preprocessing, players=8, budget=64
         )
@@ -153,7 +153,7 @@ def test_arrays_of_any_layout_go_through_a_function_of_the_callers(shape: tuple[
     prepare = Preprocessing((16, 16))
     one, two = (
         explain_function(quarters, array, preprocessing=how, players=8, budget=64)
-        for how in (prepare, lambda image: prepare(image))
+        for how in (prepare, prepare.__call__)
     )
     assert [each.value for each in one.outputs] == [each.value for each in two.outputs]
 

@@ -145,8 +145,8 @@ def _about_split_names(root: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"There is no train/ with class folders in {root}, so {' and '.join(names)} count as classes like any "
-        "other; if they hold splits, put the training images in train/<class>/."
+        f"There is no train/ with class folders in {root}, so {' and '.join(names)} count as classes like "
+        "any other; if they hold splits, put the training images in train/<class>/."
     ]
 
 

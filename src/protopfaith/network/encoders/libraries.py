@@ -166,8 +166,8 @@ def _fold_input(part: nn.Sequential, change: Callable[[Tensor], Tensor]) -> None
     with torch.no_grad():
         shift = change(torch.zeros(1, 3, 1, 1))
         scale = change(torch.ones(1, 3, 1, 1)) - shift
-        mean -= (weight * shift).sum((1, 2, 3))
-        weight *= scale
+        mean.sub_((weight * shift).sum((1, 2, 3)))
+        weight.mul_(scale)
     part.set_submodule(name, first)
 
 
