@@ -48,7 +48,7 @@ def test_auxiliary_classifiers_do_not_cut_the_network_short():
 
 
 @pytest.mark.parametrize(
-    ("name", "last", "edge"), [("inception_v3", "Mixed_7c", 0), ("googlenet", "maxpool1", 2)]
+    ("name", "last", "edge"), [("inception_v3", "Conv2d_2a_3x3", 0), ("googlenet", "maxpool1", 2)]
 )
 def test_networks_that_change_colors_get_them_as_published(name, last, edge):
     """Their weights are for images in -1..1, which torchvision makes of ImageNet's colors on the way."""
