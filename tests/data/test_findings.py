@@ -57,6 +57,15 @@ def test_patients_stay_in_one_split_and_findings_are_spread(root: Path) -> None:
         assert float(share[1]) > 0
 
 
+@pytest.mark.parametrize("there", [1, 2, 4])
+def test_a_finding_of_one_or_two_patients_is_there_in_training(root: Path, there: int) -> None:
+    (root / "labels.csv").write_text(rows(lambda i: str(i % 2), lambda i: str(int(i < there))))
+    for seed in range(4):
+        data = load(root, seed=seed)
+        assert bool((data.train.labels[:, 1] == 1).any())
+        assert sum(len(images) for images in data.sets().values()) == COUNT
+
+
 @pytest.mark.parametrize("word", ["", "-1", "nan", "-1.0", "NA"])
 def test_missing_labels_are_not_a_number(root: Path, word: str) -> None:
     (root / "labels.csv").write_text(

@@ -98,15 +98,63 @@ def test_two_folders_of_one_split_are_an_error(split_folders: Path, one_folder: 
 def test_splits_without_training_images_are_classes_and_said_so(
     validation: str, split_folders: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As when the training images lie in training/."""
-    (split_folders / "train").rename(split_folders / "training")
+    """As when the training images lie in learning/."""
+    (split_folders / "train").rename(split_folders / "learning")
     (split_folders / "val").rename(split_folders / validation)
     with caplog.at_level(logging.WARNING, logger="protopfaith"):
         data = load(split_folders)
-    assert data.classes == ("test", "training", validation)
-    said = f"There is no train/ in {split_folders}, so test/ and {validation}/ count as classes"
+    assert data.classes == ("learning", "test", validation)
+    said = f"There is no train/ with class folders in {split_folders}, so test/ and {validation}/ count as"
     assert [said in record.message for record in caplog.records] == [True]
     assert said in data.notes[0]
+
+
+def test_splits_are_known_in_any_case_and_spelling(split_folders: Path) -> None:
+    """Otherwise the network would learn to tell Training from Testing."""
+    expected = load(split_folders)
+    (split_folders / "train").rename(split_folders / "Training")
+    (split_folders / "test").rename(split_folders / "Testing")
+    (split_folders / "val").rename(split_folders / "VALID")
+    data = load(split_folders)
+    assert data.classes == ("cat", "dog")
+    for name, images in data.sets().items():
+        assert torch.equal(images.uint8(), expected.sets()[name].uint8())
+
+
+def test_trains_are_a_class_beside_others(one_folder: Path) -> None:
+    (one_folder / "dog").rename(one_folder / "train")
+    assert load(one_folder).classes == ("cat", "hen", "train")
+
+
+def test_pictures_without_classes_are_not_a_class_for_lying_in_train(tmp_path: Path, save: Save) -> None:
+    for name in ("train", "test"):
+        for i in range(5):
+            save(tmp_path / "flat" / name / f"{i}.png", 10 * len(name) + i)
+    with pytest.raises(ProtoPFaithError, match="There are no class folders with images"):
+        load(tmp_path / "flat")
+
+
+@pytest.mark.parametrize("counts", [(2, 2), (2, 3, 2, 9), (2, 2, 2, 2, 2, 2, 2)])
+@pytest.mark.parametrize("fold", [None, 0, 3])
+def test_every_class_is_trained_on_however_few_images_it_has(
+    counts: tuple[int, ...], fold: int | None, tmp_path: Path, save: Save
+) -> None:
+    for label, count in enumerate(counts):
+        for i in range(count):
+            save(tmp_path / "few" / f"class {label}" / f"{i}.png", 100 * label + i)
+    for seed in range(4):
+        data = load(tmp_path / "few", fold=fold, seed=seed)
+        assert set(data.train.labels.tolist()) == set(range(len(counts)))
+        assert sum(len(images) for images in data.sets().values()) == sum(counts)
+
+
+def test_a_class_of_one_patient_is_trained_on_and_not_parted(one_folder: Path, tmp_path: Path) -> None:
+    files = sorted(path.relative_to(one_folder).as_posix() for path in one_folder.rglob("*.png"))
+    table = tmp_path / "patients.csv"
+    table.write_text("".join(f"{file},{'one' if file.startswith('hen') else file}\n" for file in files))
+    for seed in range(6):
+        data = load(one_folder, seed=seed, groups=str(table))
+        assert Counter(data.train.labels.tolist())[2] == 15
 
 
 def test_pixels_are_those_of_the_file(one_folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,3 +69,12 @@ def test_impossible_settings(channels: int, mean: tuple[float, ...]) -> None:
 def test_float_tensors_are_refused(preprocessing: Preprocessing) -> None:
     with pytest.raises(ProtoPFaithError, match="uint8"):
         preprocessing(torch.zeros(3, 14, 20))
+
+
+@pytest.mark.parametrize("options", [{"bits": 12}, {"bits": "range"}, {"window": (900.0, 600.0)}, {}])
+def test_a_picture_of_many_bits_is_scaled_as_its_file(options: dict, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(500, 1500, (14, 20), dtype=np.uint16)
+    preprocessing, path = Preprocessing((14, 20), **options), tmp_path / "scan.png"
+    Image.fromarray(values).save(path)
+    given = preprocessing.uint8(Image.fromarray(values))
+    assert torch.equal(given, preprocessing.uint8(preprocessing.read(path)))

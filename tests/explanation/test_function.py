@@ -115,6 +115,71 @@ def test_torchvisions_transforms_are_shown_as_they_crop(tmp_path: Path) -> None:
     assert torch.allclose(found.pixels / 255, transforms(pillow) * std + mean, atol=0.003)
 
 
+def scene(mode: str) -> Image.Image:
+    """A picture of another kind than 8-bit colors."""
+    values = np.random.default_rng(0).integers(0, 2**16, (30, 40), dtype=np.uint16)
+    if mode == "16 bits":
+        return Image.fromarray(values)
+    return Image.fromarray(np.stack([(values >> shift).astype(np.uint8) for shift in (0, 2, 4, 6)], axis=2))
+
+
+@pytest.mark.parametrize("mode", ["16 bits", "transparent"])
+def test_a_pillow_image_is_read_as_its_file(mode: str, tmp_path: Path) -> None:
+    """Pillow itself makes 16 bits white, and forgets what lies below transparency."""
+    scene(mode).save(tmp_path / "a.png")
+    prepare = Preprocessing((16, 16))
+    for preprocessing in (prepare, prepare.__call__):
+        made, read = (
+            explain_function(quarters, image, preprocessing=preprocessing, players=8, budget=64)
+            for image in (scene(mode), tmp_path / "a.png")
+        )
+        assert torch.equal(made.pixels, read.pixels)
+        assert [one.value for one in made.outputs] == [one.value for one in read.outputs]
+    assert float(made.pixels.float().std()) > 5
+
+
+def test_the_path_says_nothing_of_the_machine(tmp_path: Path) -> None:
+    scene("16 bits").save(tmp_path / "a.png")
+    for preprocessing in (Preprocessing((16, 16)), Preprocessing((16, 16)).__call__):
+        found = explain_function(
+            quarters, tmp_path / "a.png", preprocessing=preprocessing, players=8, budget=64
+        )
+        assert (found.path, found.name) == ("a.png", "a.png")
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (16, 16, 1), (16, 16, 3), (1, 16, 16), (3, 16, 16)])
+def test_arrays_of_any_layout_go_through_a_function_of_the_callers(shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
+    prepare = Preprocessing((16, 16))
+    one, two = (
+        explain_function(quarters, array, preprocessing=how, players=8, budget=64)
+        for how in (prepare, prepare.__call__)
+    )
+    assert [each.value for each in one.outputs] == [each.value for each in two.outputs]
+
+
+def test_an_array_of_floats_is_the_input_itself_as_a_tensor_is() -> None:
+    image = torch.rand(3, 16, 16)
+    one, two = (explain_function(quarters, given, players=8, budget=64) for given in (image, image.numpy()))
+    assert [each.value for each in one.outputs] == [each.value for each in two.outputs]
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_images_of_many_channels_are_shown_in_gray(channels: int, tmp_path: Path) -> None:
+    image = torch.rand(channels, 16, 16)
+    found = explain_function(lambda x: x.mean((2, 3)), image, players=8, budget=64)
+    assert found.pixels.shape == (1, 16, 16)
+    assert found.report(tmp_path / "why.html").exists()
+    found.figure(tmp_path / "why.png")
+
+
+def test_a_network_in_double_precision_is_asked_in_it() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(768, 2)).double().requires_grad_(False)
+    image = torch.rand(3, 16, 16)
+    found = explain_function(network, image, outputs=np.int64(1), players=8, budget=64)
+    assert found.outputs[0].value == pytest.approx(float(network(image.double()[None])[0, 1]), abs=1e-12)
+
+
 WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "must be a function, a path or text": (3, {}),
     "should give one number": (lambda x: x, {}),

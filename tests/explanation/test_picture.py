@@ -75,3 +75,13 @@ def test_arrays_are_images_too(explainer: Explainer, pixels: torch.Tensor) -> No
     assert torch.equal(explainer.open(array).input, expected)
     assert torch.equal(explainer.open(pixels.numpy()).input, expected)
     assert torch.allclose(explainer.open((array / 255).astype("float32")).input, expected, atol=1e-5)
+
+
+def test_a_photo_is_upright_however_it_is_given(explainer: Explainer, tmp_path: Path) -> None:
+    photo, exif = Image.effect_noise((40, 30), 80), Image.Exif()
+    exif[0x0112] = 6  # the camera was turned by a quarter
+    photo.save(tmp_path / "photo.png", exif=exif)
+    with Image.open(tmp_path / "photo.png") as opened:
+        given = explainer.open(opened).pixels
+    assert torch.equal(given, explainer.open(tmp_path / "photo.png").pixels)
+    assert torch.equal(given, explainer.open(photo.transpose(Image.Transpose.ROTATE_270)).pixels)

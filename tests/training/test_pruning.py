@@ -37,6 +37,22 @@ def test_duplicates_go_by_themselves(trained, recipe, data, tmp_path):
     assert report.dropped[0] == 1
 
 
+def test_dropping_a_repeat_alone_changes_no_logit(trained, data, tmp_path):
+    with torch.no_grad():
+        model = trained.model()
+        model.prototypes[1] = model.prototypes[0]
+        model.classifier.weight[:, 1] *= 3
+    run = Run(trained.folder)
+    run.model = lambda device="cpu": model  # type: ignore[method-assign]
+    still = recipe_from_dict(trained.recipe().to_dict(), ["optimization.multipliers.classifier=0"])
+    run.recipe = lambda: still  # type: ignore[method-assign]
+    report = prune_run(run, tmp_path / "pruned", [1], device="cpu", data=data, progress=False)
+    x = torch.rand(3, *data.train.image(0).shape)
+    with torch.no_grad():
+        torch.testing.assert_close(report.run.model()(x), model(x), rtol=1e-4, atol=1e-4)
+    assert report.validation[0] == report.validation[1]
+
+
 def test_nothing_is_left_when_something_is_wrong(trained, data, tmp_path):
     for drop, words in (
         ([99], "indices from 0 to 5"),

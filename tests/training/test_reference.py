@@ -104,6 +104,13 @@ def test_without_validation_images_there_is_no_temperature(model: ProtoPNet) -> 
     assert repr(found) == "Reference(8 training images, not calibrated, 0 validation images)"
 
 
+def test_a_few_validation_images_calibrate_nothing(model: ProtoPNet) -> None:
+    data = load_data("birds", size=32, train=8, validation=16, test=8)
+    for count, calibrated in ((1, False), (4, False), (5, True)):
+        some = replace(data, validation=data.validation.subset(range(count)))
+        assert (measure_reference(model, some).temperature is not None) is calibrated
+
+
 def test_a_network_that_is_off_on_hidden_images_is_told_of(trained, data, tmp_path) -> None:
     found = measure_reference(trained.model(), data, hidden_seen=False)
     whole, half = found.half_hidden

@@ -13,13 +13,14 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
 from protopfaith.data.findings import known_findings, loosely
-from protopfaith.data.folder import READABLE, SPLIT_FOLDERS
+from protopfaith.data.folder import READABLE
 from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageData, ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data
+from protopfaith.data.split_names import folders_in, holds_splits, split_named
 from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, sha256
@@ -177,15 +178,10 @@ def _notes_of(data: ImageData) -> tuple[str, ...]:
 
 def _from_folder(root: Path, preprocessing: Preprocessing, groups: Path | str | None) -> External:
     """`<class>/*.jpg`, or the same in train/, validation/ and test/, which are taken together."""
-    folders = [path for path in sorted(root.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    if any(path.name == "train" for path in folders) or all(path.name in SPLIT_FOLDERS for path in folders):
-        folders = [
-            inside
-            for path in folders
-            if path.name in SPLIT_FOLDERS
-            for inside in sorted(path.iterdir())
-            if inside.is_dir() and not inside.name.startswith(".")
-        ]
+    folders = folders_in(root)
+    splits = [path for path in folders if split_named(path.name)]
+    if holds_splits(folders) or splits == folders:
+        folders = [inside for path in splits for inside in folders_in(path)]
     entries = [
         Entry(file.relative_to(root).as_posix(), folder.name)
         for folder in folders

@@ -17,7 +17,8 @@ from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, check_all_there, check_once, existing_folder
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
-from protopfaith.data.splits import connected, deal_findings, with_fold
+from protopfaith.data.split_names import split_named
+from protopfaith.data.splits import connected, deal_findings, with_fold, with_training
 from protopfaith.data.table import FILES, GROUPS, Table, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
@@ -25,8 +26,6 @@ from protopfaith.registry import did_you_mean
 
 EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"
 LISTS = ("findings", "labels", "finding labels")
-SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation",
-          "test": "test"}  # fmt: skip
 VALUES = {"1": 1, "1.0": 1, "true": 1, "yes": 1, "0": 0, "0.0": 0, "false": 0, "no": 0,
           "": -1, "-1": -1, "-1.0": -1, "nan": -1, "na": -1, "n/a": -1}  # fmt: skip
 NOTHING = ("no finding", "none", "normal")
@@ -157,7 +156,8 @@ def _listing(
 
 def split_findings(known: Sequence[Known], *, fold: Fold, seed: int) -> list[str]:
     """Keeps the splits that are there. Without a test set one image in five is held out, without a validation
-    set it is a fold of the rest, both with every finding spread evenly; patients are never parted."""
+    set it is a fold of the rest, both with every finding spread evenly; patients are never parted. A finding
+    that is there in few images is there in training."""
     paths = [item.entry.path for item in known]
     findings = [item.entry.findings for item in known]
     split_of = [item.entry.split or "train" for item in known]
@@ -171,7 +171,9 @@ def split_findings(known: Sequence[Known], *, fold: Fold, seed: int) -> list[str
         )
         for i, share in zip(pool, shares, strict=True):
             split_of[i] = "test" if share == 0 else "train"
-    return with_fold(split_of, paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
+    dealt = with_fold(split_of, paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
+    shown = [tuple((place, value) for place, value in enumerate(row) if value >= 0) for row in findings]
+    return with_training(dealt, [item.entry.split for item in known], shown, groups)
 
 
 def _finding_columns(
@@ -278,11 +280,12 @@ def _from_lists(table: Table, column: int, separator: str) -> tuple[tuple[str, .
 
 
 def _split_of(text: str, path: Path) -> str:
-    if text.lower() not in SPLITS:
+    split = split_named(text)
+    if split is None:
         raise ProtoPFaithError(
             f"{path} has {shown(text)} in its column 'split'; write train, validation or test."
         )
-    return SPLITS[text.lower()]
+    return split
 
 
 def as_finding(data: ImageData, positive: str) -> ImageData:

@@ -16,15 +16,14 @@ from protopfaith.data.listing import Entry, Listing, existing_folder, image_file
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
-from protopfaith.data.splits import connected, deal, with_fold
+from protopfaith.data.split_names import folders_in, split_folders, split_named
+from protopfaith.data.splits import connected, deal, with_fold, with_training
 from protopfaith.errors import ProtoPFaithError
 
 READABLE = SUFFIXES | {".dcm"}
 ENOUGH = 100
 """Validation images; fewer are too few where they are also less than the share `FEW` of training images."""
 FEW = 0.05
-SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "valid": "validation",
-                 "test": "test"}  # fmt: skip
 
 
 @DATASETS.register("folder")
@@ -94,13 +93,13 @@ def _large_enough(listing: Listing, fold: Fold) -> tuple[Fold, list[str]]:
 
 def list_folder(root: Path, name: str = "folder") -> Listing:
     """All images by class; the split is set where the folders say it."""
-    folders = _split_folders(root)
+    folders = split_folders(root)
     notes = [
         f"The images directly in {place} have no class folder and are left out."
-        for place in (folders.values() if "train" in folders else [root])
+        for place in (folders.values() or [root])
         if any(path.parent == place for path in image_files(place, READABLE))
     ]
-    if "train" in folders:
+    if folders:
         entries = [entry for split, folder in folders.items() for entry in _entries(root, folder, split)]
     else:
         entries = _entries(root, root, None)
@@ -116,7 +115,7 @@ def split_folder(
 ) -> list[str]:
     """Keeps the splits that are there. Without a test set one image in five is held out, stratified by class;
     without a validation set it is a fold of the rest. Copies of one picture are never parted, and neither are
-    images of one group, as `belongs` has it by path."""
+    images of one group, as `belongs` has it by path. Every class keeps training images."""
     paths = [item.entry.path for item in known]
     labels = [item.entry.label for item in known]
     split_of = [item.entry.split or "train" for item in known]
@@ -127,7 +126,8 @@ def split_folder(
         shares = deal([paths[i] for i in pool], [labels[i] for i in pool], [groups[i] for i in pool], 5, seed)
         for i, share in zip(pool, shares, strict=True):
             split_of[i] = "test" if share == 0 else "train"
-    return with_fold(split_of, paths, labels, groups, fold=fold, seed=seed)
+    dealt = with_fold(split_of, paths, labels, groups, fold=fold, seed=seed)
+    return with_training(dealt, [item.entry.split for item in known], [(label,) for label in labels], groups)
 
 
 def default_preprocessing(size: tuple[int, int], channels: int) -> Preprocessing:
@@ -139,39 +139,20 @@ def default_preprocessing(size: tuple[int, int], channels: int) -> Preprocessing
     )
 
 
-def _split_folders(root: Path) -> dict[str, Path]:
-    """The folder of each split that is there; none of them counts unless train/ is."""
-    found: dict[str, Path] = {}
-    for path in _folders(root):
-        if (split := SPLIT_FOLDERS.get(path.name)) is None:
-            continue
-        if split in found and (root / "train").is_dir():
-            raise ProtoPFaithError(
-                f"There are two folders of {split} images in {root}, {found[split].name}/ and {path.name}/; "
-                "move their images into one."
-            )
-        found[split] = path
-    return found
-
-
 def _about_split_names(root: Path) -> list[str]:
-    """Without train/, folders that are named like splits are classes; that may not be what was meant."""
-    names = [f"{path.name}/" for path in _folders(root) if path.name in SPLIT_FOLDERS]
+    """Folders that are named like splits, but are classes; that may not be what was meant."""
+    names = [f"{path.name}/" for path in folders_in(root) if split_named(path.name)]
     if not names:
         return []
     return [
-        f"There is no train/ in {root}, so {' and '.join(names)} count as classes like any other; if they "
-        "hold splits, put the training images in train/."
+        f"There is no train/ with class folders in {root}, so {' and '.join(names)} count as classes like "
+        "any other; if they hold splits, put the training images in train/<class>/."
     ]
-
-
-def _folders(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
     entries = []
-    for class_folder in _folders(folder):
+    for class_folder in folders_in(folder):
         images = image_files(class_folder, READABLE)
         if not images:
             if not os.access(class_folder, os.R_OK | os.X_OK):

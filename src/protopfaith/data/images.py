@@ -158,9 +158,14 @@ def to_rgb_or_gray(image: Image.Image) -> Image.Image:
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
         say_once("Images with an alpha channel are laid on a white background.")
         return _on_white(image)
-    if image.mode.startswith("I") or image.mode == "F":
+    if has_numbers(image):
         return _from_numbers(np.asarray(image), floating=image.mode == "F")
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def has_numbers(image: Image.Image) -> bool:
+    """Whether pixels have more than 8 bits: their scale is not known by itself."""
+    return image.mode.startswith("I") or image.mode == "F"
 
 
 def with_channels(image: Image.Image, channels: int) -> Image.Image:

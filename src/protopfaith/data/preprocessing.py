@@ -13,7 +13,7 @@ from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.data.constants import constant
-from protopfaith.data.images import to_rgb_or_gray, with_channels
+from protopfaith.data.images import has_numbers, to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
 
@@ -74,7 +74,7 @@ class Preprocessing:
             return self._uint8_from_tensor(image)
         instance(image, Image.Image, "An image", "a Pillow image or a uint8 tensor")
         check_pixels(*image.size, "The image")
-        image = with_channels(to_rgb_or_gray(image), self.channels)
+        image = with_channels(to_rgb_or_gray(self._scaled(image)), self.channels)
         height, width = self.size
         if image.size != (width, height):
             image = image.resize((width, height), Image.Resampling.BILINEAR)
@@ -102,6 +102,15 @@ class Preprocessing:
         from protopfaith.data.scaling import Scaling
 
         return Scaling(self.bits, self.window).read(path)
+
+    def _scaled(self, image: Image.Image) -> Image.Image:
+        """A picture of more than 8 bits as its file would be read; others stay as they are."""
+        from protopfaith.data.scaling import Scaling
+
+        scaling = Scaling(self.bits, self.window)
+        if scaling.is_usual or not has_numbers(image):
+            return image
+        return Image.fromarray(scaling.to_8_bits(np.asarray(image)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON or YAML."""

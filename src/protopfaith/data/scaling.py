@@ -11,7 +11,7 @@ from PIL import Image
 from protopfaith.arguments import finite_number, instance, shown
 from protopfaith.data.eight_bits import STRIP, finite_range
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import FORMATS, is_dicom, read_image
+from protopfaith.data.images import FORMATS, has_numbers, is_dicom, read_image
 from protopfaith.errors import ProtoPFaithError
 
 RANGE = "range"
@@ -110,6 +110,6 @@ def _values(path: Path) -> tuple[np.ndarray | None, bool]:
     with Image.open(path, formats=FORMATS) as image:
         if frame is not None:
             image.seek(frame - 1)
-        if not (image.mode.startswith("I") or image.mode == "F"):
+        if not has_numbers(image):
             return None, False
         return np.asarray(image), False

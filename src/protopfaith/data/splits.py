@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 from protopfaith.errors import ProtoPFaithError
@@ -103,6 +103,37 @@ def with_fold(
     for index, share in zip(pool, shares, strict=True):
         if share == (fold or 0):
             result[index] = "validation"
+    return result
+
+
+def with_training(
+    dealt: Sequence[str],
+    given: Sequence[str | None],
+    shown: Sequence[Collection[Hashable]],
+    groups: Sequence[str],
+) -> list[str]:
+    """The splits, where a class (or finding) whose few groups were all held out gets one of them back for
+    training: of validation where it can, else of testing. Splits that were given stay.
+
+    Args:
+        dealt: the split of each image
+        given: the one that its data says, if any
+        shown: what there is to learn from it: its class, or what is known of its findings
+        groups: which images belong together
+
+    >>> with_training(["test", "validation", "train"], [None] * 3, [{"cat"}, {"cat"}, {"dog"}], list("abc"))
+    ['test', 'train', 'train']
+    """
+    result = list(dealt)
+    trained = {one for ones, split in zip(shown, dealt, strict=True) if split == "train" for one in ones}
+    for missing in dict.fromkeys(one for ones in shown for one in ones if one not in trained):
+        own = [i for i, ones in enumerate(shown) if missing in ones]
+        if any(result[i] == "train" for i in own):
+            continue  # it came back with the group of another
+        held = [i for split in ("validation", "test") for i in own if result[i] == split != given[i]]
+        for index, group in enumerate(groups):
+            if held and group == groups[held[0]]:
+                result[index] = "train"
     return result
 
 

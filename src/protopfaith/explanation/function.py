@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,14 +15,14 @@ from PIL import Image
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown, whole_number
-from protopfaith.data import Preprocessing, read_image
-from protopfaith.data.images import say_once
+from protopfaith.arguments import shown, whole_number
+from protopfaith.data import Preprocessing
+from protopfaith.data.images import say_once, to_rgb_or_gray
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.answers import Answers, described, first_channels
 from protopfaith.explanation.game import Progress, play
-from protopfaith.explanation.picture import ImageLike, Picture, open_picture, to_pil
+from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
 from protopfaith.network import ProtoPNet, PrototypeNetwork
@@ -197,12 +197,14 @@ def explain_function(
     """
     check_arguments(explain_function, locals())
     start = time.perf_counter()
+    if isinstance(image, np.ndarray):
+        image = from_array(image)
     if isinstance(image, Tensor) and image.is_floating_point():
         function, _ = _callable(function, preprocessing)  # the input itself: no other size is asked for
     else:
         function, preprocessing = _callable(function, preprocessing)
     place = _device(function, device)
-    picture = _open(image, preprocessing, place, name)
+    picture = _as_wide(_open(image, preprocessing, place, name), function)
     settings = Settings.of(settings, **keywords).on(place, picture.input.shape[-2:])
     whole = Answers(function)
     values = whole(picture.input[None])[0]
@@ -266,6 +268,13 @@ def _device(function: Function, device: torch.device | str | None) -> torch.devi
     return torch.device("cpu") if parameter is None else choose_device(parameter.device)
 
 
+def _as_wide(picture: Picture, function: Function) -> Picture:
+    """The picture in the number format of a module's parameters: one in float64 takes no other."""
+    parameters = function.parameters() if isinstance(function, nn.Module) else iter(())
+    dtype = next((one.dtype for one in parameters if one.is_floating_point()), torch.float32)
+    return replace(picture, input=picture.input.to(dtype))
+
+
 @dataclass(frozen=True)
 class _Reader:
     """What `open_picture` asks of a network: where its input lies, and how many channels that has."""
@@ -303,15 +312,8 @@ def _prepared(
     image: ImageLike, prepare: Callable[[Image.Image], Tensor], device: torch.device, name: str
 ) -> Picture:
     """An image as a function of the caller's makes it an input; shown is what it left of the image."""
-    path = str(image) if isinstance(image, str | Path) else ""
-    if isinstance(image, str | Path):
-        name, image = name or Path(image).name, read_image(image)
-    elif isinstance(image, np.ndarray):
-        image = Image.fromarray(image)
-    elif isinstance(image, Tensor):
-        image = to_pil(image)
-    instance(image, Image.Image, "An image to explain", "a path, a Pillow image or a tensor")
-    made = prepare(image.convert("RGB"))
+    opened, name, path = open_pixels(image, name)
+    made = prepare(to_rgb_or_gray(opened).convert("RGB"))
     if isinstance(made, Tensor) and made.dim() == 4 and len(made) == 1:
         made = made[0]
     if not isinstance(made, Tensor) or made.dim() != 3 or not made.is_floating_point():
@@ -320,7 +322,7 @@ def _prepared(
             "channels x height x width."
         )
     known = _statistics(prepare, made)
-    seen = open_picture(made, known, _reader(device, len(made)), name or "image")
+    seen = open_picture(made, known, _reader(device, len(made)), name)
     return Picture(seen.name, made.detach().to(device), seen.pixels, seen.original, path)
 
 
@@ -345,7 +347,7 @@ def _chosen(
         raise ProtoPFaithError("The function's output on the image is not finite; check it and the image.")
     if outputs is None:
         return values.argsort(descending=True)[:USUAL].tolist()
-    asked = [outputs] if isinstance(outputs, str | int) else list(outputs)
+    asked = [outputs] if isinstance(outputs, str | int | np.integer) else list(outputs)
     if not asked:
         raise ProtoPFaithError("No outputs were named; name at least one, or leave them out.")
     return list(dict.fromkeys(_number(one, len(values), names) for one in asked))

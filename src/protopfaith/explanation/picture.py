@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from protopfaith.arguments import named, plain_tensor, tensor
@@ -18,6 +18,7 @@ from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
+from protopfaith.shapley.players import as_tensor
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
@@ -61,34 +62,51 @@ def open_picture(
         name: for people; the file's by default
     """
     if isinstance(image, np.ndarray):
-        image = _from_array(image)
+        image = from_array(image)
+    if isinstance(image, Tensor) and image.is_floating_point():
+        return _from_float(_one_image(image), preprocessing, model, name or "image")
+    read = read_image if preprocessing is None else preprocessing.read
+    found, name, path = open_pixels(image, name, read)
+    preprocessing = require_preprocessing(preprocessing)
+    pixels = preprocessing.uint8(found)
+    normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
+    return Picture(name, normalized, pixels, found, path)
+
+
+def open_pixels(
+    image: ImageLike, name: str = "", read: Callable[[Path | str], Image.Image] = read_image
+) -> tuple[Image.Image, str, str]:
+    """An image that is no network's input yet, what it is called, and its path if that may be told.
+
+    Args:
+        image: a path, a Pillow image or a uint8 tensor
+        name: for people; the file's by default
+        read: opens a file
+    """
+    if isinstance(image, str | Path):
+        return read(image), name or named(Path(image).name), _within(Path(image))
     if isinstance(image, Tensor):
-        plain_tensor(image, "An image to explain", "a tensor of C x height x width")
-        if image.dim() in (3, 4):
-            check_pixels(image.shape[-1], image.shape[-2], "An image to explain")
-        if image.dim() == 4 and len(image) == 1:
-            image = image[0]
-        if image.is_floating_point():
-            return _from_float(image, preprocessing, model, name or "image")
+        image = _one_image(image)
         if image.dim() != 3 or image.dtype != torch.uint8 or len(image) not in CHANNELS or not image.numel():
             raise ProtoPFaithError(
                 "An image to explain is C x height x width of type uint8, with 1, 3 or 4 channels, or a "
                 f"normalized float, not {image.dtype} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
-    path = _within(Path(image)) if isinstance(image, str | Path) else ""
-    if isinstance(image, str | Path):
-        name = name or named(Path(image).name)
-        image = read_image(image) if preprocessing is None else preprocessing.read(image)
     if not isinstance(image, Image.Image):
         raise ProtoPFaithError(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    preprocessing = require_preprocessing(preprocessing)
-    pixels = preprocessing.uint8(image)
-    normalized = preprocessing.normalize(pixels).to(model.prototypes.device)
-    return Picture(name or "image", normalized, pixels, image, path)
+    return ImageOps.exif_transpose(image), name or "image", ""  # as where a file is read
+
+
+def _one_image(image: Tensor) -> Tensor:
+    """C x H x W, also from a batch of one."""
+    plain_tensor(image, "An image to explain", "a tensor of C x height x width")
+    if image.dim() in (3, 4):
+        check_pixels(image.shape[-1], image.shape[-2], "An image to explain")
+    return image[0] if image.dim() == 4 and len(image) == 1 else image
 
 
 def _within(path: Path) -> str:
@@ -100,13 +118,13 @@ def _within(path: Path) -> str:
     return path.name if path.is_absolute() or ".." in path.parts or path.parts[:1] == ("~",) else str(path)
 
 
-def _from_array(image: np.ndarray) -> Image.Image | Tensor:
+def from_array(image: np.ndarray) -> Image.Image | Tensor:
     """Arrays are H x W x C, as Pillow and OpenCV have them, or C x H x W."""
     if image.dtype == np.uint8 and (image.ndim == 2 or (image.ndim == 3 and image.shape[-1] in (3, 4))):
         return Image.fromarray(image)
-    tensor = torch.from_numpy(np.ascontiguousarray(image))
-    channels_last = tensor.dim() == 3 and tensor.shape[-1] in (1, 3) and tensor.shape[0] not in (1, 3)
-    return tensor.permute(2, 0, 1) if channels_last else tensor
+    found = as_tensor(image, "An image to explain", "an array of height x width x C or C x height x width")
+    channels_last = found.dim() == 3 and found.shape[-1] in (1, 3) and found.shape[0] not in (1, 3)
+    return found.permute(2, 0, 1) if channels_last else found
 
 
 def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
@@ -185,6 +203,8 @@ def _from_input(
     else:  # for the eye alone: the range of the image itself
         low, high = image.amin(), image.amax()
         shown = (image - low) / (high - low).clamp_min(1e-12)
+    if len(shown) not in CHANNELS:  # no colors: what all channels have in common
+        shown = shown.mean(0, keepdim=True)
     pixels = (shown * 255).round().to(torch.uint8).cpu()
     return Picture(name, image.detach().float().to(model.prototypes.device), pixels, to_pil(pixels))
 

@@ -153,7 +153,8 @@ def check_network(model: PatchNetwork, recipe: Recipe, data: ImageData, ranks: i
         except Exception as error:  # whatever an encoder raises where its map has no pixels left
             raise ProtoPFaithError(
                 f"The encoder {model.encoder_name or type(model.encoder).__name__} cannot take images of "
-                f"{size[0]}x{size[1]} pixels ({reason(error)}); choose larger images or another encoder."
+                f"{size[0]}x{size[1]} pixels ({reason(error)}); choose another size, often a multiple of 32, "
+                "or another encoder."
             ) from error
         finally:
             model.train(training)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from rich.table import Table
+from torch import Tensor
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number, instance, shown
@@ -17,7 +18,7 @@ from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import PatchNetwork, ProtoTree, distinct_prototypes, prune
+from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree, XProtoNet, distinct_prototypes, prune
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import keep_reference
@@ -137,7 +138,23 @@ def _pruned(
             "drop where not all duplicates are meant."
         )
     dropped = _to_drop(model, drop, tolerance)
-    return prune(model, [index for index in range(len(model.prototypes)) if index not in dropped]), dropped
+    kept = [index for index in range(len(model.prototypes)) if index not in dropped]
+    pruned = prune(model, kept)
+    if isinstance(model, ProtoPNet) and not isinstance(model, XProtoNet):  # whose equals see different things
+        pruned.classifier.weight.data = _merged_weights(model, kept, tolerance)
+    return pruned, dropped
+
+
+def _merged_weights(model: ProtoPNet, kept: Sequence[int], tolerance: float | None) -> Tensor:
+    """F's weights (C, kept): one that stays has those of its equals that go, as their distances are the same.
+    So dropping repeats alone changes no logit."""
+    weights, staying = model.classifier.weight.detach().clone(), set(kept)
+    for group in distinct_prototypes(model, tolerance).groups:
+        stay = [index for index in group if index in staying]
+        gone = [index for index in group if index not in staying]
+        if stay:
+            weights[:, stay[0]] += weights[:, gone].sum(1)
+    return weights[:, list(kept)]
 
 
 def prune_tree(model: ProtoTree, above_chance: float) -> tuple[ProtoTree, tuple[int, ...]]:

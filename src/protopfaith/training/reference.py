@@ -38,6 +38,7 @@ FORMATS = (2, 3)  # the second one where findings have calibrations of their own
 SAMPLE = 512  # images of each set at most, evenly spread: enough for means, little beside an explanation
 RULED = 10_000  # validation images of several findings, some of which are rare
 FEW = 100  # validation images of a class, below which the tails of all classes are taken together
+CALIBRATING = 5  # validation images at least: one alone, taken for another class, would make all even
 USUAL = 0.99  # share of the validation images that counts as usual
 MUCH = 0.75  # of its accuracy is left to a network that knows images of which half is hidden
 HIDDEN = 256  # images on which that is measured
@@ -54,8 +55,8 @@ class Reference:
         images: how many of them.
         usual_distances: (C,), float64: 99% of a class's validation images are nearer than this to the nearest
             prototype of their class; NaN where there are none.
-        temperature: logits divided by it give calibrated probabilities; None without validation images. Of
-            several findings, one for all.
+        temperature: logits divided by it give calibrated probabilities; None with too few validation images.
+            Of several findings, one for all.
         validation_images: how many it was fitted on.
         half_hidden: balanced accuracy on validation images, and again with half of each hidden; None where
             it was not measured.
@@ -172,7 +173,7 @@ def measure_reference(
     chosen = _sample(data.validation, RULED if several else SAMPLE)
     validation = _distances(model, chosen, data.preprocessing, batch_size)
     logits = _logits(model, validation)
-    temperature = fit_temperature(logits, chosen.labels) if len(chosen) else None
+    temperature = fit_temperature(logits, chosen.labels) if len(chosen) >= CALIBRATING else None
     calibrator = None
     if several and temperature is not None:
         calibrator = fit_calibrator(logits, chosen.labels, temperature)

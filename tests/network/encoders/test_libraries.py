@@ -47,6 +47,26 @@ def test_auxiliary_classifiers_do_not_cut_the_network_short():
     assert output_channels(feature_map_part(network), 3) == network.fc.in_features
 
 
+@pytest.mark.parametrize(
+    ("name", "last", "edge"), [("inception_v3", "Conv2d_2a_3x3", 0), ("googlenet", "maxpool1", 2)]
+)
+def test_networks_that_change_colors_get_them_as_published(name, last, edge):
+    """Their weights are for images in -1..1, which torchvision makes of ImageNet's colors on the way."""
+    torch.manual_seed(0)
+    network = torchvision.models.get_model(name, aux_logits=False, init_weights=False, transform_input=True)
+    for norm in network.modules():
+        if isinstance(norm, torch.nn.BatchNorm2d):
+            norm.running_mean.normal_(std=0.1)
+    kept, x = [], torch.randn(2, 3, 96, 96)
+    network.eval().get_submodule(last).register_forward_hook(lambda *found: kept.append(found[2].clone()))
+    with torch.no_grad():
+        network(x)
+        feature_map_part(network)(x)
+    whole, part = kept
+    inside = slice(edge, whole.shape[2] - edge)
+    torch.testing.assert_close(part[:, :, inside, inside], whole[:, :, inside, inside])
+
+
 def test_parameters_keep_torchvisions_names():
     whole = torchvision.models.resnet18().state_dict()
     part = build_encoder("resnet18").state_dict()
@@ -75,11 +95,16 @@ needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason
 
 @needs_timm
 @pytest.mark.parametrize("name", ["resnet10t", "swin_tiny_patch4_window7_224"])
-def test_timm(name):
+@pytest.mark.parametrize("size", [64, 96])
+def test_timm(name, size):
     model = ProtoPNet(f"timm:{name}", 2, 2, 8, in_channels=2).eval()
-    size = 224 if "224" in name else 64
     with torch.no_grad():
         assert model.distance_maps(torch.rand(1, 2, size, size)).shape == (1, 4, size // 32, size // 32)
+
+
+@needs_timm
+def test_timm_of_a_size_that_is_no_multiple_of_224():
+    assert output_channels(build_encoder("timm:maxvit_rmlp_pico_rw_256"), 3) == 256
 
 
 @needs_timm

@@ -5,14 +5,16 @@ Both are imported where they are used: importing torchvision takes as long as im
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import HEADS, Wrapped, set_in_channels
@@ -63,7 +65,6 @@ def torchvision_encoder(name: str, in_channels: int = 3, published: str | None =
 def _without_classifier(name: str) -> nn.Module:
     """A VGG network whose classifier, with 120 million weights that are never used, was never made; its
     convolutions start as torchvision's do."""
-    import torch
     import torchvision
 
     with torch.device("meta"):
@@ -96,8 +97,6 @@ def _weights(name: str, published: str) -> Any:
 
 def _read_weights(weights: Any, name: str, published: str) -> dict[str, Any]:
     """The tensors of the file (downloaded, or found in the hub's cache), and nothing but tensors."""
-    import torch
-
     try:
         return torch.hub.load_state_dict_from_url(
             weights.url, map_location="cpu", check_hash=True, weights_only=True
@@ -151,9 +150,25 @@ def feature_map_part(network: nn.Module) -> nn.Module:
         if name in (*HEADS, *POOLING):
             break
         part.add_module(name, nn.Sequential(*child) if isinstance(child, nn.ModuleList) else child)
+    if getattr(network, "transform_input", False):
+        _fold_input(part, network._transform_input)  # type: ignore[arg-type]
     if isinstance(network, torchvision.models.DenseNet):
         part.add_module("relu", nn.ReLU())  # DenseNet calls it as a function, after its last batch norm
     return part
+
+
+def _fold_input(part: nn.Sequential, change: Callable[[Tensor], Tensor]) -> None:
+    """GoogLeNet and Inception with published weights change the colors of images before their first layer:
+    here that layer does it. (Where it pads, images have another color around them.)"""
+    name, first = next(part.named_children())
+    first = copy.deepcopy(first)  # the network stays as it was
+    weight, mean = first.get_parameter("conv.weight"), first.get_buffer("bn.running_mean")
+    with torch.no_grad():
+        shift = change(torch.zeros(1, 3, 1, 1))
+        scale = change(torch.ones(1, 3, 1, 1)) - shift
+        mean.sub_((weight * shift).sum((1, 2, 3)))
+        weight.mul_(scale)
+    part.set_submodule(name, first)
 
 
 def cut_at(name: str, layer: str, in_channels: int = 3, published: str | None = None) -> nn.Module:
@@ -201,15 +216,24 @@ def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) 
     return TimmFeatures(network)
 
 
+ANY_SIZE: tuple[dict[str, Any], ...] = (
+    {"dynamic_img_size": True, "strict_img_size": False},
+    {"dynamic_img_size": True},
+    {"strict_img_size": False},
+)
+"""How timm's transformers are asked to take images of any size: ViT knows the one option, Swin the other, and
+some take both and heed one."""
+
+
 def _timm_network(name: str, in_channels: int, *, pretrained: bool) -> Any:
-    """Vision transformers are asked to take images of any size, which they do not by themselves."""
+    """The network, for images of any size where it can be made so."""
     import timm
 
     options: dict[str, Any] = {"pretrained": pretrained, "in_chans": in_channels, "num_classes": 0}
-    try:
-        return timm.create_model(name, dynamic_img_size=True, **options)
-    except TypeError:  # what is no transformer has no such option
-        return timm.create_model(name, **options)
+    for more in ANY_SIZE:
+        with suppress(TypeError):  # it has no such option
+            return timm.create_model(name, **more, **options)
+    return timm.create_model(name, **options)
 
 
 class TimmFeatures(Wrapped):

@@ -32,7 +32,7 @@ ALIASES = {
     "wideresnet50": "wide_resnet50_2",
 }
 PUBLISHED = "imagenet"
-PROBE_SIZES = (64, 128, 224)
+PROBE_SIZES = (64, 128, 224, 256)
 
 
 class EncoderRegistry(Registry[Build]):
