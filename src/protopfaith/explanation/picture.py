@@ -12,12 +12,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.arguments import named, plain_tensor, tensor
+from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
+from protopfaith.shapley.players import as_tensor
 
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
@@ -60,6 +61,7 @@ def open_picture(
         model: whose input it becomes
         name: for people; the file's by default
     """
+    instance(name, str, "The name of an image", "text")
     if isinstance(image, np.ndarray):
         image = _from_array(image)
     if isinstance(image, Tensor):
@@ -104,7 +106,7 @@ def _from_array(image: np.ndarray) -> Image.Image | Tensor:
     """Arrays are H x W x C, as Pillow and OpenCV have them, or C x H x W."""
     if image.dtype == np.uint8 and (image.ndim == 2 or (image.ndim == 3 and image.shape[-1] in (3, 4))):
         return Image.fromarray(image)
-    tensor = torch.from_numpy(np.ascontiguousarray(image))
+    tensor = as_tensor(image, "An image to explain", "an array of numbers")
     channels_last = tensor.dim() == 3 and tensor.shape[-1] in (1, 3) and tensor.shape[0] not in (1, 3)
     return tensor.permute(2, 0, 1) if channels_last else tensor
 
@@ -125,7 +127,7 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
     if isinstance(mask, Image.Image):
         mask = np.array(mask.convert("L"))
     if isinstance(mask, np.ndarray):
-        mask = torch.from_numpy(np.ascontiguousarray(mask))
+        mask = as_tensor(mask, "A mask", "height x width")
     given: Tensor = tensor(mask, "A mask", "height x width", 2)
     if not given.numel() or bool(given.isnan().any()):
         raise ProtoPFaithError("A mask has a number for each pixel; this one has no pixels, or NaN.")
@@ -175,7 +177,7 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
 def _from_input(
     image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
 ) -> Picture:
-    if image.dim() != 3 or len(image) != model.in_channels:
+    if image.dim() != 3 or len(image) != model.in_channels or not image.numel():
         raise ProtoPFaithError(
             f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "
             f"its shape is {tuple(image.shape)}; convert it, or give the image as uint8."

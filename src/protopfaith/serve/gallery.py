@@ -66,7 +66,8 @@ def _count(network: Network, count: int, wrong: bool) -> str:
     left = sum(found is None for found in network.predictions)
     if not wrong or not left:
         return text
-    return f"{text} so far; {left:,} {'could not be classified' if network.stopped else 'are not classified yet'}"
+    what = "could not be classified" if network.stopped else "are not classified yet"
+    return f"{text} so far; {left:,} {what}"
 
 
 def _nothing(network: Network) -> str:

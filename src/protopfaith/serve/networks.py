@@ -134,7 +134,7 @@ class Network:
             raise ProtoPFaithError(self.stopped) from error
 
     def about_rest(self, done: str) -> str:
-        """On test images without an answer: that they are being `done`, or why not; empty where there are none."""
+        """Test images without an answer: that they are being `done`, or why not; empty if there are none."""
         left = self.predictions.count(None)
         is_all = left == len(self.predictions)
         if not left:

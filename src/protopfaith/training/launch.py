@@ -14,7 +14,7 @@ import torch
 
 from protopfaith.allocation import keeping_freed_memory
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
@@ -88,6 +88,11 @@ def train(
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     if not str(folder).strip(". /"):
         raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
+    if not is_text(folder):
+        raise ProtoPFaithError(
+            f"The name of the run folder {named(folder)} is no UTF-8, in which TensorBoard writes nothing; "
+            "choose another."
+        )
     if fabric is None:
         fabric = make_fabric(recipe.compute)
         if not resume and fabric.is_global_zero:
