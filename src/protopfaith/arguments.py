@@ -46,7 +46,7 @@ def named(path: Path | str) -> str:
 def is_text(path: Path | str) -> bool:
     """Whether a path is made of characters; names of files may be any bytes.
 
-    >>> is_text("bird.png"), is_text("bird\udcff.png")
+    >>> is_text("bird.png"), is_text("bird\\udcff.png")
     (True, False)
     """
     try:
