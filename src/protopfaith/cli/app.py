@@ -100,6 +100,8 @@ def main() -> None:
         from protopfaith.crashes import unexpected
 
         _print_error("Error", unexpected(error))
+        if isinstance(error, OSError):  # perhaps of our output itself: Python flushes it once more
+            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         sys.exit(1)
 
 
