@@ -83,6 +83,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    os.environ["MPLBACKEND"] = "agg"  # figures become files; a backend that is not there would be an error
     keep_freed_memory()
     try:
         _refuse_empty(sys.argv[1:])
