@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 from protopfaith.crashes import NAME, unexpected
 
 
@@ -23,6 +25,13 @@ def test_one_sentence_and_the_traceback_in_a_file(tmp_path) -> None:
 
 def test_memory_needs_no_log(tmp_path) -> None:
     assert "not enough memory" in unexpected(raised(MemoryError()), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_no_bug_to_report(tmp_path) -> None:
+    sentence = unexpected(raised(OSError(errno.ENOSPC, "No space left on device")), tmp_path)
+    assert "free some space" in sentence
+    assert "report" not in sentence
     assert not list(tmp_path.iterdir())
 
 

@@ -19,10 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import odd_kind, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.typed import BOUNDS
 
+LARGEST = 2**63  # whole numbers from here on fit into no tensor
 LOOKED_AT = 1000  # entries of a list, at most: wrong ones are wrong from the start
 
 
@@ -59,6 +60,7 @@ def check_fields(made: Any) -> None:
 
 def _check_bounds(field: dataclasses.Field, value: Any, where: str) -> None:
     """Those of its metadata, as in `protopfaith.typed`."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # of a tensor or an array
     numbers = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for name, (holds, words) in BOUNDS.items():
         if name in field.metadata and not all(holds(number, field.metadata[name]) for number in numbers):
@@ -99,13 +101,13 @@ def _is_plain(value: Any, kind: Any) -> bool:
         return _PLAIN[kind](value)
     if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return True  # Any, a type variable, a protocol
-    return isinstance(value, kind)
+    return isinstance(value, kind) and not (hasattr(value, "is_nested") and odd_kind(value))
 
 
 def _is_tuple(value: Any, entries: tuple[Any, ...]) -> bool:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
         return False
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) or getattr(value, "ndim", 1) == 0:
         return False
     if len(entries) == 2 and entries[1] is Ellipsis:
         return _all_fit(value, entries[0])
@@ -116,7 +118,10 @@ def _is_container(value: Any, origin: type, entries: tuple[Any, ...]) -> bool:
     if issubclass(origin, Callable):  # type: ignore[arg-type]
         return callable(value)
     if issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and _all_fit(list(value), entries[0])
+        keys, values = entries
+        return (
+            isinstance(value, Mapping) and _all_fit(list(value), keys) and _all_fit([*value.values()], values)
+        )
     if origin is type or not issubclass(origin, Iterable):
         return isinstance(value, origin)
     if isinstance(value, (str, bytes, Mapping)):
@@ -133,8 +138,8 @@ def _all_fit(values: Any, hint: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     try:
-        return not isinstance(value, bool) and operator.index(value) is not None
-    except (TypeError, ValueError):
+        return not isinstance(value, bool) and abs(operator.index(value)) < LARGEST
+    except (TypeError, ValueError, RuntimeError):
         return False
 
 
@@ -142,7 +147,7 @@ def _is_real(value: Any) -> bool:
     if isinstance(value, (bool, str, bytes, complex)) or getattr(value, "shape", ()) != ():
         return False
     try:
-        return not math.isnan(float(value))
+        return not math.isnan(float(value)) and not (isinstance(value, int) and abs(value) >= LARGEST)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         return False
 

@@ -43,6 +43,19 @@ def named(path: Path | str) -> str:
     )
 
 
+def is_text(path: Path | str) -> bool:
+    """Whether a path is made of characters; names of files may be any bytes.
+
+    >>> is_text("bird.png"), is_text("bird\\udcff.png")
+    (True, False)
+    """
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def whole_number(value: Any, what: str, *, least: int | None = None, most: int | None = None) -> int:
     """`value` as an int, which it must be already (of any library), within bounds.
 
@@ -161,7 +174,10 @@ def path(value: Any, what: str) -> Path:
     >>> path("bird.png", "The image").name
     'bird.png'
     """
-    return Path(instance(value, (str, os.PathLike), what, "a path"))
+    found = Path(instance(value, (str, os.PathLike), what, "a path"))
+    if "\0" in str(found):
+        raise ProtoPFaithError(f"{what} must be a path, and {named(found)} has a null byte in it.")
+    return found
 
 
 def numbers_below(count: int, value: Any, what: str) -> list[int]:

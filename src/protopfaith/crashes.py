@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import tempfile
 import traceback
@@ -13,6 +14,7 @@ from protopfaith.files import reason
 
 NAME = "protopfaith-error.log"
 LARGEST = 1_000_000  # bytes, after which a log begins anew
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def unexpected(error: BaseException, folder: Path | str = ".") -> str:
@@ -28,6 +30,9 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
             f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
             "batch."
         )
+    if isinstance(error, OSError) and error.errno in FULL:  # nobody's mistake, so there is nothing to report
+        why = reason(error)
+        return f"There is no room to write to ({why}); free some space, then run the same command again."
     place = _write(error, [Path(folder), Path(), Path(tempfile.gettempdir())])
     where = f"; details are in {place}" if place is not None else ""
     return f"Something unexpected went wrong ({kind}: {reason(error)}){where}. Please report it as an issue."

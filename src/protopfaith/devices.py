@@ -33,6 +33,20 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     return device
 
 
+def as_device(name: str | torch.device) -> torch.device:
+    """What `torch.device` makes of a name, whether or not this machine has it.
+
+    >>> as_device("cuda:1")
+    device(type='cuda', index=1)
+    """
+    try:
+        if isinstance(name, bool):
+            raise TypeError
+        return torch.device(name)
+    except (RuntimeError, TypeError, ValueError):
+        raise ProtoPFaithError(f"There is no device {shown(name)}; give cpu, cuda, cuda:1, ...") from None
+
+
 def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> torch.dtype | None:
     """The type for `torch.autocast`: `auto` (bfloat16 on a GPU that computes in it, none elsewhere),
     `off` or None (the network as it is), `bfloat16`, `float16`, or a dtype.

@@ -37,7 +37,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
     whole. A link is followed, so that what it points to is replaced and not the link.
     """
     path = arguments.path(path, "Where to write")
-    if not path.name or "\0" in path.name:
+    if not path.name:
         raise ProtoPFaithError(f"{str(path)!r} is no file to write to; give another name.")
     path = _followed(path)
     if _is_stream(path):
@@ -134,7 +134,7 @@ def remove_leftovers(folder: Path | str) -> None:
     """Removes what killed processes left half-written in a folder; those that still run keep theirs."""
     try:
         found = [path for path in Path(folder).iterdir() if path.name.endswith(".partial")]
-    except OSError:
+    except (OSError, ValueError):  # not there, or no name of a folder
         return
     for path in found:
         if path.name.startswith(".") and not _in_use(path):

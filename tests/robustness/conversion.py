@@ -52,6 +52,12 @@ def missing(*arguments: str) -> Case:
 
 
 CASES = [
+    missing("y" * 300, "--out", "new"),
+    Case(
+        "train into a folder whose name is no text",
+        lambda place: ["train", place.copy("tiny.yaml"), "--root", place.images, "--out", b"\xff\xfe"],
+        says=("UTF-8", "choose another"),
+    ),
     on_bytes("nothing", b""),
     on_bytes("text", b"this is no network\n"),
     on_bytes("zeros", bytes(4096)),

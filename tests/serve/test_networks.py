@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import threading
+from pathlib import Path
 
 import pytest
 import torch
 
+from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
+from protopfaith.serve.gallery import gallery_of
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
+from protopfaith.serve.run_pages import evaluation_view
 from protopfaith.serve.views import blocks_of
+from protopfaith.serve.worker import Worker
 
 
 @pytest.fixture
@@ -75,3 +81,25 @@ def test_a_network_whose_images_are_gone_still_answers(explainer: Explainer, pix
     assert "svg" in blocks_of(case)["pictures"]
     with pytest.raises(ProtoPFaithError, match="mean color"):
         network.baseline("mean")
+
+
+def test_pages_say_why_the_test_images_stay_without_an_answer(
+    network: Network, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the traceback goes
+    monkeypatch.setattr("protopfaith.serve.networks.BATCH", 2)
+    network.classify_some()  # the first two are fine
+    monkeypatch.setattr(network.explainer, "preprocessing", Preprocessing((8, 8), 1, (0.5,), (0.5,)))
+    done = threading.Event()
+    with Worker() as worker:
+        worker.when_idle(network.classify_some)
+        worker.when_idle(lambda: bool(done.set()))  # after it, as it has failed
+        assert done.wait(300)
+    left = network.predictions.count(None)
+    assert 0 < left < len(network.test)
+    assert "could not be classified" in gallery_of(network, "", True, "0")["count"]
+    lead = evaluation_view(network, None)["lead"]
+    assert f"{left} other test images could not be classified. " in lead
+    assert network.stopped
+    assert network.stopped in lead
+    assert "being classified" not in lead

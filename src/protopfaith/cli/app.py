@@ -86,6 +86,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    os.environ["MPLBACKEND"] = "agg"  # figures become files; a backend that is not there would be an error
     keep_freed_memory()
     try:
         _refuse_empty(sys.argv[1:])
@@ -103,6 +104,8 @@ def main() -> None:
         from protopfaith.crashes import unexpected
 
         _print_error("Error", unexpected(error))
+        if isinstance(error, OSError):  # perhaps of our output itself: Python flushes it once more
+            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         sys.exit(1)
 
 

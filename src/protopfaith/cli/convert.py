@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from protopfaith.arguments import named
 from protopfaith.cli.app import app, called_as, note, say
 from protopfaith.cli.checks import check_output_folder, check_root
 from protopfaith.cli.names import check_format
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder
 
 
 @app.command()
@@ -49,8 +51,10 @@ def convert(
     device: Device = "auto",
 ) -> None:
     """Make a run of a prototype network that was trained with another program."""
-    if not path.exists():
-        raise ProtoPFaithError(f"There is nothing at {path}; give a .pth file, or a directory of CaBRNet.")
+    if not is_file(path) and not is_folder(path):
+        raise ProtoPFaithError(
+            f"There is nothing at {named(path)}; give a .pth file, or a directory of CaBRNet."
+        )
     check_root(root)
     check_output_folder(out, path)
     note(f"Reading {path} ...")

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from protopfaith.arguments import named
 from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.foreign import ForeignNetwork
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_file, is_folder
 from protopfaith.registry import Registry
 
 
@@ -35,8 +37,8 @@ FORMATS: Registry[Format] = Registry("format")
 
 def read_network(path: Path, asked: Asked, name: str | None = None) -> ForeignNetwork:
     """Understands a checkpoint in the format `name`, or in the first one that it looks like."""
-    if not path.exists():
-        raise ProtoPFaithError(f"There is nothing at {path}; give {_all_of_them()}.")
+    if not is_file(path) and not is_folder(path):
+        raise ProtoPFaithError(f"There is nothing at {named(path)[:300]}; give {_all_of_them()}.")
     if name is not None:
         return FORMATS[name].read(path, asked)
     for found in FORMATS.values():

@@ -59,6 +59,7 @@ def load_listing(
     >>> {name: len(images) for name, images in data.sets().items()}
     {'train': 11, 'validation': 3, 'test': 6}
     """
+    check_arguments(load_listing, locals())
     if not listing.entries:
         raise ProtoPFaithError(f"The data set {listing.name!r} lists no images; add some.")
     for entry in listing.entries:

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import Dataset
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance
+from protopfaith.arguments import instance, whole_number
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 
@@ -150,7 +150,10 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def image(self, index: int) -> torch.Tensor:
         """uint8, C x H x W."""
-        return torch.from_numpy(np.array(self.pixels[self.rows[index]]))
+        return torch.from_numpy(np.array(self.pixels[self.rows[self._place(index)]]))
+
+    def _place(self, index: int) -> int:
+        return whole_number(index, "The number of an image", least=-len(self), most=len(self) - 1)
 
     def uint8(self) -> torch.Tensor:
         """The whole set: uint8, N x C x H x W."""
@@ -158,41 +161,43 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def sha256(self, index: int) -> str:
         """The fingerprint of the image file (of the pixels, for embedded data)."""
-        return self.records[index].sha256
+        return self.records[self._place(index)].sha256
 
     def shows(self, index: int) -> tuple[int, ...]:
         """What is in the image: its class, or the findings that are known to be there."""
-        record = self.records[index]
+        record = self.records[self._place(index)]
         if self.outcome == "several":
             return tuple(place for place, known in enumerate(record.findings) if known == 1)
         return (record.label,)
 
     def boxes(self, index: int) -> torch.Tensor:
         """n x 4: left, top, right, bottom in pixels at training size."""
-        return torch.tensor(self.records[index].boxes, dtype=torch.float32).reshape(-1, 4)
+        return torch.tensor(self.records[self._place(index)].boxes, dtype=torch.float32).reshape(-1, 4)
 
     def box(self, index: int) -> Box | None:
         """The smallest box around all boxes of the image, or None."""
-        if not self.records[index].boxes:
+        boxes = self.records[self._place(index)].boxes
+        if not boxes:
             return None
-        left, top, right, bottom = np.array(self.records[index].boxes).T
+        left, top, right, bottom = np.array(boxes).T
         return float(left.min()), float(top.min()), float(right.max()), float(bottom.max())
 
     def points(self, index: int) -> dict[str, tuple[float, float]]:
         """Visible part locations, (x, y) in pixels at training size."""
-        return dict(self.records[index].points)
+        return dict(self.records[self._place(index)].points)
 
     def mask(self, index: int) -> dict[str, torch.Tensor]:
         """The visible pixels of each part, bool H x W; hidden parts are left out."""
         if self.part_maps is None:
             return {}
-        part_map = torch.from_numpy(np.array(self.part_maps[self.rows[index]]))
+        part_map = torch.from_numpy(np.array(self.part_maps[self.rows[self._place(index)]]))
         masks = {name: part_map == number for number, name in enumerate(self.part_names, start=1)}
         return {name: mask for name, mask in masks.items() if mask.any()}
 
     def foreground(self, index: int) -> torch.Tensor | None:
         """The pixels of the object, bool H x W: those of its parts, or else all that its boxes touch; None
         where neither is known, or lies in the image."""
+        index = self._place(index)
         parts = list(self.mask(index).values())
         if parts:
             return torch.stack(parts).any(0)
@@ -207,14 +212,20 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
     def split(self, split_of: Sequence[str]) -> dict[str, ImageSet]:
         """The images by their split, which is "train", "validation" or "test" for each; "" is left out."""
         names = ("train", "validation", "test")
+        check_arguments(ImageSet.split, locals())
+        if len(split_of) != len(self):
+            raise ProtoPFaithError(f"{len(self)} images need as many splits, not {len(split_of)}.")
         return {name: self.subset([i for i, split in enumerate(split_of) if split == name]) for name in names}
 
     def with_findings(self, findings: Sequence[tuple[int, ...]], names: Sequence[str]) -> ImageSet:
         """The same images with findings (1, 0 or -1 for each of `names`) instead of classes."""
+        check_arguments(ImageSet.with_findings, locals())
+        if len(findings) != len(self):
+            raise ProtoPFaithError(f"{len(self)} images need the findings of each, not of {len(findings)}.")
         return ImageSet(
             self.pixels,
             [
-                replace(record, label=-1, findings=known)
+                replace(record, label=-1, findings=tuple(known))
                 for record, known in zip(self.records, findings, strict=True)
             ],
             names,
@@ -227,6 +238,8 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def subset(self, indices: Sequence[int]) -> ImageSet:
         """A set of the chosen images that shares the pixels."""
+        check_arguments(ImageSet.subset, locals())
+        indices = [self._place(index) for index in indices]
         return ImageSet(
             self.pixels,
             [self.records[i] for i in indices],

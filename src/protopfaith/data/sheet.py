@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import whole_number
+from protopfaith.arguments import seed_number, whole_number
 from protopfaith.data.imageset import ImageSet
 from protopfaith.limits import check_pixels
 
@@ -46,6 +46,7 @@ def contact_sheet(
     check_pixels(columns * tile, rows * (tile + 16), "The contact sheet")
     order = list(range(len(images)))
     if seed is not None:
+        seed_number(seed)
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed)).tolist()
     by_class: dict[int, list[int]] = {}
     for index in order:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
 FOLDS = 5
@@ -46,12 +47,13 @@ def _shuffled(name: str, seed: int) -> str:
 
 def parse_fold(fold: int | str | None) -> int | str | None:
     """A fold number, `"none"` or None, from what a person typed."""
-    if fold is None or fold == "none":
+    if fold is None or (isinstance(fold, str) and fold == "none"):
         return fold
     if str(fold) in {str(k) for k in range(FOLDS)}:
         return int(fold)
     raise ProtoPFaithError(
-        f"There is no fold {fold!r}; give a number from 0 to {FOLDS - 1}, or 'none' to train on everything."
+        f"There is no fold {shown(fold)}; give a number from 0 to {FOLDS - 1}, or 'none' to train on "
+        "everything."
     )
 
 

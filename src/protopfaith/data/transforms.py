@@ -121,7 +121,9 @@ def augment(pixels: Tensor, augmentation: Augmentation, generator: torch.Generat
     check_arguments(augment, locals())
     tensor(pixels, "Images to augment", "N x C x height x width", 4)
     instance(augmentation, Augmentation, "What may happen to images", "an Augmentation")
-    if augmentation == Augmentation(padding=augmentation.padding, hide=augmentation.hide):
+    if not pixels.numel() or augmentation == Augmentation(
+        padding=augmentation.padding, hide=augmentation.hide
+    ):
         return pixels.to(torch.float32)
     height, width = pixels.shape[-2:]
     matrices = random_matrices(augmentation, len(pixels), (height, width), generator)

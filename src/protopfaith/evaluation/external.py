@@ -17,7 +17,7 @@ from torch import Tensor
 
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, safe_cell
-from protopfaith.arguments import named
+from protopfaith.arguments import named, whole_number
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.data.findings import loosely
@@ -291,7 +291,7 @@ def _not_seen(
     external: External, indices: Sequence[int], seen: Collection[str]
 ) -> tuple[list[int], list[str]]:
     """The images that the network was neither trained nor chosen on, and a sentence about the others."""
-    fresh = [index for index in indices if not seen or external.sha256(index) not in seen]
+    fresh = [index for index in indices if not len(seen) or external.sha256(index) not in seen]
     if not fresh:
         raise ProtoPFaithError(
             f"No image of {external.name} is left to judge the network on, since it was trained or chosen on "
@@ -334,6 +334,7 @@ def _logits(
     batch_size: int,
 ) -> tuple[Tensor, dict[int, str]]:
     """The logits of the images that can be read (on the CPU), and why there are none of the others."""
+    whole_number(batch_size, "The batch size", least=1)
     device = model.prototypes.device
     rows, errors = [torch.empty(0, len(model.class_names))], {}
     for start in range(0, len(indices), batch_size):

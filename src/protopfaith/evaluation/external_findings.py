@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
@@ -189,6 +190,7 @@ def evaluate_external_findings(
     >>> len(found.result.findings), found.result.images
     (6, 32)
     """
+    check_arguments(evaluate_external_findings, locals())
     labeled = [index for index, one in enumerate(external.samples) if max(one.findings, default=-1) >= 0]
     if not labeled:
         raise ProtoPFaithError(

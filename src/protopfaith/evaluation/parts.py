@@ -304,8 +304,8 @@ def _points(images: ImageSet, index: int) -> dict[str, tuple[float, float]]:
 
 
 def _check(explainers: Sequence[str], noise: float, box: float, often: float) -> None:
-    if not explainers:
-        raise ProtoPFaithError(f"No maps were named; give some of {', '.join(EXPLAINERS)}.")
+    if not len(explainers) or len(set(explainers)) < len(explainers):
+        raise ProtoPFaithError(f"Name each kind of maps once, at least one of {', '.join(EXPLAINERS)}.")
     for name in explainers:
         EXPLAINERS[name]
     finite_number(noise, "The noise", least=0)

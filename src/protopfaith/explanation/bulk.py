@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from protopfaith import arguments
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, without_path, write_key
 from protopfaith.arguments import instance, named
@@ -145,7 +146,7 @@ def explain_files(
     )
     request.check()
     remove_leftovers(request.folder)
-    files = [Path(path) for path in paths]
+    files = [arguments.path(path, "An image") for path in paths]
     if anonymous:
         write_key(request.folder.with_name(f"{request.folder.name}-key.csv"), files)
     request.names.update(zip(files, public_names(files, anonymous=anonymous), strict=True))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import shown, tensor
+from protopfaith.arguments import instance, shown, tensor
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
@@ -87,7 +87,9 @@ class ShapleyAttribution:
                 shape (H, W), (1, C, H, W) or (B, C, H, W), with C or 1 channels.
             return_convergence_delta: also return by how much the values of each image miss their total.
         """
-        tensor(inputs, "Inputs", "images B x C x H x W", 4)
+        check_arguments(ShapleyAttribution.attribute, locals())
+        if not len(tensor(inputs, "Inputs", "images B x C x H x W", 4)):
+            raise ProtoPFaithError("There is no image to explain; give at least one.")
         plan = self.settings.on(inputs.device, inputs.shape[-2:])
         extra = () if additional_forward_args is None else additional_forward_args
         extra = extra if isinstance(extra, tuple) else (extra,)
@@ -142,6 +144,7 @@ def _single_output(
 ) -> Callable[[Tensor], Tensor]:
     def chosen(images: Tensor) -> Tensor:
         outputs = function(images, *extra)
+        instance(outputs, Tensor, "What the function returns", "a tensor of numbers")
         if outputs.dim() == 1:
             return outputs[:, None]
         if target is None:
@@ -182,13 +185,14 @@ def _baseline(baselines: Tensor | float | str | None, number: int, image: Tensor
         return "zero"
     if not isinstance(baselines, Tensor) or baselines.dim() < 3:
         return baselines
+    tensor(baselines, "Baselines", "B x C x H x W", 3, 4)
     chosen = baselines if baselines.dim() == 3 else baselines[number if len(baselines) > 1 else 0]
     return chosen.expand_as(image)
 
 
 def _players(feature_mask: Tensor, number: int, image: Tensor) -> Players:
     """Captum's feature mask of one image; its numbers need not be consecutive."""
-    mask = feature_mask
+    mask = tensor(feature_mask, "A feature mask", "B x C x H x W", 2, 3, 4)
     if mask.dim() == 4:
         mask = mask[number if len(mask) > 1 else 0]
     if mask.dim() == 3 and len(mask) == 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from protopfaith.arguments import instance
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.familiarity import is_unfamiliar
 from protopfaith.explanation.findings import Finding
@@ -230,7 +231,9 @@ class Explanation:
 
     def original_map(self, regions: RegionValues | None = None) -> Tensor:
         """A map of the test image (the class's by default) in the original image's size: (H0, W0)."""
-        return (regions or self.class_map).map(self.original_size)
+        if regions is not None:
+            instance(regions, RegionValues, "What is mapped", "RegionValues")
+        return (self.class_map if regions is None else regions).map(self.original_size)
 
     def save(self, stem: Path | str) -> tuple[Path, Path]:
         """Writes `stem.json` and `stem.npz`."""

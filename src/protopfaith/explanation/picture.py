@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from protopfaith.arguments import named, plain_tensor, tensor
+from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
@@ -61,6 +61,7 @@ def open_picture(
         model: whose input it becomes
         name: for people; the file's by default
     """
+    instance(name, str, "The name of an image", "text")
     if isinstance(image, np.ndarray):
         image = from_array(image)
     if isinstance(image, Tensor) and image.is_floating_point():
@@ -143,7 +144,7 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
     if isinstance(mask, Image.Image):
         mask = np.array(mask.convert("L"))
     if isinstance(mask, np.ndarray):
-        mask = torch.from_numpy(np.ascontiguousarray(mask))
+        mask = as_tensor(mask, "A mask", "height x width")
     given: Tensor = tensor(mask, "A mask", "height x width", 2)
     if not given.numel() or bool(given.isnan().any()):
         raise ProtoPFaithError("A mask has a number for each pixel; this one has no pixels, or NaN.")
@@ -193,7 +194,7 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
 def _from_input(
     image: Tensor, preprocessing: Preprocessing | None, model: PrototypeNetwork, name: str
 ) -> Picture:
-    if image.dim() != 3 or len(image) != model.in_channels:
+    if image.dim() != 3 or len(image) != model.in_channels or not image.numel():
         raise ProtoPFaithError(
             f"A float tensor is taken as the network's input, {model.in_channels} x height x width, but "
             f"its shape is {tuple(image.shape)}; convert it, or give the image as uint8."

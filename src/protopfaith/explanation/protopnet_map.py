@@ -111,9 +111,9 @@ def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, in
     """
     check_arguments(crop_box, locals())
     tensor(activation, "A map", "height x width", 2)
-    finite_number(percentile, "The percentile", least=0, most=100)
-    if not activation.numel() or bool(activation.isnan().any()):
-        raise ProtoPFaithError("A map with NaN, or without a pixel, has no box; give another.")
+    percentile = finite_number(percentile, "The percentile", least=0, most=100)
+    if not activation.numel() or not bool(activation.isfinite().all()):
+        raise ProtoPFaithError("A map with NaN or infinity, or without a pixel, has no box; give another.")
     chosen = activation >= torch.quantile(activation.double().flatten(), percentile / 100)
     rows, columns = (torch.where(chosen.any(dim))[0] for dim in (1, 0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

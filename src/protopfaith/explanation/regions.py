@@ -14,6 +14,7 @@ from protopfaith.correlation import pearson, share_inside
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork
 from protopfaith.shapley import Attribution, Players
+from protopfaith.shapley.players import height_and_width
 
 UNDECIDED = 2.0  # standard errors
 
@@ -87,11 +88,10 @@ class RegionValues:
         """The evidence on its pixels, (H, W), summed over channels where these are players of their own;
         `size` (height, width) for the original image's geometry."""
         labels = self.flat.players.labels
-        if size is not None and tuple(size) != tuple(labels.shape):
+        size = None if size is None else height_and_width(size, "The size of a map", least=1)
+        if size is not None and size != tuple(labels.shape):
             # Nearest pixels: a region's value is one number, and stays it in every geometry.
-            labels = torch.nn.functional.interpolate(
-                labels[None, None].double(), tuple(size), mode="nearest-exact"
-            )
+            labels = torch.nn.functional.interpolate(labels[None, None].double(), size, mode="nearest-exact")
             labels = labels[0, 0].long()
         return self.flat.evidence[labels]
 

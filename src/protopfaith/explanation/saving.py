@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from protopfaith import arguments
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
@@ -65,9 +66,11 @@ def save(explanation: Explanation | FunctionExplanation, stem: Path | str) -> tu
     Returns:
         Both paths.
     """
+    stem = arguments.path(stem, "Where to write")
+    if not stem.name:
+        raise ProtoPFaithError(f"{str(stem)!r} is no file to write to; give another name.")
     arrays: dict[str, np.ndarray] = {}
     content = {"format": FORMAT, **_encode(explanation, "", arrays, {})}
-    stem = Path(stem)
     stem = stem.with_suffix("") if stem.suffix == ".json" else stem
     text_path, array_path = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.npz")
     with atomic(array_path) as partial, partial.open("wb") as file:

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, seed_number, shown, whole_number
-from protopfaith.devices import choose_autocast
+from protopfaith.devices import as_device, choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
+from protopfaith.shapley.players import height_and_width
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
 # there a more precise map costs little patience. A CPU makes a dozen: fewer evaluations of larger regions, so
@@ -144,7 +145,7 @@ class Settings:
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
         """With nothing left open: what the device and the images' size (height, width) decide is decided."""
-        device = torch.device(device)
+        device, size = as_device(device), height_and_width(size, "The size of images", least=1)
         open_end = self.budget is None and self.precision is None
         source_budget = self.budget if self.source_budget is None else self.source_budget
         return replace(
@@ -234,7 +235,7 @@ def usual_budget(device: torch.device | str) -> int:
     >>> usual_budget("cuda:1") == USUAL_BUDGET["gpu"], usual_budget("cpu") == USUAL_BUDGET["cpu"]
     (True, True)
     """
-    return _usual(USUAL_BUDGET, torch.device(device))
+    return _usual(USUAL_BUDGET, as_device(device))
 
 
 def usual_window(device: torch.device | str, size: Sequence[int]) -> int:

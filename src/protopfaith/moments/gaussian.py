@@ -41,6 +41,8 @@ def _is_variance(given: Tensor) -> bool:
     """Whether all are numbers of at least zero, but for rounding."""
     if not given.numel():
         return True
+    if given.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        given = given.double()  # of which torch knows no smallest
     lowest, largest = given.aminmax()  # takes no memory; NaN where there is one
     return bool(lowest >= -ROUNDING * torch.maximum(largest, -lowest))
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import linear, normalize
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
-from protopfaith.arguments import shown, tensor
+from protopfaith.arguments import odd_kind, shown, tensor
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 
@@ -65,7 +65,7 @@ def unit_vectors(z: Tensor) -> Tensor:
     """
     if has_torch_function_unary(z):
         return handle_torch_function(unit_vectors, (z,), z)
-    if not isinstance(z, Tensor) or z.dim() < 2 or z.is_sparse or z.is_quantized or z.is_complex():
+    if not isinstance(z, Tensor) or z.dim() < 2 or odd_kind(z):
         raise ProtoPFaithError(f"Latent vectors must be a tensor of B x L x h x w, not {shown(z)}.")
     with full_precision(z.device.type):
         return normalize(z.to(torch.promote_types(z.dtype, torch.float32)), dim=1)

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import numbers_below, shown, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES, family_name
 from protopfaith.network.layers import own_class_weights, similarity_function
-from protopfaith.network.patches import MOST, PatchNetwork, named_classes
+from protopfaith.network.patches import MOST, PatchNetwork, check_shaped, named_classes
 
 
 @FAMILIES.register("protopnet")
@@ -84,6 +84,7 @@ class ProtoPNet(PatchNetwork):
 
     def similarities(self, distances: Tensor) -> Tensor:
         """What F reads of distances of any shape: -s, or the log similarity."""
+        check_shaped(distances)
         return self._similarity(distances)
 
     def readout(self) -> Tensor:
@@ -97,15 +98,17 @@ class ProtoPNet(PatchNetwork):
         In full precision, whatever the caller's: a logit is a small difference of large sums, and distances
         of dozens have two digits left in bfloat16.
         """
+        self._check_rows(distances, self.classifier.weight if rows is None else rows)
         with full_precision(self.prototypes.device.type):
             similarity = self.similarities(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Forgets all other prototypes, in place."""
+        kept = numbers_below(len(self.prototypes), kept, "The prototypes to keep")
         indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
         self.prototypes = _selected(self.prototypes, indices, 0)
-        self.prototype_classes = self.prototype_classes[list(kept)]
+        self.prototype_classes = self.prototype_classes[kept]
         self.classifier.in_features = len(kept)
         self.classifier.weight = _selected(self.classifier.weight, indices, 1)
         self.sources = [self.sources[index] for index in kept]

@@ -154,6 +154,53 @@ class PatchNetwork(nn.Module):
                 f"The network takes images as B x {self.in_channels} x height x width, but got "
                 f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
             )
+        if isinstance(x, Tensor) and x.dtype != self.prototypes.dtype:
+            self._check_dtype(x)
+
+    def _check_dtype(self, x: Tensor) -> None:
+        """Raises if autocast does not take care of it; an encoder of somebody's own may take any numbers."""
+        cared_for = x.is_floating_point() and torch.is_autocast_enabled(x.device.type)
+        if self.encoder_name and not cared_for:
+            raise ProtoPFaithError(
+                f"The network computes in {self.prototypes.dtype}, but got images of {x.dtype}; convert the "
+                "images (Preprocessing.normalize does), or the network."
+            )
+
+    def _check_distances(self, distances: Tensor) -> None:
+        """Raises if they are not one number for each prototype in the last dimension, or moments of these."""
+        if isinstance(distances, Tensor):
+            plain = distances.is_floating_point() and distances.layout == torch.strided
+            if plain and distances.shape[-1:] == self.prototypes.shape[:1]:
+                return
+            found = f"{distances.dtype} of shape {tuple(distances.shape)}"
+        elif hasattr(distances, "moments"):
+            return
+        else:
+            found = shown(distances)
+        raise ProtoPFaithError(
+            f"Distances are a tensor of floats with one for each of the {len(self.prototypes)} prototypes in "
+            f"its last dimension, not {found}."
+        )
+
+    def _check_rows(self, distances: Tensor, rows: Tensor) -> None:
+        """Raises if distances cannot be read by these weights, F's or others in their place."""
+        self._check_distances(distances)
+        instance(rows, Tensor, "The weights in the place of F's", "a tensor of n x prototypes")
+        if rows.dim() != 2 or rows.shape[1] != len(self.prototypes) or not rows.is_floating_point():
+            raise ProtoPFaithError(
+                f"The weights in the place of F's must be floats of n x {len(self.prototypes)}, not "
+                f"{rows.dtype} of shape {tuple(rows.shape)}."
+            )
+        if isinstance(distances, Tensor) and distances.dtype != rows.dtype:
+            raise ProtoPFaithError(
+                f"Distances of {distances.dtype} cannot be read by weights of {rows.dtype}; convert them."
+            )
+
+
+def check_shaped(distances: Tensor) -> None:
+    """Raises if distances are neither a tensor nor moments of one."""
+    if not hasattr(distances, "shape") or hasattr(distances, "__array_interface__"):
+        raise ProtoPFaithError(f"Distances are a tensor of floats, not {shown(distances)}.")
 
 
 def check_layers(layers: Sequence[int | str]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import finite_number, instance, shown, tensor
+from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import NO_CLASS
 from protopfaith.network.model import ProtoPNet
@@ -136,6 +136,7 @@ def duplicate_groups(
         raise ProtoPFaithError(
             f"{len(prototypes)} prototypes need as many classes, not {len(classes)}; give one for each."
         )
+    prototypes = prototypes.double() if not prototypes.is_floating_point() else prototypes
     groups: list[tuple[int, ...]] = []
     for label in classes.unique():
         left = torch.where(classes == label)[0]
@@ -181,9 +182,13 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
     return pruned
 
 
+def _whole(keep: Iterable[int]) -> list[int]:
+    return [whole_number(one, "A prototype to keep") for one in keep]
+
+
 def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:
     """In order, each once; numbers, which are at home on every device."""
-    chosen = keep if isinstance(keep, Tensor) else torch.tensor(list(keep), dtype=torch.long)
+    chosen = keep if isinstance(keep, Tensor) else torch.tensor(_whole(keep), dtype=torch.long)
     if chosen.dtype == torch.bool and chosen.shape == (n,):
         return torch.where(chosen)[0].tolist()
     whole = chosen.dim() == 1 and not (

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import whole_number
+from protopfaith.arguments import finite_number, whole_number
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.branches import full_tree, read_tree
 from protopfaith.network.contract import FAMILIES, NO_CLASS, Route, Turn
-from protopfaith.network.patches import PatchNetwork, named_classes
+from protopfaith.network.patches import PatchNetwork, check_shaped, named_classes
 
 DEEPEST = 11
 SMALLEST = 1e-14  # added to squared distances, whose root has no slope at zero
@@ -93,6 +93,7 @@ class ProtoTree(PatchNetwork):
 
     def similarities(self, distances: Tensor) -> Tensor:
         """The probability to go right, from squared distances of any shape."""
+        check_shaped(distances)
         return torch.exp(-_roots(distances))
 
     def readout(self) -> None:
@@ -103,11 +104,15 @@ class ProtoTree(PatchNetwork):
         """The log probabilities of the classes, (B, C), from squared distances (B, P)."""
         if rows is not None:
             raise ProtoPFaithError("The output of a ProtoTree is no weighted sum, so it takes no weights.")
+        self._check_distances(distances)
+        if distances.dim() != 2:
+            raise ProtoPFaithError(f"Distances are images x prototypes, not {tuple(distances.shape)}.")
         with full_precision(self.prototypes.device.type):
             return log_mixture(self.leaf_log_probabilities(distances), self.log_distributions())
 
     def leaf_log_probabilities(self, distances: Tensor) -> Tensor:
         """The log probability to come to each leaf, (B, leaves); -inf for leaves that were pruned."""
+        self._check_distances(distances)
         roots = _roots(distances.to(torch.promote_types(distances.dtype, torch.float32)))
         decides = self.deciding().to(roots)
         right, left = -roots * decides, torch.log(-torch.expm1(-roots)) * decides
@@ -125,6 +130,12 @@ class ProtoTree(PatchNetwork):
 
     def route(self, distances: Tensor) -> Route:
         """The way of an image with distances (P,) to a leaf, at every node to the more probable side."""
+        self._check_distances(distances)
+        if distances.dim() != 1:
+            raise ProtoPFaithError(
+                "The way through a tree is that of one image: give its distances, one for each prototype, "
+                f"not {tuple(distances.shape)}."
+            )
         right = self.similarities(distances.detach().double().cpu()).tolist()
         decides, alive = self.deciding().tolist(), self.alive.tolist()
         turns: list[Turn] = []
@@ -159,6 +170,7 @@ class ProtoTree(PatchNetwork):
         Returns:
             How many went.
         """
+        above_chance = finite_number(above_chance, "What a leaf must have above chance")
         most = self.log_distributions().exp().amax(1) - 1 / len(self.class_names)
         stays = self.alive & (most > above_chance)
         if not bool(stays.any()):

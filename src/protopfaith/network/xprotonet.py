@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, numbers_below, shown
 from protopfaith.dtypes import full_precision
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES
@@ -195,6 +195,7 @@ class XProtoNet(ProtoPNet):
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
         """The findings' logits (B, C), from distances (B, P); with `rows` (n, P) in the place of F's weights
         (B, n)."""
+        self._check_rows(distances, self.classifier.weight if rows is None else rows)
         with full_precision(self.prototypes.device.type):
             return linear(self.similarities(distances), self._weights() if rows is None else rows)
 
@@ -230,9 +231,10 @@ class XProtoNet(ProtoPNet):
 
     def keep(self, kept: Sequence[int]) -> None:
         """Forgets all other prototypes, in place."""
+        kept = numbers_below(len(self.prototypes), kept, "The prototypes to keep")
         super().keep(kept)
         indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
-        self.prototype_signs = self.prototype_signs[list(kept)]
+        self.prototype_signs = self.prototype_signs[kept]
         last = self.features.last
         last.out_channels = len(kept)
         for name in ("weight", "bias"):

@@ -100,13 +100,13 @@ def _cell(counts: Counter[Cell], name: str, cell: Cell) -> dict[str, Any]:
 
 
 def _lead(network: Network) -> str:
-    total, known = len(network.test), sum(answer is not None for answer in network.predictions)
-    if not total:
+    known = sum(answer is not None for answer in network.predictions)
+    if not len(network.test):
         return "The run's test images are not there."
+    rest = network.about_rest("judged")
     if not known:
-        return f"The {total:,} test images are being judged; load the page anew in a moment."
+        return rest
     right = sum(
         answer is not None and not network.is_wrong(i) for i, answer in enumerate(network.predictions)
     )
-    said = f"In {right:,} of {known:,} test images every finding that is known of is right."
-    return said if known == total else f"{said} {total - known:,} more are being judged; load the page anew."
+    return f"In {right:,} of {known:,} test images every finding that is known of is right. {rest}".strip()

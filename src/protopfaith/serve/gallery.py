@@ -64,7 +64,10 @@ def _one(network: Network, index: int) -> dict[str, Any]:
 def _count(network: Network, count: int, wrong: bool) -> str:
     text = f"{count:,} image{'' if count == 1 else 's'}"
     left = sum(found is None for found in network.predictions)
-    return f"{text} so far; {left:,} are not classified yet" if wrong and left else text
+    if not wrong or not left:
+        return text
+    what = "could not be classified" if network.stopped else "are not classified yet"
+    return f"{text} so far; {left:,} {what}"
 
 
 def _nothing(network: Network) -> str:

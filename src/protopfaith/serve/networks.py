@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
@@ -45,6 +46,7 @@ class Network:
         self.number, self.explainer, self.name = number, explainer, name
         self.survey: Survey | None = None  # of training images, once somebody asked for it
         self.predictions: list[Answer | None] = [None] * len(self.test)
+        self.stopped = ""  # why the other test images stay without an answer
         self._loaded = self._stamp()
         self._lock = threading.Lock()
         self.patch = lru_cache(maxsize=256)(self._patch)
@@ -122,6 +124,28 @@ class Network:
 
     def classify_some(self) -> bool:
         """Classifies a few test images that are not classified yet; whether there are more."""
+        try:
+            return self._classify_some()
+        except ProtoPFaithError as error:
+            self.stopped = str(error)
+            raise
+        except Exception as error:  # pages say so, as they would say "being classified" for good
+            self.stopped = unexpected(error)
+            raise ProtoPFaithError(self.stopped) from error
+
+    def about_rest(self, done: str) -> str:
+        """Test images without an answer: that they are being `done`, or why not; empty if there are none."""
+        left = self.predictions.count(None)
+        is_all = left == len(self.predictions)
+        if not left:
+            return ""
+        if self.stopped:
+            return f"{left:,} {'' if is_all else 'other '}test images could not be {done}. {self.stopped}"
+        if is_all:
+            return f"The {left:,} test images are being {done}; load the page anew in a moment."
+        return f"{left:,} more are being {done}; load the page anew."
+
+    def _classify_some(self) -> bool:
         if isinstance(self.test, tuple):
             return False
         todo = [index for index, found in enumerate(self.predictions) if found is None][:BATCH]

@@ -115,7 +115,7 @@ def evaluation_view(network: Network, cell: tuple[int, int] | None) -> dict[str,
         "heading": "What is seen as what",
         "first": "true class",
         "note": _about_matrix(len(names) - len(classes)),
-        "lead": _lead(len(pairs), len(labels), right),
+        "lead": _lead(network, len(pairs), right),
         "cell": None if cell is None else f"{names[cell[0]]}, seen as {names[cell[1]]}",
         "images": [] if cell is None else _images(network, labels, cell),
     }
@@ -130,15 +130,13 @@ def _about_matrix(left_out: int) -> str:
     return f"{said} {left_out} classes without mistakes, or with few, are left out." if left_out else said
 
 
-def _lead(known: int, total: int, right: int) -> str:
-    if not total:
+def _lead(network: Network, known: int, right: int) -> str:
+    if not len(network.test):
         return "The run's test images are not there."
+    rest = network.about_rest("classified")
     if not known:
-        return f"The {total:,} test images are being classified; load the page anew in a moment."
-    said = f"{right:,} of {known:,} test images are right ({percent(right / max(known, 1))})."
-    return (
-        said if known == total else f"{said} {total - known:,} more are being classified; load the page anew."
-    )
+        return rest
+    return f"{right:,} of {known:,} test images are right ({percent(right / known)}). {rest}".strip()
 
 
 def _images(network: Network, labels: list[int], cell: tuple[int, int]) -> list[int]:

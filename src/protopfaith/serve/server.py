@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from protopfaith.annotations import check_arguments
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
@@ -62,6 +63,7 @@ def serve(
         browser: whether to open the page in a browser.
         say: gets the lines for the person who started it.
     """
+    check_arguments(serve, locals())
     with opened(
         runs, host=host, port=port, token=token, root=root, device=device, keep=keep, say=say
     ) as server:
@@ -154,7 +156,7 @@ def opened(
 
 
 def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:
-    if not runs:
+    if not len(runs):
         raise ProtoPFaithError("There is no run to serve; give the folder of a training.")
     chosen: Any = choose_device(device)
     networks = []

@@ -264,6 +264,11 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
             f"Values of shape {tuple(values.shape)} cannot have standard errors of shape "
             f"{tuple(standard_errors.shape)}; give one for each."
         )
+    if not values.numel():
+        raise ProtoPFaithError("There are no values whose error could be judged; give at least one.")
+    values, standard_errors = (
+        given if given.is_floating_point() else given.double() for given in (values, standard_errors)
+    )
     if outputs is not None:
         some = numbers_below(len(values), outputs, "The outputs whose precision counts")
         values, standard_errors = values[some], standard_errors[some]

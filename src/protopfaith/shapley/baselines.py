@@ -7,7 +7,7 @@ registered by name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -89,6 +89,16 @@ def given(image: Tensor, value: Tensor | None = None) -> Tensor:
     return value.to(image)
 
 
+def _check_options(name: str, options: Mapping[str, object]) -> None:
+    _, *takes = inspect.signature(BASELINES[name]).parameters.values()
+    known = [one.name for one in takes if one.kind is not one.VAR_KEYWORD]
+    unknown = [option for option in options if option not in known]
+    if unknown and len(known) == len(takes):
+        raise ProtoPFaithError(
+            f"The baseline {name!r} has no option {shown(unknown[0])}; it takes {', '.join(known) or 'none'}."
+        )
+
+
 def make_baseline(
     spec: str | float | Sequence[float] | Tensor, image: Tensor, **options: object
 ) -> tuple[Tensor, str]:
@@ -109,6 +119,7 @@ def make_baseline(
         name, colon, argument = spec.partition(":")
         if colon:
             options = {**options, **_argument(name, argument)}
+        _check_options(name, options)
         return BASELINES[name](image, **options).detach(), _describe(name, options)
     try:
         if isinstance(spec, bool):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import fits
 from protopfaith.arguments import (
     finite_number,
     instance,
@@ -234,8 +235,17 @@ def finish(
     instance(game, Game, "What was estimated", "a Game")
     for given, what in ((values, "The values"), (standard_errors, "The standard errors")):
         tensor(given, what, "outputs x players", 2)
+    if not values.numel() or values.shape != standard_errors.shape:
+        raise ProtoPFaithError(
+            f"Values of shape {tuple(values.shape)} cannot have standard errors of shape "
+            f"{tuple(standard_errors.shape)}; give one for each, and at least one."
+        )
     if gap is not None:
         tensor(gap, "The gap", "one number for each output", 1)
+    if wrong_signs is not None:
+        tensor(wrong_signs, "The wrong signs", "outputs x players", 1, 2)
+    if state is not None and not fits(state, dict[str, Tensor]):
+        raise ProtoPFaithError(f"The state is a mapping of names to tensors, not {shown(state)}.")
     check_plan(None, precision)
     outputs = _checked_outputs(outputs, game)
     values, standard_errors = values.double(), standard_errors.double()

@@ -71,6 +71,7 @@ class Game:
         players = _as_players(players, image)
         _check_players(players, image)
         _check_bounds(batch_size, memory)
+        instance(check, (bool, np.bool_), "Whether to check the function", "True or False")
         if baseline_options is not None:
             instance(baseline_options, Mapping, "The options of a baseline", "a mapping of names to values")
         self.function = function
@@ -237,7 +238,9 @@ def _check_players(players: Players, image: Tensor) -> None:
 
 
 def _check_autocast(dtype: torch.dtype | None) -> torch.dtype | None:
-    if dtype not in (None, torch.bfloat16, torch.float16):
+    if dtype is not None and (
+        not isinstance(dtype, torch.dtype) or dtype not in (torch.bfloat16, torch.float16)
+    ):
         raise ProtoPFaithError(
             f"The autocast of a game must be torch.bfloat16, torch.float16 or None, not {shown(dtype)}."
         )

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import finite_number, instance, plain_tensor, shown, whole_number
+from protopfaith.devices import as_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 
@@ -50,8 +51,8 @@ class Players:
             size: pixels of a window's side, or `(height, width)`.
             channels: how many there are, where every channel of a window is to be a player of its own.
         """
-        height, width = _two(image_size, "The image size")
-        down, right = _two(size, "The size of windows")
+        height, width = height_and_width(image_size, "The image size")
+        down, right = height_and_width(size, "The size of windows")
         if min(down, right, height, width) < 1:
             raise ProtoPFaithError(
                 f"Windows of {down}x{right} pixels on an image of {height}x{width} make no players; "
@@ -87,7 +88,7 @@ class Players:
             )
         pixels_there = image.shape[-2] * image.shape[-1]
         whole_number(n, "The number of superpixels", least=1, most=pixels_there)
-        finite_number(compactness, "The compactness of superpixels", above=0)
+        compactness = finite_number(compactness, "The compactness of superpixels", above=0)
         pixels = image.detach().float().cpu()
         low, high = pixels.amin(), pixels.amax()
         pixels = (pixels - low) / (high - low).clamp_min(1e-12)  # compactness weighs color against distance
@@ -131,15 +132,13 @@ class Players:
 
     def to(self, device: torch.device | str) -> Players:
         origin: Players = self.__dict__.get("_origin", self)
+        device = as_device(device)
         try:
-            device = torch.device(device)
-        except (RuntimeError, TypeError):
-            raise ProtoPFaithError(
-                f"There is no device {shown(device)}; give cpu, cuda, cuda:1, ..."
-            ) from None
-        if origin.labels.device == device:
-            return origin  # nothing is sent back to where it came from
-        labels = self.labels.to(device)
+            if origin.labels.device == device:
+                return origin  # nothing is sent back to where it came from
+            labels = self.labels.to(device)
+        except (RuntimeError, AssertionError):
+            raise ProtoPFaithError(f"The device {device} is not on this machine; use cpu.") from None
         if labels is self.labels:
             return self
         moved = object.__new__(Players)  # what was checked once is not checked again
@@ -150,7 +149,7 @@ class Players:
         """Coalitions `(m, n)` as pixel masks `(m, 1 or C, H, W)`, true where a player is present."""
         coalitions = as_coalitions(coalitions, self.n)
         masks = coalitions.index_select(1, self.labels.reshape(-1))
-        return masks.reshape(len(coalitions), -1, *self.image_size)
+        return masks.reshape(len(coalitions), *self.labels.shape[:-2] or (1,), *self.image_size)
 
     def to_map(self, values: Tensor) -> Tensor:
         """Values `(..., n)` painted onto their pixels: `(..., H, W)`, or `(..., C, H, W)` with
@@ -222,14 +221,18 @@ def as_coalitions(value: Any, n: int) -> Tensor:
     return present
 
 
-def _two(value: int | Sequence[int], what: str) -> tuple[int, int]:
-    """Height and width, from one number or two."""
+def height_and_width(value: int | Sequence[int], what: str, *, least: int | None = None) -> tuple[int, int]:
+    """Height and width, from one number or two.
+
+    >>> height_and_width(8, "The size"), height_and_width([8, 4], "The size")
+    ((8, 8), (8, 4))
+    """
     if isinstance(value, (np.ndarray, Tensor)):
-        value = value.tolist()
+        value = as_tensor(value, what, "one number or (height, width)").tolist()
     pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value, value)
     if len(pair) != 2:
         raise ProtoPFaithError(f"{what} is one number or (height, width), not {shown(value)}.")
-    first, second = (whole_number(one, what, most=10**9) for one in pair)
+    first, second = (whole_number(one, what, least=least, most=10**9) for one in pair)
     return first, second
 
 

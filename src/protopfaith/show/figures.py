@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from protopfaith import arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
@@ -131,7 +132,7 @@ def check_format(name: str) -> None:
 
 def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     """Saves a figure whole or not at all; the suffix says the format."""
-    path = Path(path)
+    path = arguments.path(path, "Where to write")
     check_format(path.name)
     form = path.suffix[1:].lower()
     fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from protopfaith.annotations import check_arguments
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.shapley import Attribution
@@ -84,8 +85,11 @@ class ShownAttribution:
     """
 
     def __init__(self, attribution: Attribution, *, sign: int = 1, names: list[str] | None = None):
+        check_arguments(ShownAttribution.__init__, locals())
         self.attribution, self.sign = attribution, sign
-        self.names = names or [f"output {i}" for i in range(len(attribution.values))]
+        self.names = list(() if names is None else names) or [
+            f"output {i}" for i in range(len(attribution.values))
+        ]
 
     def _repr_html_(self) -> str:
         a = self.attribution

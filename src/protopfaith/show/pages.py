@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from protopfaith import arguments
 from protopfaith.files import atomic
 from protopfaith.show.wording.numbers import percent
 
@@ -20,7 +21,7 @@ NO_DATA: dict[str, Any] = {"maps": [], "labels": []}
 
 def write_page(path: Path | str, template: str, data: dict[str, Any] | None = None, **view: Any) -> Path:
     """Writes a page whole or not at all; arguments are those of `render_page`."""
-    path, text = Path(path), render_page(template, data, **view)
+    path, text = arguments.path(path, "Where to write"), render_page(template, data, **view)
     with atomic(path) as partial:
         partial.write_text(text, encoding="utf-8")
     return path

@@ -14,7 +14,7 @@ import torch
 
 from protopfaith.allocation import keeping_freed_memory
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
@@ -86,8 +86,7 @@ def train(
     for given, kind in ((data, ImageData), (model, PatchNetwork)):
         if given is not None:
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
-    if not str(folder).strip(". /"):
-        raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
+    _check_name(folder)
     if fabric is None:
         fabric = make_fabric(recipe.compute)
         if not resume and fabric.is_global_zero:
@@ -122,6 +121,16 @@ def train(
         if fabric.is_global_zero:
             _conclude(run, data, model)
     return run
+
+
+def _check_name(folder: Path) -> None:
+    if not str(folder).strip(". /"):
+        raise ProtoPFaithError(f"{str(folder)!r} is no name for a run folder; choose another.")
+    if not is_text(folder):
+        raise ProtoPFaithError(
+            f"The name of the run folder {named(folder)} is no UTF-8, in which TensorBoard writes nothing; "
+            "choose another."
+        )
 
 
 def _conclude(run: Run, data: ImageData, model: PatchNetwork) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import whole_number
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, plain_file, reason
@@ -55,8 +56,9 @@ def set_logits(
     model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
 ) -> Tensor:
     """The logits of every image of a set (images x classes), on the CPU."""
+    whole_number(batch_size, "The batch size", least=1)
     device = model.prototypes.device
-    batches = torch.arange(len(images)).split(batch_size)
+    batches = torch.arange(len(images)).split(min(batch_size, len(images)))
     pixels = (torch.stack([images.image(i) for i in batch.tolist()]).to(device) for batch in batches)
     return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
 

@@ -193,7 +193,7 @@ def _to_drop(model: PatchNetwork, drop: Sequence[int] | None, tolerance: float |
     if isinstance(drop, str) or not all(isinstance(index, int) for index in drop):
         raise ProtoPFaithError(f"Prototypes to drop are a list of numbers, not {shown(drop)}.")
     last = len(model.prototypes) - 1
-    if not drop or not all(0 <= index <= last for index in drop):
+    if not len(drop) or not all(0 <= index <= last for index in drop):
         raise ProtoPFaithError(
             f"Prototypes to drop have indices from 0 to {last}, but got {shown(list(drop))}."
         )

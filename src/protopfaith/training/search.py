@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, is_file
 from protopfaith.network import ENCODERS
 from protopfaith.registry import did_you_mean
 from protopfaith.shards import WHOLE
@@ -121,8 +121,9 @@ def check_folds(folds: Sequence[int]) -> None:
     """Raises before the first training if a later one could not be."""
     for fold in folds:
         whole_number(fold, "A fold", least=FOLDS[0], most=FOLDS[-1])
-    if not folds or len(set(folds)) < len(folds):
-        raise ProtoPFaithError(f"Every fold is trained once, but got {list(folds)}; name each once.")
+    numbers = [int(fold) for fold in folds]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ProtoPFaithError(f"Every fold is trained once, but got {numbers}; name each once.")
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def load_grid(name_or_path: str | Path) -> Grid:
     """
     check_arguments(load_grid, locals())
     path = Path(instance(name_or_path, (str, Path), "A search space", "a name or a YAML file"))
-    if path.is_file():
+    if is_file(path):
         text = read_text(path)
     elif str(name_or_path) in grid_names():
         text = (resources.files("protopfaith.training") / "recipes" / "grids" / f"{path}.yaml").read_text()

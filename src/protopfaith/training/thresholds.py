@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_fields
+from protopfaith.arguments import finite_number
 
 CAREFUL = 0.95
 """Sensitivity below which nothing is called absent, and specificity below which nothing is called present."""
@@ -52,6 +53,7 @@ class FindingRule:
 
     def verdict(self, probability: float) -> Verdict:
         """What a probability says."""
+        probability = finite_number(probability, "A probability", least=0, most=1)
         if probability >= self.present_above:
             return "present"
         return "absent" if probability < self.absent_below else "uncertain"

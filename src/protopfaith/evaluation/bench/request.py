@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from protopfaith.annotations import fits
 from protopfaith.arguments import shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
@@ -44,7 +45,7 @@ def _check_names(names: Sequence[str], settings: BenchSettings) -> None:
 
 
 def _check_numbers(prototypes: int | Sequence[int] | None, settings: BenchSettings) -> None:
-    if isinstance(prototypes, str):
+    if prototypes is not None and not fits(prototypes, int | Sequence[int]):
         raise ProtoPFaithError(f"Prototypes are a number or a list of numbers, not {shown(prototypes)}.")
     count = prototypes if prototypes is None or isinstance(prototypes, int) else len(prototypes)
     options, early = settings.options, f", since AOPC is also taken over the first {EARLY:.0%} of the steps"

@@ -144,32 +144,46 @@ class Explained:
 
     def values(self, players: Players) -> Tensor:
         """What every player gets, (outputs, n)."""
+        _check_players(players)
         tensor(self.maps, "Maps", "outputs x height x width", 3)
         return region_sums(self.maps, players)
 
     def standard_errors(self, players: Players) -> Tensor:
         """Of `values` for the players it was made with; zero where the explainer knows no error."""
+        _check_players(players)
         known = self.attribution.standard_errors if self.attribution is not None else None
         if known is None or known.shape[1] != len(players):
             return torch.zeros(len(self.maps), len(players), dtype=torch.float64)
         return known.nan_to_num(nan=0.0)
 
 
+def _check_players(players: Any) -> None:
+    instance(players, Players, "The players", "Players")
+
+
 ExplainerFunction = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
 
 
-def check_subject(model: Any, image: Any, prototypes: Any, options: Any) -> None:
-    """Raises if an explainer cannot work with what it is given."""
-    if not isinstance(model, PatchNetwork) and not isinstance(getattr(model, "network", None), PatchNetwork):
-        raise ProtoPFaithError(f"What is explained must be a prototype network, not {shown(model)}.")
+def check_subject(model: Any, image: Any, prototypes: Any, options: Any) -> list[int]:
+    """Raises if an explainer cannot work with what it is given; the prototypes, as a list."""
+    network_of(model)
     tensor(image, "The image", "channels x height x width", 3)
-    if not image.is_floating_point() or not bool(image.isfinite().all()):
+    if not image.is_floating_point() or not image.numel() or not bool(image.isfinite().all()):
         raise ProtoPFaithError("The image must be normalized: finite numbers of a float type.")
-    if isinstance(
-        model, PatchNetwork | Prepared
-    ):  # variants have distances of their own, such as sums of some
-        numbers_below(len(network_of(model).prototypes), prototypes, "The prototypes")
     instance(options, Options, "The options", "made by Options(...)")
+    if tuple(image.shape[1:]) != options.players.image_size:
+        raise ProtoPFaithError(
+            f"The image is {image.shape[1]} x {image.shape[2]}, but the players of the options cover "
+            f"{' x '.join(map(str, options.players.image_size))}; make them from this image's size."
+        )
+    return _chosen(model, prototypes)
+
+
+def _chosen(model: Explainable, prototypes: Any) -> list[int]:
+    """Their numbers; variants have distances of their own, such as sums of some."""
+    own = isinstance(model, PatchNetwork | Prepared)
+    count = len(network_of(model).prototypes) if own else MOST_OUTPUTS
+    return numbers_below(count, prototypes, "The prototypes")
 
 
 class Explainers(Registry[ExplainerFunction]):
@@ -183,8 +197,7 @@ class Explainers(Registry[ExplainerFunction]):
             def checked(
                 model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
             ) -> Explained:
-                check_subject(model, image, prototypes, options)
-                return function(model, image, prototypes, options)
+                return function(model, image, check_subject(model, image, prototypes, options), options)
 
             super(Explainers, self).register(name)(checked)
             return function
@@ -194,6 +207,7 @@ class Explainers(Registry[ExplainerFunction]):
 
 EXPLAINERS = Explainers("explainer")
 """Functions of (network, image C x H x W on its device, indices of prototypes, options)."""
+MOST_OUTPUTS = 1_000_000  # of a variant of a network
 CHECKS = ("reversed",)
 """Explainers that test the metrics."""
 
@@ -210,7 +224,10 @@ def default_explainers() -> list[str]:
 
 def network_of(model: Explainable) -> PatchNetwork:
     """The network itself, or the one that a variant is made from."""
-    return model if isinstance(model, PatchNetwork) else model.network
+    network = model if isinstance(model, PatchNetwork) else getattr(model, "network", None)
+    if not isinstance(network, PatchNetwork):
+        raise ProtoPFaithError(f"What is explained must be a prototype network, not {shown(model)}.")
+    return network
 
 
 def has_occurrence_maps(model: Explainable) -> bool:
@@ -233,18 +250,25 @@ def occurrence_maps(model: Any, x: Tensor) -> Tensor:
 
 def selected_distances(model: Explainable, prototypes: Sequence[int]) -> Callable[[Tensor], Tensor]:
     """Images to the distances of some prototypes: (B, C, H, W) to (B, len(prototypes))."""
+    prototypes = _chosen(model, prototypes)
     if isinstance(model, Prepared) and takes_minima(model.network):
-        chosen_vectors = model.network.prototypes.detach()[list(prototypes)]
+        chosen_vectors = model.network.prototypes.detach()[prototypes]
         return lambda x: model.fused.distances(x, chosen_vectors)
     if isinstance(model, PatchNetwork) and takes_minima(model):
-        vectors = model.prototypes.detach()[list(prototypes)]  # the others cost time: there may be thousands
+        vectors = model.prototypes.detach()[prototypes]  # the others cost time: there may be thousands
         return lambda x: minimum_over_positions(squared_distances(model.latent(x), vectors))
-    chosen = torch.tensor(list(prototypes), device=network_of(model).prototypes.device)
+    chosen = torch.tensor(prototypes, device=network_of(model).prototypes.device)
     return lambda x: model.distances(x).index_select(1, chosen)
 
 
 def density(values: Tensor, players: Players) -> Tensor:
     """Players' values (..., n) spread evenly over their pixels, (..., H, W): a pixel gets what its channels
     get together, so that a map's sum is that of the values."""
+    _check_players(players)
+    values = tensor(values, "The values of players", "a number for each", *range(1, 9))
+    if values.shape[-1] != len(players):
+        raise ProtoPFaithError(
+            f"{len(players)} players need a value each, not {values.shape[-1]}; make them of these players."
+        )
     spread = players.to_map(values / players.sizes.to(values.device))
     return spread if players.labels.dim() == 2 else spread.sum(-3)

@@ -8,11 +8,13 @@ from typing import Any
 
 from torch import Tensor
 
+from protopfaith.arguments import instance
 from protopfaith.evaluation.explainers.common import (
     EXPLAINERS,
     Explainable,
     Explained,
     Options,
+    check_subject,
     density,
     selected_distances,
 )
@@ -23,6 +25,7 @@ def game_of(
     model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options, *, check: bool = False
 ) -> Game:
     """The game of some prototypes' distances on one image; `check`: that it is the same at every call."""
+    prototypes = check_subject(model, image, prototypes, options)
     return Game(
         selected_distances(model, prototypes),
         image,
@@ -37,6 +40,7 @@ def game_of(
 
 def from_attribution(attribution: Attribution) -> Explained:
     """An attribution of distances as maps of similarity."""
+    instance(attribution, Attribution, "What maps are made of", "an Attribution")
     players = attribution.players
     return Explained(-density(attribution.values, players), True, players.flat, attribution.without_state())
 

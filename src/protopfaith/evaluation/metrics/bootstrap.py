@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import seed_number, whole_number
+from protopfaith.arguments import seed_number, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import check_classification, log_odds
 
@@ -75,6 +75,8 @@ class Bootstrap:
 
     def interval(self, score: str) -> Interval:
         """The score with its interval, see `interval_of`."""
+        if not isinstance(score, str) or score not in self.values:
+            raise ProtoPFaithError(f"There is no score {shown(score)}; there are {', '.join(self.values)}.")
         return interval_of(self.values[score], self.draws[score], self.certain.get(score, 0))
 
 
@@ -160,7 +162,8 @@ def bootstrap(
     check_arguments(bootstrap, locals())
     whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
     logits, labels = logits.detach().cpu().double(), labels.detach().cpu().long()
-    check_classification(logits, labels, logits.shape[-1])
+    tensor(labels, "Labels", "one number for each image", 1)
+    check_classification(tensor(logits, "Logits", "images x classes", 2), labels, logits.shape[-1])
     index = group_numbers(groups if groups is not None else [""] * len(labels))
     if len(index) != len(labels):
         raise ProtoPFaithError(f"There are {len(labels)} images but {len(index)} groups; give one for each.")

@@ -100,7 +100,7 @@ def calibration(
     >>> round(calibration(logits, torch.tensor([0, 0, 1, 1])).error, 3)  # 98% sure, right in 3 of 4 cases
     0.232
     """
-    found = _chosen(logits.double() / (temperature or 1.0), labels, bins)
+    found = _chosen(logits.double() / float(temperature or 1.0), labels, bins)
     raw = found.error if temperature is None else _chosen(logits.double(), labels, bins).error
     return Calibration(found.counts, found.probability, found.share, found.error, temperature, raw)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import safe_cell
-from protopfaith.arguments import whole_number
+from protopfaith.arguments import finite_number, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.bootstrap import (
     RESAMPLES,
@@ -186,7 +186,11 @@ def judge_findings(
     whole_number(resamples, "The number of resamples", least=1, most=1_000_000)
     probabilities, labels = probabilities.detach().cpu().double(), labels.detach().cpu().double()
     thresholds = [0.5] * len(names) if thresholds is None else list(thresholds)
+    tensor(labels, "Labels", "images x findings", 2)
     _check(probabilities, labels, names, thresholds)
+    _check_range(probabilities)
+    if raw is not None:
+        _check_range(raw)
     if raw is not None and raw.shape != probabilities.shape:
         raise ProtoPFaithError(
             f"The probabilities without calibration must have the shape of the others, "
@@ -242,12 +246,19 @@ def _check(probabilities: Tensor, labels: Tensor, names: Sequence[str], threshol
         )
     if len(thresholds) != len(names):
         raise ProtoPFaithError(f"{len(names)} findings need as many thresholds, not {len(thresholds)}.")
+    for name, threshold in zip(names, thresholds, strict=True):
+        finite_number(threshold, f"The threshold of {shown(name)}")
     broken = int((~probabilities.isfinite().all(1)).sum())
     if broken:
         raise ProtoPFaithError(
             f"The probabilities of {broken} of {len(labels)} images are not finite and cannot be judged; "
             "check that the network's weights and its images are finite."
         )
+
+
+def _check_range(probabilities: Tensor) -> None:
+    if not bool(((probabilities >= 0) & (probabilities <= 1)).all()):
+        raise ProtoPFaithError("Probabilities are numbers from 0 to 1; give those, and not logits.")
 
 
 def _scores(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import finite_number, instance
+from protopfaith.arguments import finite_number, instance, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Players
 from protopfaith.shapley.memory import Batches, fitting
@@ -58,6 +58,11 @@ def removal_ranks(
             "A map with NaN or infinity, or one that is not height x width, cannot order pixels; fix the "
             "explainer that made it."
         )
+    if regions is not None and regions.image_size != tuple(importance.shape):
+        raise ProtoPFaithError(
+            f"A map of {tuple(importance.shape)} has no regions that cover {regions.image_size}; make them "
+            "of its size."
+        )
     importance = importance.detach().double()
     values = importance.flatten() if regions is None else region_means(importance, regions)
     shuffled = torch.randperm(len(values), generator=generator).to(values.device)
@@ -70,7 +75,7 @@ def removal_ranks(
 
 def removed_counts(pixels: int, steps: int) -> Tensor:
     """How many pixels are gone after steps 0 ... T: equal shares for maps of any resolution, (T + 1,)."""
-    if steps < 1:
+    if whole_number(steps, "The number of steps of a removal curve", most=1_000_000) < 1:
         raise ProtoPFaithError(f"A removal curve was asked with {steps} steps; give at least one.")
     return (torch.arange(steps + 1).double() * pixels / steps).round().long()
 
@@ -112,14 +117,26 @@ def removal_curves(
     [[10.0, 3.0, 0.0]]
     """
     check_arguments(removal_curves, locals())
+    tensor(images, "Images", "n x channels x height x width", 4)
+    tensor(baselines, "Baselines", "n x channels x height x width", 4)
+    tensor(ranks, "Orders of removal", "n x height x width", 3)
+    tensor(outputs, "Outputs", "one number for each image", 1)
     if not len(images) == len(ranks) == len(outputs) == len(baselines) or not len(images):
         raise ProtoPFaithError(
             "Removal curves need as many images, orders, outputs and baselines, at least one, but got "
             f"{len(images)}, {len(ranks)}, {len(outputs)} and {len(baselines)}."
         )
+    whole = not (outputs.is_floating_point() or outputs.dtype == torch.bool)
+    if baselines.shape != images.shape or ranks.shape[1:] != images.shape[2:] or not whole:
+        raise ProtoPFaithError(
+            "Removal curves need baselines of the images' shape, an order of their pixels and outputs of a "
+            f"whole type, but got {tuple(images.shape)}, {tuple(baselines.shape)}, {tuple(ranks.shape)} and "
+            f"{outputs.dtype}."
+        )
+    lowest, highest = int(outputs.min()), int(outputs.max())
     device = images.device
     first, then = (baselines, images) if insertion else (images, baselines)
-    ranks, outputs = ranks.to(device, torch.int32), outputs.to(device)
+    ranks, outputs = ranks.to(device, torch.int32), outputs.to(device, torch.int64)
     counts = removed_counts(ranks[0].numel(), steps).to(device, torch.int32)
 
     def values(numbers: Tensor) -> Tensor:
@@ -127,6 +144,12 @@ def removal_curves(
         gone = ranks[which] < counts[step, None, None]
         with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
             found = function(torch.where(gone[:, None], then[which], first[which]))
+        instance(found, Tensor, "What the function of a curve returns", "a tensor of images x outputs")
+        if found.dim() != 2 or not 0 <= lowest <= highest < found.shape[1]:
+            raise ProtoPFaithError(
+                f"The function returned shape {tuple(found.shape)}, but outputs from {lowest} to {highest} "
+                "were asked for; it must return a row of outputs for each image."
+            )
         return found.gather(1, outputs[which, None]).double()[:, 0]
 
     batches = Batches(batch_size or fitting(function, images[:1], memory, autocast))
@@ -149,6 +172,7 @@ def aopc(curves: Tensor, up_to: float = 1.0) -> Tensor:
     """
     check_arguments(aopc, locals())
     _check_curves(curves)
+    curves = curves if curves.is_floating_point() else curves.double()
     return (curves[:, :1] - curves[:, 1 : _last_step(curves, up_to) + 1]).mean(1)
 
 
@@ -184,6 +208,7 @@ def paper_aopc(curves: Tensor, classes: int, prototypes_per_class: float) -> flo
     finite_number(classes, "The number of classes", above=0)
     finite_number(prototypes_per_class, "The number of prototypes per class", above=0)
     steps = curves.shape[1] - 1
+    curves = curves if curves.is_floating_point() else curves.double()
     return float((curves[:, :1] - curves[:, 1:]).sum()) / (classes + prototypes_per_class + steps - 1)
 
 
@@ -197,6 +222,7 @@ def _check_curves(curves: Tensor) -> None:
 
 
 def _last_step(curves: Tensor, up_to: float) -> int:
+    up_to = finite_number(up_to, "The share of pixels up to which steps count")
     steps = curves.shape[1] - 1
     last = int(steps * up_to + 1e-9)
     if not 1 <= last <= steps:

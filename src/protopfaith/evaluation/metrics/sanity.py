@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
+from protopfaith.arguments import finite_number, seed_number
 from protopfaith.correlation import spearman
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explained, ExplainerFunction, Options
 from protopfaith.evaluation.explainers.common import check_subject
 from protopfaith.network import NO_CLASS, DistinctPrototypes, PatchNetwork, distinct_prototypes
@@ -66,7 +68,8 @@ def randomization(
     torch.Size([2])
     """
     check_arguments(randomization, locals())
-    check_subject(model, image, prototypes, options)
+    prototypes = check_subject(model, image, prototypes, options)
+    seed = seed_number(seed)
     own = own or explainer(model, image, prototypes, options)
     without = explainer(other or shuffled(model, seed), image, prototypes, options)
     return spearman(own.values(options.players), without.values(options.players))
@@ -106,7 +109,8 @@ def stability(
     torch.Size([2])
     """
     check_arguments(stability, locals())
-    check_subject(model, image, prototypes, options)
+    prototypes = check_subject(model, image, prototypes, options)
+    seed, noise = seed_number(seed), finite_number(noise, "The noise", least=0)
     generator = torch.Generator().manual_seed(seed)
     added = torch.randn(image.shape, generator=generator).to(image) * noise * image.std()
     own = own or explainer(model, image, prototypes, options)
@@ -159,7 +163,10 @@ def prototype_health(
     (2, 2)
     """
     check_arguments(prototype_health, locals())
-    distances = torch.cat([model.distances(batch).double().cpu() for batch in batches])
+    found = [model.distances(batch).double().cpu() for batch in batches]
+    if not found:
+        raise ProtoPFaithError("The health of prototypes is seen on images; give at least one batch of them.")
+    distances = torch.cat(found)
     distinct = distinct_prototypes(model, tolerance)
     variation = distances.std(0, correction=0) / distances.mean(0).clamp_min(1e-30)
     owners = model.prototype_classes.cpu()

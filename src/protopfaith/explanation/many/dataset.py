@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from protopfaith.arguments import instance, named, shown
+from protopfaith.arguments import instance, named, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.schema import FORMAT, check_part, check_values, schema
@@ -100,6 +100,7 @@ class Bulk:
 
     def part(self, number: int) -> Path:
         """The file of a part."""
+        whole_number(number, "The number of a part", least=0, most=max(self.manifest.parts - 1, 0))
         return self.folder / f"part-{number:06d}.parquet"
 
     def finished_parts(self) -> list[int]:
@@ -148,6 +149,7 @@ class Bulk:
 
     def row(self, image: str) -> dict[str, Any]:
         """The row of one image, by its name."""
+        instance(image, str, "An image", "a name of the column image")
         parquet = pyarrow_module("parquet")
         close = []
         for number in self.finished_parts():
@@ -173,12 +175,14 @@ class Bulk:
         return {int(path.stem): path for path in files if path.stem.isdecimal()}
 
     def _open(self, number: int) -> Path:
-        return self.folder / OPEN / f"{number:06d}"
+        return self.folder / OPEN / self.part(number).stem.removeprefix("part-")
 
     def keep(self, row: dict[str, Any]) -> None:
         """Keeps one row until its part is finished: an interruption loses only what is being computed."""
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
-        number, position = row["position"] // PART, row["position"]
+        instance(row, dict, "A row", "a mapping of its columns")
+        position = whole_number(row.get("position"), "The position of a row", least=0)
+        number = position // PART
         if is_file(self.part(number)):  # another process was faster
             return
         table = pa.Table.from_pylist([row], schema=self._schema)
@@ -232,6 +236,7 @@ class Bulk:
 
     def positions(self, number: int) -> range:
         """Positions of the images in a part."""
+        self.part(number)  # is one of ours
         return range(number * PART, min((number + 1) * PART, self.manifest.images))
 
 

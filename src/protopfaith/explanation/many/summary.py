@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from protopfaith.arguments import instance
+from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.dataset import Bulk
@@ -138,7 +138,8 @@ def summarize(bulk: Bulk, against: Bulk | None = None) -> Summary:
     >>> summarize(bulk, against=bulk).drift[0].correlation > 0.999
     True
     """
-    here = _Table(instance(bulk, Bulk, "What is summarized", "what open_bulk gives"))
+    check_arguments(summarize, locals())
+    here = _Table(bulk)
     classes = here.classes()
     window = bulk.manifest.window
     assert window is not None

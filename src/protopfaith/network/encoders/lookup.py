@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import whole_number
+from protopfaith.arguments import instance, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import (
@@ -136,6 +136,8 @@ def output_channels(encoder: nn.Module, in_channels: int, name: str | None = Non
     >>> output_channels(build_encoder("small"), 3)
     96
     """
+    instance(encoder, nn.Module, "An encoder", "a module")
+    whole_number(in_channels, "The number of image channels", least=1)
     problem = "it has not been called"
     for size in PROBE_SIZES:
         try:
