@@ -229,3 +229,14 @@ def test_what_is_logged_is_never_wrapped_in_the_middle_of_a_path(
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"It is at {path}"
     assert second == f"Note: It is at {path}"
+
+
+def test_lightning_is_silent_about_what_the_recipe_says() -> None:
+    program = (
+        "import sys; from protopfaith.cli import main; sys.argv = ['protopfaith', '--version']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "from lightning.fabric import Fabric; Fabric(accelerator='cpu', precision='bf16-mixed')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Mixed Precision" not in done.stderr + done.stdout

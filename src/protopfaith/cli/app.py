@@ -67,6 +67,10 @@ app = typer.Typer(
 )
 
 
+# Not "lightning" itself, which sets its own level when it is imported.
+NOISY = (*(f"lightning.{part}.utilities.rank_zero" for part in ("fabric", "pytorch")), "PIL", "matplotlib")
+
+
 class Lines(logging.Handler):
     """What is logged, as lines that are never wrapped in the middle of a path."""
 
@@ -81,7 +85,7 @@ class Lines(logging.Handler):
 def main() -> None:
     """Runs the command line; a ProtoPFaithError becomes one sentence and exit code 1."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[Lines()])
-    for noisy in ("lightning", "lightning.fabric", "lightning_fabric", "PIL", "matplotlib"):
+    for noisy in NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
         if isinstance(stream, io.TextIOWrapper):
