@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.progress import Bar
 from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
@@ -124,7 +126,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
         options = {**options, "outputs": outputs}
-    with _Bar(progress) as report:
+    with _reporting(progress) as report:
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
         )
@@ -317,25 +319,14 @@ def _check_progress(progress: Any) -> None:
         )
 
 
-class _Bar:
-    """A rich progress bar for `True`, the given function otherwise."""
-
-    def __init__(self, progress: Progress | bool | None):
-        self.given = progress
-        self.bar: Any = None
-
-    def __enter__(self) -> Progress | None:
-        if callable(self.given):
-            return self.given
-        if not self.given:
-            return None
-        from rich.progress import Progress as Bar
-
-        self.bar = bar = Bar(transient=True)
-        task = bar.add_task("evaluations", total=None)
-        bar.start()
-        return lambda done, most: bar.update(task, completed=done, total=most)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+@contextmanager
+def _reporting(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """What the estimator reports to: the given function, a progress bar for `True`, otherwise nothing."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        with Bar() as bar:
+            bar.begin("evaluations")
+            yield lambda done, expected: bar.update(done=done, total=expected)
