@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
-from protopfaith.data.constants import constant
+from protopfaith.constants import constant
 from protopfaith.data.images import to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
