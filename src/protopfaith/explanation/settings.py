@@ -72,7 +72,7 @@ class Settings:
         memory: bytes that one batch may take.
         autocast: runs the games (not the decision itself) in a type such as `torch.bfloat16`, several times
             as fast on a GPU; "auto" does so where the GPU is able to. The explanation says so and by how much
-            that changed the totals. Moment propagation needs full precision and never does.
+            that changed the totals. Moment propagation needs float32 and never does.
         second_baseline: repeats the game with another baseline and says how far both agree.
         sources: also explain every prototype on its source image.
         duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).

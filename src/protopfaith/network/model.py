@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from protopfaith.arguments import shown, whole_number
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES, family_name
 from protopfaith.network.layers import own_class_weights, similarity_function
@@ -94,10 +94,10 @@ class ProtoPNet(PatchNetwork):
         """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the
         place of F's weights: (B, n).
 
-        In full precision, whatever the caller's: a logit is a small difference of large sums, and distances
-        of dozens have two digits left in bfloat16.
+        In float32, whatever the caller's number format: a logit is a small difference of large sums, and
+        distances of dozens have two digits left in bfloat16.
         """
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             similarity = self.similarities(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 

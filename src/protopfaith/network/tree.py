@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.arguments import whole_number
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.branches import full_tree, read_tree
 from protopfaith.network.contract import FAMILIES, NO_CLASS, Route, Turn
@@ -103,7 +103,7 @@ class ProtoTree(PatchNetwork):
         """The log probabilities of the classes, (B, C), from squared distances (B, P)."""
         if rows is not None:
             raise ProtoPFaithError("The output of a ProtoTree is no weighted sum, so it takes no weights.")
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             return log_mixture(self.leaf_log_probabilities(distances), self.log_distributions())
 
     def leaf_log_probabilities(self, distances: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from protopfaith.arguments import instance, shown
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES
 from protopfaith.network.encoders import output_channels
@@ -81,7 +81,7 @@ def occurrence_pooling(latent: Tensor, occurrence: Tensor) -> Tensor:
             f"not {tuple(occurrence.shape)}."
         )
     dtype = torch.promote_types(latent.dtype, torch.float32)
-    with full_precision(latent.device.type):
+    with unrounded(latent.device.type):
         weights = occurrence.to(dtype).flatten(2)
         seen = torch.bmm(weights, latent.to(dtype).flatten(2).transpose(1, 2))
         return normalize(seen, dim=2, eps=torch.finfo(dtype).tiny)
@@ -185,7 +185,7 @@ class XProtoNet(ProtoPNet):
 
     def seen_distances(self, seen: Tensor) -> Tensor:
         """s from what prototypes see: (B, P, L) to (B, P)."""
-        with full_precision(seen.device.type):
+        with unrounded(seen.device.type):
             return (seen - self.prototypes.to(seen.dtype)).square().sum(2)
 
     def readout(self) -> Tensor:
@@ -195,7 +195,7 @@ class XProtoNet(ProtoPNet):
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
         """The findings' logits (B, C), from distances (B, P); with `rows` (n, P) in the place of F's weights
         (B, n)."""
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             return linear(self.similarities(distances), self._weights() if rows is None else rows)
 
     @torch.no_grad()

@@ -20,7 +20,7 @@ from protopfaith.show.heat import activation_limits, decided, edges, maps_of, sc
 from protopfaith.show.outlines import Grid
 from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
-from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
@@ -197,7 +197,7 @@ def _wrapped(text: str, size: float, room: float) -> str:
 def _facts(explanation: Explanation) -> list[str]:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
-    error = relative_error(explanation.class_map.standard_errors, explanation.precision)
+    error = told_error(explanation.class_map.standard_errors, explanation.precision)
     return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
