@@ -227,7 +227,7 @@ def evaluate_external(
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ExternalAnswers:
     """What a network says to images from elsewhere.
 
     Args:
@@ -268,7 +268,7 @@ def ask_about(
     *,
     seen: Collection[str],
     batch_size: int,
-) -> Answers:
+) -> ExternalAnswers:
     """Asks a network about images from elsewhere; raises if none can be judged.
 
     Args:
@@ -284,7 +284,7 @@ def ask_about(
     judged = [index for index in fresh if index not in errors]
     if not judged:
         raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
-    return Answers(external, fresh, judged, errors, logits, notes)
+    return ExternalAnswers(external, fresh, judged, errors, logits, notes)
 
 
 def _not_seen(
@@ -366,7 +366,7 @@ def _row(name: str, found: Bootstrap) -> Row:
     return Row(name, found.images, found.groups, {score: found.interval(score) for score in SCORES})
 
 
-def _images(answers: Answers, logits: Tensor, names: Sequence[str]) -> tuple[Judged, ...]:
+def _images(answers: ExternalAnswers, logits: Tensor, names: Sequence[str]) -> tuple[Judged, ...]:
     """What became of each image; `logits` are the calibrated ones."""
     sure, chosen = logits.double().softmax(1).max(1)
     results = iter(zip(chosen.tolist(), sure.tolist(), strict=True))

@@ -23,7 +23,7 @@ from protopfaith.arguments import (
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.progress import Bar
 from protopfaith.shapley.attribution import Attribution, largest_ratio
-from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
+from protopfaith.shapley.continuing import check_method, check_options, check_same_game, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
@@ -87,7 +87,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
             262,144 evaluations.
         seed: the same seed gives the same result on the same kind of device.
         resume: a result to go on from, with its own seed and options; `budget` then counts its evaluations,
-            too. It must be one of the same game (`check_game` says what that means), and stays as it
+            too. It must be one of the same game (`check_same_game` says what that means), and stays as it
             is.
         progress: True for a progress bar, or a function of (evaluations done, evaluations expected).
         outputs: numbers of the outputs whose precision counts, all by default. The others' values come with
@@ -118,7 +118,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     if resume is not None:
         instance(resume, Attribution, "The result to go on from", "an Attribution")
         if _is_exact(resume, name):
-            check_game(resume, game)
+            check_same_game(resume, game)
             return resume  # nothing to add
         seed, options, resume = _resumed(resume, game, name, options)
     budget = _evaluations(budget, precision, resume)
@@ -183,7 +183,7 @@ def _resumed(
 ) -> tuple[int, dict[str, Any], Attribution]:
     """Seed and options of a result to go on from, and a copy of it that the estimator may change."""
     check_method(resume, name)
-    check_game(resume, game)
+    check_same_game(resume, game)
     check_options(resume, ESTIMATORS[name], options)
     return resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
 

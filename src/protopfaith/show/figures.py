@@ -17,7 +17,7 @@ from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
 from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
-from protopfaith.show.outlines import Grid
+from protopfaith.show.outlines import LabelGrid
 from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
 from protopfaith.show.wording.costs import cost, told_error
@@ -288,7 +288,7 @@ def draw_map(
     labels = regions.players.labels.numpy()
     heat = overlay(shown_evidence(regions).numpy()[labels], scale)
     sheet.image(rgb(pixels) * (1 - heat[..., 3:]) + heat[..., :3] * heat[..., 3:], place, opacity=opacity)
-    grid, size = Grid.of(labels), (labels.shape[1], labels.shape[0])
+    grid, size = LabelGrid.of(labels), (labels.shape[1], labels.shape[0])
     for edge in edges(regions, scale):
         borders, color = grid.borders(edge.members), EDGES[edge.sign]
         width, solid = (
