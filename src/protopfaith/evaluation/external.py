@@ -137,7 +137,11 @@ class ExternalEvaluation:
         return table
 
     def save(self, folder: Path | str) -> Path:
-        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         from protopfaith.evaluation.prediction import write_classification
         from protopfaith.show.external import comparison_figure
 

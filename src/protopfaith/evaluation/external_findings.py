@@ -146,7 +146,11 @@ class ExternalFindings:
         return {f"{EXTERNAL}: {self.name}": self.result, **inside}
 
     def save(self, folder: Path | str) -> Path:
-        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         from protopfaith.show.external_findings import finding_comparison
 
         folder, name = Path(folder), file_name(self.name)

@@ -78,7 +78,12 @@ class FusedProtoPNet:
         return self._distances(latent, x, dtype, vectors)
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """As the network's own."""
+        """As the network's own.
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of F's weights
+        """
         return self.model.logits(distances, rows)
 
     def _plain(self, x: Tensor, vectors: Tensor | None) -> Tensor:

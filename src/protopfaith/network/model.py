@@ -91,18 +91,25 @@ class ProtoPNet(PatchNetwork):
         return self.classifier.weight.detach()
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the
-        place of F's weights: (B, n).
+        """F on the similarities that belong to distances: (B, C), or (B, n) with `rows`.
 
         In float32, whatever the caller's number format: a logit is a small difference of large sums, and
         distances of dozens have two digits left in bfloat16.
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of F's weights
         """
         with unrounded(self.prototypes.device.type):
             similarity = self.similarities(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
     def keep(self, kept: Sequence[int]) -> None:
-        """Forgets all other prototypes, in place."""
+        """Forgets all other prototypes, in place.
+
+        Args:
+            kept: the numbers of those that stay, in their new order
+        """
         indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
         self.prototypes = _selected(self.prototypes, indices, 0)
         self.prototype_classes = self.prototype_classes[list(kept)]

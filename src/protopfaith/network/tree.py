@@ -100,14 +100,23 @@ class ProtoTree(PatchNetwork):
         return
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The log probabilities of the classes, (B, C), from squared distances (B, P)."""
+        """The log probabilities of the classes, (B, C).
+
+        Args:
+            distances: squared, (B, P)
+            rows: None: there are no weights that others could replace
+        """
         if rows is not None:
             raise ProtoPFaithError("The output of a ProtoTree is no weighted sum, so it takes no weights.")
         with unrounded(self.prototypes.device.type):
             return log_mixture(self.leaf_log_probabilities(distances), self.log_distributions())
 
     def leaf_log_probabilities(self, distances: Tensor) -> Tensor:
-        """The log probability to come to each leaf, (B, leaves); -inf for leaves that were pruned."""
+        """The log probability to come to each leaf, (B, leaves); -inf for leaves that were pruned.
+
+        Args:
+            distances: squared, (B, P)
+        """
         roots = _roots(distances.to(torch.promote_types(distances.dtype, torch.float32)))
         decides = self.deciding().to(roots)
         right, left = -roots * decides, torch.log(-torch.expm1(-roots)) * decides
@@ -124,7 +133,11 @@ class ProtoTree(PatchNetwork):
         return (alive @ self.rights > 0) & (alive @ self.lefts > 0)
 
     def route(self, distances: Tensor) -> Route:
-        """The way of an image with distances (P,) to a leaf, at every node to the more probable side."""
+        """The way of an image to a leaf, at every node to the more probable side.
+
+        Args:
+            distances: of the image, squared, (P,)
+        """
         right = self.similarities(distances.detach().double().cpu()).tolist()
         decides, alive = self.deciding().tolist(), self.alive.tolist()
         turns: list[Turn] = []

@@ -156,12 +156,20 @@ class XProtoNet(ProtoPNet):
             self.classifier.weight.copy_(_first_weights(self.prototype_signs, self._own()))
 
     def seen(self, x: Tensor) -> Tensor:
-        """What each prototype sees of images: (B, P, L), of length 1."""
+        """What each prototype sees of images: (B, P, L), of length 1.
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         self._check(x)
         return occurrence_pooling(*self._features(self.encoder(x)))
 
     def occurrence_maps(self, x: Tensor) -> Tensor:
-        """Where each prototype looks, between 0 and 1: (B, P, h, w). The network's own explanation."""
+        """Where each prototype looks, between 0 and 1: (B, P, h, w). The network's own explanation.
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         self._check(x)
         return self._features(self.encoder(x))[1]
 
@@ -184,7 +192,11 @@ class XProtoNet(ProtoPNet):
         return self.seen_distances(occurrence_pooling(*self._features(encoded)))
 
     def seen_distances(self, seen: Tensor) -> Tensor:
-        """s from what prototypes see: (B, P, L) to (B, P)."""
+        """s from what prototypes see: (B, P).
+
+        Args:
+            seen: of length 1 each, (B, P, L)
+        """
         with unrounded(seen.device.type):
             return (seen - self.prototypes.to(seen.dtype)).square().sum(2)
 

@@ -61,6 +61,8 @@ def serve(
         keep: whether uploads stay in their private folder at the end.
         browser: whether to open the page in a browser.
         say: gets the lines for the person who started it.
+
+    >>> serve(["runs/birds"], browser=True)  # doctest: +SKIP
     """
     with opened(
         runs, host=host, port=port, token=token, root=root, device=device, keep=keep, say=say

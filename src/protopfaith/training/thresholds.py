@@ -51,7 +51,11 @@ class FindingRule:
         return min(self.present, self.absent) >= FEWEST
 
     def verdict(self, probability: float) -> Verdict:
-        """What a probability says."""
+        """What a probability says.
+
+        Args:
+            probability: of the finding
+        """
         if probability >= self.present_above:
             return "present"
         return "absent" if probability < self.absent_below else "uncertain"

@@ -74,7 +74,11 @@ class Bootstrap:
         )
 
     def interval(self, score: str) -> Interval:
-        """The score with its interval, see `interval_of`."""
+        """The score with its interval, see `interval_of`.
+
+        Args:
+            score: its name
+        """
         return interval_of(self.values[score], self.draws[score], self.certain.get(score, 0))
 
 
