@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import protopfaith
 
 ROOMS = (
     "moments",
@@ -82,3 +87,15 @@ def test_there_is_an_example_that_runs(found: Any) -> None:
     assert ">>> " in text
     endless = "until it is interrupted" in text  # an example of it would not come to its end
     assert endless or "doctest: +SKIP" not in text
+
+
+def test_fields_are_described_by_their_class() -> None:
+    """Under `Args:` like any parameter, not by a text below each field."""
+    found = []
+    for path in Path(protopfaith.__file__).parent.rglob("*.py"):
+        for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            body = owner.body if isinstance(owner, ast.ClassDef) else []
+            for field, below in pairwise(body):
+                if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                    found.append(f"{path.name}:{below.lineno}")
+    assert found == []

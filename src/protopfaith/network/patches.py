@@ -44,8 +44,8 @@ class PatchNetwork(nn.Module):
 
     outcome: Outcome = "one"
     family: ClassVar[str]
+    # What a checkpoint's header has for this family's constructor beside what all have, and its type.
     header: ClassVar[dict[str, Any]]
-    """What a checkpoint's header has for this family's constructor beside what all have, and its type."""
     prototype_classes: Tensor
     similarity: str
 
