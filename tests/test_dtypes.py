@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from protopfaith.dtypes import full_float32, full_precision, switches
+from protopfaith.dtypes import full_float32, switches, unrounded
 from protopfaith.network import squared_distances
 
 SETTINGS = {
@@ -53,7 +53,7 @@ def case(name, setting):
     before = settings()
     squared_distances(torch.rand(1, 8, 2, 2), torch.rand(3, 8))
     result = {"name": name, "before": before, "after": settings()}
-    with dtypes.full_precision("cpu"):
+    with dtypes.unrounded("cpu"):
         result["inside"] = settings()
     with dtypes.full_float32():
         result["inside with convolutions"] = settings()
@@ -102,7 +102,7 @@ def test_the_callers_settings_are_back_afterwards(name, around_a_call):
 
 def test_inside_products_are_exact_and_autocast_is_off():
     a = torch.rand(64, 64, generator=torch.Generator().manual_seed(0))
-    with torch.autocast("cpu", dtype=torch.bfloat16), full_precision("cpu"):
+    with torch.autocast("cpu", dtype=torch.bfloat16), unrounded("cpu"):
         product = a @ a
     assert product.dtype == torch.float32
     torch.testing.assert_close(product.double(), a.double() @ a.double(), rtol=1e-6, atol=1e-6)
@@ -110,7 +110,7 @@ def test_inside_products_are_exact_and_autocast_is_off():
 
 def test_settings_come_back_after_an_error():
     before = torch.get_float32_matmul_precision()
-    with pytest.raises(ZeroDivisionError), full_precision("cpu"):
+    with pytest.raises(ZeroDivisionError), unrounded("cpu"):
         _ = 1 / 0
     assert torch.get_float32_matmul_precision() == before
 

@@ -14,7 +14,7 @@ import torch
 
 
 @contextmanager
-def full_precision(device_type: str) -> Iterator[None]:
+def unrounded(device_type: str) -> Iterator[None]:
     """No autocast, and full float32 in matrix products; the caller's settings come back after.
 
     Convolutions are not covered: their switch is another one, so code in here writes 1x1 convolutions as
@@ -33,7 +33,7 @@ def full_float32() -> Iterator[None]:
 
 
 class Switch(NamedTuple):
-    """Where torch keeps the precision of some of its float32 operations."""
+    """Where torch keeps how it rounds some of its float32 operations."""
 
     read: Callable[[], Any]
     write: Callable[[Any], None]

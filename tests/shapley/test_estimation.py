@@ -89,7 +89,15 @@ def test_progress_is_reported():
     )
     assert seen[-1] == (4000, 4000)
     assert len(seen) > 2
+
+
+def test_the_bar_is_drawn_on_standard_error(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
     estimate(network_game(), "owen", budget=200, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "evaluations" in err
+    assert "/200" in err
 
 
 def nearly_constant_game():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protopfaith.shapley import Players
-from protopfaith.show.outlines import Grid
+from protopfaith.show.outlines import LabelGrid
 
 
 def painted(path: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -34,7 +34,7 @@ def test_outlines_cover_exactly_their_regions(seed: int, height: int, width: int
     labels = np.random.default_rng(seed).integers(0, n, (height, width))
     _, labels = np.unique(labels, return_inverse=True)
     labels = labels.reshape(height, width)
-    grid = Grid.of(labels)
+    grid = LabelGrid.of(labels)
     for label, path in enumerate(grid.outlines()):
         assert np.array_equal(painted(path, labels.shape), labels == label)
     some = np.arange(labels.max() + 1) % 2 == 0
@@ -42,6 +42,6 @@ def test_outlines_cover_exactly_their_regions(seed: int, height: int, width: int
 
 
 def test_windows_are_one_cell_each() -> None:
-    grid = Grid.of(Players.windows((224, 224), 16).labels.numpy())
+    grid = LabelGrid.of(Players.windows((224, 224), 16).labels.numpy())
     assert grid.labels.shape == (14, 14)
     assert grid.outlines()[15] == "M16 16H32V32H16z"

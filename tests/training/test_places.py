@@ -8,7 +8,7 @@ from protopfaith.training.places import (
     SHARPNESS,
     TELLING,
     assign_places,
-    own_maps,
+    maps_of_own_class,
     placed_cost,
     telling,
 )
@@ -63,7 +63,7 @@ def test_each_prototype_must_find_its_place_among_all_that_are_no_neighbors() ->
     maps = torch.rand(3, 6, 5, 5, requires_grad=True)
     classes, labels = torch.tensor([1, 0, 1, 0, 2, 2]), torch.tensor([0, 2, 1])
     cost = placed_cost(maps, labels, classes, 3)
-    own = own_maps(maps, labels, classes, 3)
+    own = maps_of_own_class(maps, labels, classes, 3)
     assert torch.equal(own[0], maps[0, [1, 3]])
     places = assign_places(own.detach())
     slow = []

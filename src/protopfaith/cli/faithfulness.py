@@ -79,7 +79,7 @@ def faithfulness(
         str,
         typer.Option(
             help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
-            "bfloat16, float16. Moments, gradients and axioms stay in full precision."
+            "bfloat16, float16. Moments, gradients and axioms stay in float32."
         ),
     ] = "off",
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,

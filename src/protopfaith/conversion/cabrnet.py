@@ -15,7 +15,7 @@ from torch import Tensor
 from protopfaith.arguments import shown
 from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.backbones import encoder_differences, in_channels
-from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_tree
+from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_cabrnet_tree
 from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
 from protopfaith.conversion.formats import FORMATS, Format
 from protopfaith.conversion.unpickling import read_foreign
@@ -102,7 +102,7 @@ def _tree(
     content: Mapping[str, Any], state: Mapping[str, Tensor], path: Path
 ) -> tuple[dict[str, Any], list[int]]:
     """What a ProtoTree decides by, and the numbers of its nodes' prototypes."""
-    tree = read_tree(content.get("_extra_state"), state, path / STATE)
+    tree = read_cabrnet_tree(content.get("_extra_state"), state, path / STATE)
     prototypes = _flat_prototypes(state.get("classifier.prototypes"), path)
     if not all(0 <= number < len(prototypes) for number in tree.prototypes):
         raise ProtoPFaithError(

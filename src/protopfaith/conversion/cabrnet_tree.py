@@ -37,7 +37,7 @@ class ForeignTree:
     leaves: Tensor
 
 
-def read_tree(extra: Any, state: Mapping[str, Tensor], path: Path) -> ForeignTree:
+def read_cabrnet_tree(extra: Any, state: Mapping[str, Tensor], path: Path) -> ForeignTree:
     """Understands a tree.
 
     Args:

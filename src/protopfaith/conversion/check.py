@@ -14,7 +14,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PatchNetwork, build_encoder
 
 TOLERANCE = 1e-4
-"""Of the largest logit: what the order of additions may change in single precision."""
+"""Of the largest logit: what the order of additions may change in float32."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_conversion(network: ForeignNetwork, model: PatchNetwork, image: Tensor
 
 
 def foreign_distances(network: ForeignNetwork, x: Tensor) -> Tensor:
-    """Distances (B, P) by their definition, in double precision after the encoder."""
+    """Distances (B, P) by their definition, in float64 after the encoder."""
     encoder = build_encoder(network.encoder, network.preprocessing.channels)
     encoder.load_state_dict(network.encoder_state, strict=False)
     z = encoder.eval()(x).double()

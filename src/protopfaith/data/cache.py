@@ -253,10 +253,11 @@ def build_once(folder: Path, build: Callable[[Path], None], read: Callable[[Path
         with atomic(folder) as partial_folder:
             partial_folder.mkdir(mode=0o700)
             build(partial_folder)
-            _make_way(folder, read)
-    except (ProtoPFaithError, _BuiltMeanwhileError) as error:
-        try:
-            return read(folder)  # another process may have built the same in the meantime
+            if folder.exists() and not _is_whole(folder, read):
+                _take_away(folder)
+    except ProtoPFaithError as error:
+        try:  # a folder that another process built in the meantime is whole and cannot be replaced
+            return read(folder)
         except (OSError, ValueError, KeyError, TypeError):
             raise error from None
     return read(folder)
@@ -272,22 +273,19 @@ def _check_writable(folder: Path) -> None:
     )
 
 
-class _BuiltMeanwhileError(Exception):
-    """Another process was faster."""
-
-
-def _make_way(folder: Path, read: Callable[[Path], Any]) -> None:
-    """Takes a broken folder out of the way at once, whoever else looks at it; a whole one stays."""
-    if not folder.exists():
-        return
+def _is_whole(folder: Path, read: Callable[[Path], Any]) -> bool:
     try:
         read(folder)
     except Exception:  # whatever a broken file leads to
-        aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.partial")
-        folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        raise _BuiltMeanwhileError
+        return False
+    return True
+
+
+def _take_away(folder: Path) -> None:
+    """Removes a broken folder at once, whoever else looks at it."""
+    aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.partial")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T], description: str) -> Iterator[R]:

@@ -149,7 +149,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         return self.image(index), label
 
     def image(self, index: int) -> torch.Tensor:
-        """uint8, C x H x W."""
+        """uint8, C x H x W.
+
+        Args:
+            index: which image of the set
+        """
         return torch.from_numpy(np.array(self.pixels[self.rows[self._place(index)]]))
 
     def _place(self, index: int) -> int:
@@ -160,22 +164,38 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         return torch.from_numpy(np.ascontiguousarray(self.pixels[self.rows]))
 
     def sha256(self, index: int) -> str:
-        """The fingerprint of the image file (of the pixels, for embedded data)."""
+        """The fingerprint of the image file (of the pixels, for embedded data).
+
+        Args:
+            index: which image of the set
+        """
         return self.records[self._place(index)].sha256
 
     def shows(self, index: int) -> tuple[int, ...]:
-        """What is in the image: its class, or the findings that are known to be there."""
+        """What is in the image: its class, or the findings that are known to be there.
+
+        Args:
+            index: which image of the set
+        """
         record = self.records[self._place(index)]
         if self.outcome == "several":
             return tuple(place for place, known in enumerate(record.findings) if known == 1)
         return (record.label,)
 
     def boxes(self, index: int) -> torch.Tensor:
-        """n x 4: left, top, right, bottom in pixels at training size."""
+        """n x 4: left, top, right, bottom in pixels at training size.
+
+        Args:
+            index: which image of the set
+        """
         return torch.tensor(self.records[self._place(index)].boxes, dtype=torch.float32).reshape(-1, 4)
 
     def box(self, index: int) -> Box | None:
-        """The smallest box around all boxes of the image, or None."""
+        """The smallest box around all boxes of the image, or None.
+
+        Args:
+            index: which image of the set
+        """
         boxes = self.records[self._place(index)].boxes
         if not boxes:
             return None
@@ -183,11 +203,19 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         return float(left.min()), float(top.min()), float(right.max()), float(bottom.max())
 
     def points(self, index: int) -> dict[str, tuple[float, float]]:
-        """Visible part locations, (x, y) in pixels at training size."""
+        """Visible part locations, (x, y) in pixels at training size.
+
+        Args:
+            index: which image of the set
+        """
         return dict(self.records[self._place(index)].points)
 
     def mask(self, index: int) -> dict[str, torch.Tensor]:
-        """The visible pixels of each part, bool H x W; hidden parts are left out."""
+        """The visible pixels of each part, bool H x W; hidden parts are left out.
+
+        Args:
+            index: which image of the set
+        """
         if self.part_maps is None:
             return {}
         part_map = torch.from_numpy(np.array(self.part_maps[self.rows[self._place(index)]]))
@@ -196,7 +224,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def foreground(self, index: int) -> torch.Tensor | None:
         """The pixels of the object, bool H x W: those of its parts, or else all that its boxes touch; None
-        where neither is known, or lies in the image."""
+        where neither is known, or lies in the image.
+
+        Args:
+            index: which image of the set
+        """
         index = self._place(index)
         parts = list(self.mask(index).values())
         if parts:
@@ -210,7 +242,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         return mask if mask.any() else None
 
     def split(self, split_of: Sequence[str]) -> dict[str, ImageSet]:
-        """The images by their split, which is "train", "validation" or "test" for each; "" is left out."""
+        """The images by their split.
+
+        Args:
+            split_of: "train", "validation" or "test" for each image; "" leaves it out
+        """
         names = ("train", "validation", "test")
         check_arguments(ImageSet.split, locals())
         if len(split_of) != len(self):
@@ -218,7 +254,12 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         return {name: self.subset([i for i, split in enumerate(split_of) if split == name]) for name in names}
 
     def with_findings(self, findings: Sequence[tuple[int, ...]], names: Sequence[str]) -> ImageSet:
-        """The same images with findings (1, 0 or -1 for each of `names`) instead of classes."""
+        """The same images with findings instead of classes.
+
+        Args:
+            findings: for each image 1 (present), 0 (absent) or -1 (unknown) for each name
+            names: of the findings
+        """
         check_arguments(ImageSet.with_findings, locals())
         if len(findings) != len(self):
             raise ProtoPFaithError(f"{len(self)} images need the findings of each, not of {len(findings)}.")
@@ -237,7 +278,11 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
         )
 
     def subset(self, indices: Sequence[int]) -> ImageSet:
-        """A set of the chosen images that shares the pixels."""
+        """A set of the chosen images that shares the pixels.
+
+        Args:
+            indices: which images, in their new order
+        """
         check_arguments(ImageSet.subset, locals())
         indices = [self._place(index) for index in indices]
         return ImageSet(

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
-from protopfaith.data.constants import constant
+from protopfaith.constants import constant
 from protopfaith.data.images import has_numbers, to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
@@ -69,7 +69,11 @@ class Preprocessing:
             Scaling(self.bits, self.window)  # raises if they make no sense
 
     def uint8(self, image: Image.Image | torch.Tensor) -> torch.Tensor:
-        """The image at training size: uint8, C x H x W."""
+        """The image at training size: uint8, C x H x W.
+
+        Args:
+            image: a Pillow image, or a uint8 tensor (C x H x W) of any size
+        """
         if isinstance(image, torch.Tensor):
             return self._uint8_from_tensor(image)
         instance(image, Image.Image, "An image", "a Pillow image or a uint8 tensor")
@@ -86,19 +90,31 @@ class Preprocessing:
         return self.normalize(self.uint8(image))
 
     def normalize(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(pixels / 255 - mean) / std for uint8 of shape (..., C, H, W), on the device of `pixels`."""
+        """(pixels / 255 - mean) / std, on the device of the pixels.
+
+        Args:
+            pixels: uint8, (..., C, H, W)
+        """
         tensor(pixels, "Pixels", "... x channels x height x width", 3, 4, 5)
         mean, std = self._statistics(pixels.device)
         return (pixels.to(torch.float32) / 255 - mean) / std
 
     def denormalize(self, images: torch.Tensor) -> torch.Tensor:
-        """The inverse of `normalize`: floats in 0..1, clipped, for showing."""
+        """The inverse of `normalize`: floats in 0..1, clipped, for showing.
+
+        Args:
+            images: normalized, (..., C, H, W)
+        """
         tensor(images, "Images", "... x channels x height x width", 3, 4, 5)
         mean, std = self._statistics(images.device)
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 
     def read(self, path: Path | str) -> Image.Image:
-        """The image file at `path`, its values scaled as those of the training images; see `Scaling`."""
+        """An image file, its values scaled as those of the training images; see `Scaling`.
+
+        Args:
+            path: of the file
+        """
         from protopfaith.data.scaling import Scaling
 
         return Scaling(self.bits, self.window).read(path)
@@ -118,6 +134,11 @@ class Preprocessing:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
+        """The inverse of `to_dict`.
+
+        Args:
+            values: size, channels, mean and std; bits and window where there are any
+        """
         expected = "a mapping with size, channels, mean and std"
         instance(values, Mapping, "Preprocessing", expected)
         missing = [name for name in ("size", "channels", "mean", "std") if name not in values]

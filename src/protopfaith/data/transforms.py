@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import finite_number, instance, tensor
-from protopfaith.data.constants import constant
+from protopfaith.constants import constant
 from protopfaith.data.hiding import Hiding
 from protopfaith.errors import ProtoPFaithError
 

@@ -137,7 +137,11 @@ class ExternalEvaluation:
         return table
 
     def save(self, folder: Path | str) -> Path:
-        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         from protopfaith.evaluation.prediction import write_classification
         from protopfaith.show.external import comparison_figure
 
@@ -227,7 +231,7 @@ def evaluate_external(
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ExternalAnswers:
     """What a network says to images from elsewhere.
 
     Args:
@@ -268,7 +272,7 @@ def ask_about(
     *,
     seen: Collection[str],
     batch_size: int,
-) -> Answers:
+) -> ExternalAnswers:
     """Asks a network about images from elsewhere; raises if none can be judged.
 
     Args:
@@ -284,7 +288,7 @@ def ask_about(
     judged = [index for index in fresh if index not in errors]
     if not judged:
         raise ProtoPFaithError(f"No image of {external.name} could be judged. {next(iter(errors.values()))}")
-    return Answers(external, fresh, judged, errors, logits, notes)
+    return ExternalAnswers(external, fresh, judged, errors, logits, notes)
 
 
 def _not_seen(
@@ -367,7 +371,7 @@ def _row(name: str, found: Bootstrap) -> Row:
     return Row(name, found.images, found.groups, {score: found.interval(score) for score in SCORES})
 
 
-def _images(answers: Answers, logits: Tensor, names: Sequence[str]) -> tuple[Judged, ...]:
+def _images(answers: ExternalAnswers, logits: Tensor, names: Sequence[str]) -> tuple[Judged, ...]:
     """What became of each image; `logits` are the calibrated ones."""
     sure, chosen = logits.double().softmax(1).max(1)
     results = iter(zip(chosen.tolist(), sure.tolist(), strict=True))

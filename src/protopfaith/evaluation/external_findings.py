@@ -18,7 +18,14 @@ from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.external import DIFFERENCE, EXTERNAL, INTERNAL, Answers, ask_about, file_name
+from protopfaith.evaluation.external import (
+    DIFFERENCE,
+    EXTERNAL,
+    INTERNAL,
+    ExternalAnswers,
+    ask_about,
+    file_name,
+)
 from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
 from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
@@ -140,7 +147,11 @@ class ExternalFindings:
         return {f"{EXTERNAL}: {self.name}": self.result, **inside}
 
     def save(self, folder: Path | str) -> Path:
-        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file."""
+        """Writes numbers, a row for each image, and the pictures into a folder; returns the JSON file.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         from protopfaith.show.external_findings import finding_comparison
 
         folder, name = Path(folder), file_name(self.name)
@@ -262,7 +273,7 @@ class _Judge:
         )
 
 
-def _images(answers: Answers, found: Tensor) -> tuple[JudgedFindings, ...]:
+def _images(answers: ExternalAnswers, found: Tensor) -> tuple[JudgedFindings, ...]:
     rows = iter(found.tolist())
     images = []
     for index in answers.asked:

@@ -70,7 +70,7 @@ def faithfulness(
             is measured for every image
         autocast: a dtype such as `torch.bfloat16`, or a name that
             `protopfaith.devices.choose_autocast` knows, for plain forward passes; moment propagation,
-            gradients and axioms stay in full precision
+            gradients and axioms stay in float32
         progress: True for a progress bar, or a function that is told what begins, such as "dasp: curves"
         seed: of all random choices
         device: where to compute

@@ -155,7 +155,11 @@ class PartsEvaluation:
         return table
 
     def save(self, folder: Path | str) -> Path:
-        """Writes `parts.json` and `parts.csv`, a row for each explainer and prototype; returns the first."""
+        """Writes `parts.json` and `parts.csv`, a row for each explainer and prototype; returns the first.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         folder = Path(folder)
         with atomic(folder / "parts.json") as partial:
             partial.write_text(json.dumps(self.to_dict(), indent=2))

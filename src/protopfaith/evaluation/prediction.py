@@ -31,14 +31,21 @@ NOT_FINITE = (
 
 @dataclass(frozen=True)
 class Prediction:
-    """One image's class, or what is said of its findings, or why there is neither."""
+    """One image's class, or what is said of its findings, or why there is neither.
+
+    Args:
+        image: its name
+        class_name: the most probable class; None where there is none
+        probabilities: of the classes or findings, in their order
+        error: why there is no answer
+        verdicts: of several findings: "present", "absent" or "uncertain"
+    """
 
     image: str
     class_name: str | None
     probabilities: tuple[float, ...] = ()
     error: str | None = None
     verdicts: tuple[str, ...] = ()
-    """Of several findings: "present", "absent" or "uncertain"."""
 
     @property
     def probability(self) -> float | None:

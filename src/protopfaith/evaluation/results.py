@@ -89,7 +89,11 @@ class ExplainerResult:
         }
 
     def only(self, prototypes: Sequence[int]) -> ExplainerResult:
-        """The same on some of the prototypes; axioms and sanity checks (on other images) stay."""
+        """The same on some of the prototypes; axioms and sanity checks (on other images) stay.
+
+        Args:
+            prototypes: their numbers; those that were not judged are left out
+        """
         rows = [row for row, p in enumerate(self.prototypes) if p in set(prototypes)]
 
         def some(values: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -161,7 +165,11 @@ class Faithfulness:
         return self.folder / "index.html"
 
     def only(self, prototypes: Sequence[int]) -> Faithfulness:
-        """The same on some of the prototypes; nothing is computed anew."""
+        """The same on some of the prototypes; nothing is computed anew.
+
+        Args:
+            prototypes: their numbers; those that were not judged are left out
+        """
         wanted = set(prototypes)
         known = [row for row, p in enumerate(self.truth_prototypes) if p in wanted]
         truth = self.truth
@@ -185,6 +193,9 @@ class Faithfulness:
         """Means over prototypes of every metric of one explainer, and the number n of those prototypes.
 
         The paper's AOPC grows with n, so there is none for an explainer that was judged on fewer.
+
+        Args:
+            result: one of `results`
         """
         row: dict[str, float] = {"n": len(result.prototypes)}
         row |= {name: _mean(values) for name, values in result.per_prototype().items()}

@@ -173,7 +173,21 @@ def explain_files(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is asked about every image alike."""
+    """What is asked about every image alike.
+
+    Args:
+        explainer: the network
+        folder: where results go
+        target: the class to explain; the predicted one by default
+        versus: another class to compare it with
+        settings: how to compute
+        figures: formats in which figures are written
+        coarse: whether a coarse map is made first
+        mask: where the object is, for all images
+        anonymous: numbers instead of names of files
+        dicom: whether the map is written as DICOM files, too
+        names: what the files are called in results
+    """
 
     explainer: Explainer
     folder: Path
@@ -186,7 +200,6 @@ class _Request:
     anonymous: bool = False
     dicom: bool = False
     names: dict[Path, str] = field(default_factory=dict)
-    """What the files are called in results."""
 
     def check(self) -> None:
         """Raises if something is wrong for every image alike: one error, not one for each of them."""

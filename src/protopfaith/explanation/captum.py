@@ -90,14 +90,14 @@ class ShapleyAttribution:
         check_arguments(ShapleyAttribution.attribute, locals())
         if not len(tensor(inputs, "Inputs", "images B x C x H x W", 4)):
             raise ProtoPFaithError("There is no image to explain; give at least one.")
-        plan = self.settings.on(inputs.device, inputs.shape[-2:])
+        resolved = self.settings.on(inputs.device, inputs.shape[-2:])
         extra = () if additional_forward_args is None else additional_forward_args
         extra = extra if isinstance(extra, tuple) else (extra,)
         self.attributions = []
         maps = []
         for number, image in enumerate(inputs):
             function = _single_output(self.forward_func, _of(target, number), extra)
-            settings = replace(plan, baseline=_baseline(baselines, number, image))
+            settings = replace(resolved, baseline=_baseline(baselines, number, image))
             if feature_mask is not None:
                 settings = replace(settings, players=_players(feature_mask, number, image))
             found = play(function, image, settings)

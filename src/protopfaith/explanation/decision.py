@@ -41,24 +41,44 @@ Duplicates = dict[int, tuple[int | None, str]]
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The network's view of one image."""
+    """The network's view of one image.
+
+    Args:
+        picture: the image
+        distances: (P,), float64
+        logits: (C,), float64, calibrated
+        empty_logits: (C,): of the baseline, that is of an image without any region
+        temperature: of the target; None: not calibrated
+        target: the class that is explained
+        versus: the class that it is compared with, if one was asked for
+        rival: the class to compare with: the one asked for, or the most probable other one
+        output: what is explained, one of `settings.OUTPUTS`
+        decomposition: None where outputs are no sums
+        named: prototypes to show, ranked: the target's, then those of the class it is compared with
+        paper: the paper's score of each of them; NaN where outputs are no sums
+        activations: (named, H, W): the network's own maps
+        duplicates: which prototypes are the same
+        route: through a tree, from its root
+        outcome: whether logits are those of one class of many, or of several findings
+        calibrator: what calibrated the logits
+    """
 
     picture: Picture
-    distances: Tensor  # (P,), float64
-    logits: Tensor  # (C,), float64, calibrated
-    empty_logits: Tensor  # (C,): of the baseline, that is of an image without any region
-    temperature: float | None  # of the target; None: not calibrated
+    distances: Tensor
+    logits: Tensor
+    empty_logits: Tensor
+    temperature: float | None
     target: int
     versus: int | None
-    rival: int  # the class to compare with: the one asked for, or the most probable other one
-    output: str  # what is explained, one of `settings.OUTPUTS`
-    decomposition: Decomposition | None  # None where outputs are no sums
-    named: list[int]  # prototypes to show, ranked: the target's, then those of the class it is compared with
-    paper: dict[int, float]  # the paper's score of each of them; NaN where outputs are no sums
-    activations: Tensor  # (named, H, W): PrototypeNetwork's own maps
+    rival: int
+    output: str
+    decomposition: Decomposition | None
+    named: list[int]
+    paper: dict[int, float]
+    activations: Tensor
     duplicates: Duplicates
-    route: Route | None = None  # through a tree, from its root
-    outcome: Outcome = "one"  # whether logits are those of one class of many, or of several findings
+    route: Route | None = None
+    outcome: Outcome = "one"
     calibrator: Calibrator = UNCALIBRATED
 
     @property

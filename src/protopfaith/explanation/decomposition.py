@@ -78,11 +78,18 @@ class Closeness:
 
     - others is $\sum_k w_k (\sigma_k - \bar\sigma_k)$ over all other prototypes,
     - average is $\sum_k w_k \bar\sigma_k$ over all prototypes: what an average training image gets.
+
+    Args:
+        class_index: whose prototypes are told apart
+        prototypes: (K,): their indices
+        shares: (K,): positive where the image is closer than usual in favor of the class
+        others: the sum over all other prototypes
+        average: what an average training image gets
     """
 
-    class_index: int  # whose prototypes are told apart
-    prototypes: Tensor  # (K,): their indices
-    shares: Tensor  # (K,): positive where the image is closer than usual in favor of the class
+    class_index: int
+    prototypes: Tensor
+    shares: Tensor
     others: float
     average: float
 

@@ -254,7 +254,13 @@ class Explainer:
         return {prototype: part for prototype, part in found.items() if part is not None}
 
     def open(self, image: ImageLike, name: str = "") -> Picture:
-        """Reads an image as the network takes it."""
+        """Reads an image as the network takes it.
+
+        Args:
+            image: a path, a Pillow image, a uint8 tensor (C x H x W) or array (H x W x C), or floats, see
+                `explain`
+            name: for people; the file's by default
+        """
         return open_picture(image, self.preprocessing, self.model, name)
 
     def blank(self) -> Tensor:

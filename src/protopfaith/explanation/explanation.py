@@ -230,25 +230,41 @@ class Explanation:
         return self.original.shape[-2], self.original.shape[-1]
 
     def original_map(self, regions: RegionValues | None = None) -> Tensor:
-        """A map of the test image (the class's by default) in the original image's size: (H0, W0)."""
+        """A map of the test image in the original image's size: (H0, W0).
+
+        Args:
+            regions: whose map; the class's by default
+        """
         if regions is not None:
             instance(regions, RegionValues, "What is mapped", "RegionValues")
         return (self.class_map if regions is None else regions).map(self.original_size)
 
     def save(self, stem: Path | str) -> tuple[Path, Path]:
-        """Writes `stem.json` and `stem.npz`."""
+        """Writes `stem.json` and `stem.npz`.
+
+        Args:
+            stem: the path, with or without `.json`; files that are there are replaced
+        """
         from protopfaith.explanation.saving import save
 
         return save(self, stem)
 
     def figure(self, **options: Any) -> Any:
-        """The paper's figure; see `protopfaith.show.figures.figure`."""
+        """The paper's figure; see `protopfaith.show.figures.figure`.
+
+        Args:
+            options: its keywords: `path`, `most` prototypes, `columns`, `dpi`, `hatching`
+        """
         from protopfaith.show.figures import figure
 
         return figure(self, **options)
 
     def report(self, path: Path | str) -> Path:
-        """Writes one self-contained HTML page."""
+        """Writes one self-contained HTML page and returns its path.
+
+        Args:
+            path: of the page; one that is there is replaced
+        """
         from protopfaith.show.report import write_report
 
         return write_report(self, path)

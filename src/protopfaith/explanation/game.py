@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.explanation.decision import Decision, finding_output
 from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
@@ -17,7 +17,7 @@ from protopfaith.shapley import Attribution, Game, Players, check_estimate, esti
 from protopfaith.shapley.attribution import redistribute
 
 MOST_FINDINGS = 64  # that have maps of their own beside the explained one
-ROUNDING = "rounding"  # among the options of an attribution: what half precision changed
+ROUNDING = "rounding"  # among the options of an attribution: what autocast changed
 
 Progress = Callable[[int, int], None]  # evaluations done, evaluations expected
 
@@ -45,7 +45,7 @@ def play_decision(
     alone = settings.traits.per_output  # only what is shown is computed, since each output costs
     function = decision_function(network, decision, names, decision.named if alone else None)
     # Not checked whether it repeats: the explainer's network is in evaluation mode, and the difference of two
-    # logits keeps the rounding of large sums, which in half precision may look like a random function.
+    # logits keeps the rounding of large sums, which in 16 bits may look like a random function.
     image = decision.picture.input
     # How many images fit is the same for all of one size: measured for the first one only.
     known, same = network.batch_sizes, (tuple(image.shape), settings.memory, settings.autocast, tuple(names))
@@ -130,7 +130,7 @@ def distances_and_outputs(
         if rows is not None:
             outputs.append(model.logits(distances, rows))
         if of_logits is not None:
-            with full_precision(distances.device.type):
+            with unrounded(distances.device.type):
                 outputs.append(model.logits(distances) @ of_logits.T)
         if log_probability is not None:
             logits = model.logits(distances) / temperature

@@ -27,13 +27,21 @@ CHANNELS = (1, 3, 4)  # gray, colors, and colors with transparency
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """The image to explain."""
+    """The image to explain.
+
+    Args:
+        name: for people
+        input: what the network reads: C x H x W, normalized, on its device
+        pixels: the same for the eye: uint8
+        original: before it was resized
+        path: as it was given, if from the working folder, or else its name; empty for no file
+    """
 
     name: str
-    input: Tensor  # what the network reads: C x H x W, normalized, on its device
-    pixels: Tensor  # the same for the eye: uint8
-    original: Image.Image  # before it was resized
-    path: str = ""  # as it was given, if from the working folder, or else its name; empty for no file
+    input: Tensor
+    pixels: Tensor
+    original: Image.Image
+    path: str = ""
 
     @property
     def original_size(self) -> tuple[int, int]:

@@ -85,8 +85,11 @@ class RegionValues:
         return replace(self, values=values, standard_errors=errors, players=self.players.flat, sure=None)
 
     def map(self, size: Sequence[int] | None = None) -> Tensor:
-        """The evidence on its pixels, (H, W), summed over channels where these are players of their own;
-        `size` (height, width) for the original image's geometry."""
+        """The evidence on its pixels, (H, W), summed over channels where these are players of their own.
+
+        Args:
+            size: height and width of another geometry, such as the original image's
+        """
         labels = self.flat.players.labels
         size = None if size is None else height_and_width(size, "The size of a map", least=1)
         if size is not None and size != tuple(labels.shape):
@@ -99,9 +102,12 @@ class RegionValues:
         return f"RegionValues({len(self.values)} regions, total={self.total:.4g}, gap={self.gap:.2g})"
 
     def share_inside(self, mask: Tensor) -> float:
-        """The share of the map's positive evidence that lies on `mask` (bool, H x W); NaN without any.
+        """The share of the map's positive evidence that lies on a mask; NaN without any.
 
         A region's value is spread evenly over its pixels.
+
+        Args:
+            mask: bool, H x W
         """
         flat = self.flat
         return float(share_inside((flat.evidence / flat.players.sizes)[flat.players.labels], mask))

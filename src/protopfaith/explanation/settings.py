@@ -73,7 +73,7 @@ class Settings:
         memory: bytes that one batch may take.
         autocast: runs the games (not the decision itself) in a type such as `torch.bfloat16`, several times
             as fast on a GPU; "auto" does so where the GPU is able to. The explanation says so and by how much
-            that changed the totals. Moment propagation needs full precision and never does.
+            that changed the totals. Moment propagation needs float32 and never does.
         second_baseline: repeats the game with another baseline and says how far both agree.
         sources: also explain every prototype on its source image.
         duplicate_tolerance: squared distance up to which prototypes count as one (1e-6 times L).
@@ -135,7 +135,12 @@ class Settings:
 
     @staticmethod
     def of(settings: Settings | None = None, **keywords: Any) -> Settings:
-        """The given settings (the usual ones by default), with `keywords` in the place of theirs."""
+        """The given settings, with keywords in the place of theirs.
+
+        Args:
+            settings: the usual ones by default
+            keywords: fields of `Settings`
+        """
         for name in keywords:
             if name not in NAMES:
                 raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
@@ -144,7 +149,12 @@ class Settings:
         return replace(settings or Settings(), **keywords)
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
-        """With nothing left open: what the device and the images' size (height, width) decide is decided."""
+        """With nothing left open: what the device and the images' size decide is decided.
+
+        Args:
+            device: where games are played
+            size: height and width of the images
+        """
         device, size = as_device(device), height_and_width(size, "The size of images", least=1)
         open_end = self.budget is None and self.precision is None
         source_budget = self.budget if self.source_budget is None else self.source_budget
@@ -209,7 +219,11 @@ class Settings:
         return replace(self, players=WINDOW if own else self.players, budget=budget)
 
     def key(self, *more: str) -> str:
-        """A short name that changes with whatever changes the values of a game."""
+        """A short name that changes with whatever changes the values of a game.
+
+        Args:
+            more: what else decides the values, such as the network's hash
+        """
         decisive = ("precision", "budget", "baseline", "seed", "options", "autocast")
         kept = {name: getattr(self, name) for name in decisive}
         kept |= {"players": players_name(self.players), "method": self.method, "more": more}

@@ -109,7 +109,13 @@ class Gaussian:
 
     @classmethod
     def trusted(cls, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None) -> Gaussian:
-        """The same without looking at the numbers, which takes time: for rules, which compute variances."""
+        """The same without looking at the numbers, which takes time: for rules, which compute variances.
+
+        Args:
+            mean: of every variable, of any shape
+            variance: of every variable, at least zero
+            factors: as for `Gaussian` itself, or None
+        """
         made = cls.__new__(cls)
         made._set(mean, variance, factors)
         return made
@@ -166,12 +172,15 @@ class Gaussian:
         reach: Sequence[int] | None = None,
         key: tuple | None = None,
     ) -> Gaussian:
-        """What a linear map makes of it: `affine` on the mean, `squared` (weights) on the independent
-        variance, and `linear` (the map without its constant) on the factors.
+        """What a linear map makes of it.
 
-        `reach`, where known: how many variables along each of the last dimensions one output sees.
-        `key`, where there is one, tells this map from others. Both serve inputs that know more than mean
-        and variance.
+        Args:
+            affine: the map, for the mean
+            linear: the map without its constant, for the factors
+            squared: the map with squared weights, for the independent variance
+            reach: where known: how many variables along each of the last dimensions one output sees
+            key: where there is one: tells this map from others. Both serve inputs that know more than
+                mean and variance
         """
         if self._factors is None:
             return Gaussian.trusted(affine(self._mean), squared(self._variance))
@@ -189,14 +198,23 @@ class Gaussian:
     ) -> Gaussian:
         """A linear map that does not mix variables, so that what is known about each stays known.
 
-        `move`: where each goes, if not to its own place.
+        Args:
+            affine: the map, for the mean
+            linear: the map without its constant, for the factors
+            squared: the map with squared weights, for the variance
+            move: where each variable goes, if not to its own place
         """
         factors = None if self._factors is None else vmap(linear)(self._factors)
         return Gaussian.trusted(affine(self._mean), squared(self._variance), factors)
 
     @staticmethod
     def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
-        """Random variables put together, such as by concatenation."""
+        """Random variables put together, such as by concatenation.
+
+        Args:
+            parts: the random variables, in their order
+            join: what puts a list of tensors together, such as `torch.cat`
+        """
         like = max(parts, key=lambda part: part.factors is not None)
         parts = [constant(part, like) for part in parts]
         factors = None
@@ -207,7 +225,11 @@ class Gaussian:
         )
 
     def each(self, function: Callable[[Tensor], Any]) -> Any:
-        """`function`, which moves numbers without changing them, on mean, variance and factors alike."""
+        """The same numbers elsewhere: mean, variance and factors alike are moved.
+
+        Args:
+            function: moves the numbers of a tensor without changing them
+        """
         parts = [function(self._mean), function(self._variance)]
         if self._factors is not None:
             parts.append(_stacked([function(factor) for factor in self._factors]))
@@ -216,7 +238,12 @@ class Gaussian:
         return tuple(self._view(*part) for part in zip(*parts, strict=True))
 
     def become(self, other: Gaussian, operation: str) -> Gaussian:
-        """Takes over another's moments: what an in-place operation does to its argument."""
+        """Takes over another's moments: what an in-place operation does to its argument.
+
+        Args:
+            other: whose moments are taken over, of the same shape
+            operation: its name, for the error where other views share the variables
+        """
         relatives = [relative for reference in self._family if (relative := reference()) is not None]
         if any(relative is not self for relative in relatives):
             raise ProtoPFaithError(

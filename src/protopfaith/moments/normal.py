@@ -26,16 +26,19 @@ _DENSITY_AT_ZERO = 1 / math.sqrt(2 * math.pi)
 
 
 class Tails(NamedTuple):
-    r"""What rules need at $x \ge 0$."""
+    r"""What rules need at $x \ge 0$.
+
+    Args:
+        density: phi(x)
+        beyond: Q(x) = P(Z > x)
+        excess: h(x) = E max(Z - x, 0) = phi(x) - x Q(x)
+        square: E max(Z - x, 0)^2 = (1 + x^2) Q(x) - x phi(x)
+    """
 
     density: Tensor
-    """phi(x)"""
     beyond: Tensor
-    """Q(x) = P(Z > x)"""
     excess: Tensor
-    """h(x) = E max(Z - x, 0) = phi(x) - x Q(x)"""
     square: Tensor
-    """E max(Z - x, 0)^2 = (1 + x^2) Q(x) - x phi(x)"""
 
 
 def tails(x: Tensor) -> Tails:

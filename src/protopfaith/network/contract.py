@@ -137,19 +137,36 @@ class PrototypeNetwork(Protocol):
     training: bool
 
     def distance_maps(self, x: Tensor) -> Tensor:
-        """Distances of every prototype at every position, (B, P, h, w), from images (B, C, H, W)."""
+        """Distances of every prototype at every position, (B, P, h, w).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
 
     def distances(self, x: Tensor) -> Tensor:
-        """The smallest distance of each prototype, (B, P)."""
+        """The smallest distance of each prototype, (B, P).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
 
     def similarities(self, distances: Tensor) -> Tensor:
-        """What outputs are sums of, from distances of any shape."""
+        """What outputs are sums of.
+
+        Args:
+            distances: of any shape
+        """
 
     def readout(self) -> Tensor | None:
         """The weights of those sums, (C, P), without gradient; None where outputs are no such sums."""
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The outputs, (B, C). Where they are sums, with `rows` (n, P) in the place of the weights (B, n)."""
+        """The outputs, (B, C).
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of the weights where outputs are sums: (B, n) then
+        """
 
     def __call__(self, x: Tensor) -> Tensor:
         """The logits of images, (B, C)."""
@@ -161,7 +178,12 @@ class PrototypeNetwork(Protocol):
         """Evaluation mode, as of any module."""
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Another device, as of any module."""
+        """Another device, as of any module.
+
+        Args:
+            args: of `torch.nn.Module.to`
+            kwargs: of `torch.nn.Module.to`
+        """
 
 
 FAMILIES: Registry[Callable[..., PrototypeNetwork]] = Registry("family of networks")

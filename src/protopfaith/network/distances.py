@@ -8,7 +8,7 @@ from torch.nn.functional import linear, normalize
 from torch.overrides import handle_torch_function, has_torch_function, has_torch_function_unary
 
 from protopfaith.arguments import odd_kind, shown, tensor
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -40,7 +40,7 @@ def squared_distances(z: Tensor, prototypes: Tensor) -> Tensor:
             f"{prototypes.shape[1]}; give both the same."
         )
     dtype = torch.promote_types(torch.promote_types(z.dtype, prototypes.dtype), torch.float32)
-    with full_precision(z.device.type):
+    with unrounded(z.device.type):
         vectors = z.to(dtype).flatten(2).transpose(1, 2)  # (B, h*w, L)
         prototypes = prototypes.to(dtype)
         center = prototypes.detach().mean(0)
@@ -67,7 +67,7 @@ def unit_vectors(z: Tensor) -> Tensor:
         return handle_torch_function(unit_vectors, (z,), z)
     if not isinstance(z, Tensor) or z.dim() < 2 or odd_kind(z):
         raise ProtoPFaithError(f"Latent vectors must be a tensor of B x L x h x w, not {shown(z)}.")
-    with full_precision(z.device.type):
+    with unrounded(z.device.type):
         return normalize(z.to(torch.promote_types(z.dtype, torch.float32)), dim=1)
 
 

@@ -24,7 +24,7 @@ from protopfaith.network.contract import PrototypeNetwork, check_contract
 from protopfaith.network.distances import minimum_over_positions, squared_distances
 from protopfaith.network.tracing import trace
 
-SAME = 1e-4  # of the largest distance: what folding may change in full precision
+SAME = 1e-4  # of the largest distance: what folding may change in float32
 REDUCED = 1e-3  # beyond the rounding of the plain network in the same number format
 logger = logging.getLogger("protopfaith")
 
@@ -78,7 +78,12 @@ class FusedProtoPNet:
         return self._distances(latent, x, dtype, vectors)
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """As the network's own."""
+        """As the network's own.
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of F's weights
+        """
         return self.model.logits(distances, rows)
 
     def _plain(self, x: Tensor, vectors: Tensor | None) -> Tensor:
@@ -148,15 +153,15 @@ def fold_batch_norms(traced: fx.GraphModule) -> None:
         norm = _module(traced, node)
         if not isinstance(norm, nn.BatchNorm2d):
             continue
-        source = node.args[0]
-        convolution = _module(traced, source)
+        before = node.args[0]
+        convolution = _module(traced, before)
         if not isinstance(convolution, nn.Conv2d):
             continue
-        if len(source.users) > 1 or _uses(traced, source.target) > 1 or norm.running_mean is None:
+        if len(before.users) > 1 or _uses(traced, before.target) > 1 or norm.running_mean is None:
             continue
-        owner, _, name = source.target.rpartition(".")
+        owner, _, name = before.target.rpartition(".")
         setattr(traced.get_submodule(owner), name, fuse_conv_bn_eval(convolution, norm))
-        node.replace_all_uses_with(source)
+        node.replace_all_uses_with(before)
         traced.graph.erase_node(node)
     traced.recompile()
 
@@ -173,16 +178,14 @@ def fuse_convolutions(traced: fx.GraphModule, kernel: Kernel) -> None:
         if _is_addition(before):
             one, two = before.args
             # Where both are convolutions the later one is fused: the other must be there already.
-            source, other = (two, one) if _is_convolution(traced, two) else (one, two)
-        else:
-            source = before
-        if not _is_convolution(traced, source):
+            before, other = (two, one) if _is_convolution(traced, two) else (one, two)
+        if not _is_convolution(traced, before):
             continue
-        graph, convolution = traced.graph, traced.get_submodule(source.target)
+        graph, convolution = traced.graph, traced.get_submodule(before.target)
         with graph.inserting_before(node):
-            weight = graph.get_attr(f"{source.target}.weight")
-            bias = None if convolution.bias is None else graph.get_attr(f"{source.target}.bias")
-            fused = kernel(graph, convolution, (source.args[0], weight, bias), other)
+            weight = graph.get_attr(f"{before.target}.weight")
+            bias = None if convolution.bias is None else graph.get_attr(f"{before.target}.bias")
+            fused = kernel(graph, convolution, (before.args[0], weight, bias), other)
         node.replace_all_uses_with(fused)
     traced.graph.eliminate_dead_code()
     traced.recompile()

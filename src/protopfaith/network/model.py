@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from protopfaith.arguments import numbers_below, shown, whole_number
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES, family_name
 from protopfaith.network.layers import own_class_weights, similarity_function
@@ -92,19 +92,26 @@ class ProtoPNet(PatchNetwork):
         return self.classifier.weight.detach()
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """F on the similarities that belong to `distances` (B, P): (B, C); with `rows` (n, P) in the
-        place of F's weights: (B, n).
+        """F on the similarities that belong to distances: (B, C), or (B, n) with `rows`.
 
-        In full precision, whatever the caller's: a logit is a small difference of large sums, and distances
-        of dozens have two digits left in bfloat16.
+        In float32, whatever the caller's number format: a logit is a small difference of large sums, and
+        distances of dozens have two digits left in bfloat16.
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of F's weights
         """
         self._check_rows(distances, self.classifier.weight if rows is None else rows)
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             similarity = self.similarities(distances)
             return self.classifier(similarity) if rows is None else linear(similarity, rows)
 
     def keep(self, kept: Sequence[int]) -> None:
-        """Forgets all other prototypes, in place."""
+        """Forgets all other prototypes, in place.
+
+        Args:
+            kept: the numbers of those that stay, in their new order
+        """
         kept = numbers_below(len(self.prototypes), kept, "The prototypes to keep")
         indices = torch.tensor(kept, dtype=torch.long, device=self.prototypes.device)
         self.prototypes = _selected(self.prototypes, indices, 0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, normalize
 
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.moments import Gaussian, rule
 from protopfaith.network.distances import minimum_over_positions, squared_distances, unit_vectors
 
@@ -31,7 +31,7 @@ def distance_moments(function: Callable, z: Gaussian, prototypes: Tensor) -> Gau
     center = prototypes.detach().mean(0)
     shifted, p = mean.to(distances.dtype) - center[:, None, None], prototypes - center
     own = z.own_variance.to(distances.dtype)
-    with full_precision(mean.device.type):
+    with unrounded(mean.device.type):
         along = (own * shifted.square()).sum(1, keepdim=True)
         along = along - 2 * _product(own * shifted, p) + _product(own, p.square())
         spread = 4 * along.clamp_min(0) + 2 * variance.square().sum(1, keepdim=True)
@@ -89,7 +89,7 @@ class Directions(Gaussian):
         variance is 4 times that of $p \cdot y$, with $q = p - u (u \cdot p)$ in the place of p."""
         mean, p = self.moments[0], prototypes.to(self.moments[0].dtype)
         turning, direction = self.turning, self.direction
-        with full_precision(mean.device.type):
+        with unrounded(mean.device.type):
             means = (1 + p.square().sum(1)[:, None, None] - 2 * _product(mean, p)).clamp_min(0)
             cosine = _product(direction, p)
             spread = _product(turning, p.square()) - 2 * cosine * _product(turning * direction, p)

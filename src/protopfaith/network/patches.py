@@ -44,8 +44,8 @@ class PatchNetwork(nn.Module):
 
     outcome: Outcome = "one"
     family: ClassVar[str]
+    # What a checkpoint's header has for this family's constructor beside what all have, and its type.
     header: ClassVar[dict[str, Any]]
-    """What a checkpoint's header has for this family's constructor beside what all have, and its type."""
     prototype_classes: Tensor
     similarity: str
 
@@ -101,28 +101,52 @@ class PatchNetwork(nn.Module):
             self.prototypes.copy_(normalize(self.prototypes, dim=1))
 
     def latent(self, x: Tensor) -> Tensor:
-        """Z(V(x)): (B, L, h, w)."""
+        """Z(V(x)): (B, L, h, w).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         self._check(x)
         return self.features(self.encoder(x))
 
     def distance_maps(self, x: Tensor) -> Tensor:
-        """Squared distances of every prototype at every position: (B, P, h, w)."""
+        """Squared distances of every prototype at every position: (B, P, h, w).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         return squared_distances(self.latent(x), self.prototypes)
 
     def distances(self, x: Tensor) -> Tensor:
-        """s, the minimum of each map: (B, P)."""
+        """s, the minimum of each map: (B, P).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         return minimum_over_positions(self.distance_maps(x))
 
     def encoded_distances(self, encoded: Tensor) -> Tensor:
-        """s from V(x), for callers who need both: (B, P)."""
+        """s from V(x), for callers who need both: (B, P).
+
+        Args:
+            encoded: V(x)
+        """
         return minimum_over_positions(self.encoded_maps(encoded))
 
     def encoded_maps(self, encoded: Tensor) -> Tensor:
-        """The maps of distances from V(x): (B, P, h, w)."""
+        """The maps of distances from V(x): (B, P, h, w).
+
+        Args:
+            encoded: V(x)
+        """
         return squared_distances(self.features(encoded), self.prototypes)
 
     def similarities(self, distances: Tensor) -> Tensor:
-        """What outputs are made of, from distances of any shape."""
+        """What outputs are made of.
+
+        Args:
+            distances: of any shape
+        """
         raise NotImplementedError
 
     def readout(self) -> Tensor | None:
@@ -130,10 +154,20 @@ class PatchNetwork(nn.Module):
         raise NotImplementedError
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The outputs (B, C) that follow from distances (B, P)."""
+        """The outputs (B, C) that follow from distances.
+
+        Args:
+            distances: (B, P)
+            rows: (n, P), in the place of the weights of outputs that are sums: (B, n) then
+        """
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
+        """The outputs of images, (B, C).
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         return self.logits(self.distances(x))
 
     def finished(self) -> PatchNetwork:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.arguments import finite_number, whole_number
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.branches import full_tree, read_tree
 from protopfaith.network.contract import FAMILIES, NO_CLASS, Route, Turn
@@ -101,17 +101,26 @@ class ProtoTree(PatchNetwork):
         return
 
     def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The log probabilities of the classes, (B, C), from squared distances (B, P)."""
+        """The log probabilities of the classes, (B, C).
+
+        Args:
+            distances: squared, (B, P)
+            rows: None: there are no weights that others could replace
+        """
         if rows is not None:
             raise ProtoPFaithError("The output of a ProtoTree is no weighted sum, so it takes no weights.")
         self._check_distances(distances)
         if distances.dim() != 2:
             raise ProtoPFaithError(f"Distances are images x prototypes, not {tuple(distances.shape)}.")
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             return log_mixture(self.leaf_log_probabilities(distances), self.log_distributions())
 
     def leaf_log_probabilities(self, distances: Tensor) -> Tensor:
-        """The log probability to come to each leaf, (B, leaves); -inf for leaves that were pruned."""
+        """The log probability to come to each leaf, (B, leaves); -inf for leaves that were pruned.
+
+        Args:
+            distances: squared, (B, P)
+        """
         self._check_distances(distances)
         roots = _roots(distances.to(torch.promote_types(distances.dtype, torch.float32)))
         decides = self.deciding().to(roots)
@@ -129,7 +138,11 @@ class ProtoTree(PatchNetwork):
         return (alive @ self.rights > 0) & (alive @ self.lefts > 0)
 
     def route(self, distances: Tensor) -> Route:
-        """The way of an image with distances (P,) to a leaf, at every node to the more probable side."""
+        """The way of an image to a leaf, at every node to the more probable side.
+
+        Args:
+            distances: of the image, squared, (P,)
+        """
         self._check_distances(distances)
         if distances.dim() != 1:
             raise ProtoPFaithError(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from protopfaith.arguments import instance, numbers_below, shown
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES
 from protopfaith.network.encoders import output_channels
@@ -81,7 +81,7 @@ def occurrence_pooling(latent: Tensor, occurrence: Tensor) -> Tensor:
             f"not {tuple(occurrence.shape)}."
         )
     dtype = torch.promote_types(latent.dtype, torch.float32)
-    with full_precision(latent.device.type):
+    with unrounded(latent.device.type):
         weights = occurrence.to(dtype).flatten(2)
         seen = torch.bmm(weights, latent.to(dtype).flatten(2).transpose(1, 2))
         return normalize(seen, dim=2, eps=torch.finfo(dtype).tiny)
@@ -156,12 +156,20 @@ class XProtoNet(ProtoPNet):
             self.classifier.weight.copy_(_first_weights(self.prototype_signs, self._own()))
 
     def seen(self, x: Tensor) -> Tensor:
-        """What each prototype sees of images: (B, P, L), of length 1."""
+        """What each prototype sees of images: (B, P, L), of length 1.
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         self._check(x)
         return occurrence_pooling(*self._features(self.encoder(x)))
 
     def occurrence_maps(self, x: Tensor) -> Tensor:
-        """Where each prototype looks, between 0 and 1: (B, P, h, w). The network's own explanation."""
+        """Where each prototype looks, between 0 and 1: (B, P, h, w). The network's own explanation.
+
+        Args:
+            x: images (B, C, H, W), normalized
+        """
         self._check(x)
         return self._features(self.encoder(x))[1]
 
@@ -184,8 +192,12 @@ class XProtoNet(ProtoPNet):
         return self.seen_distances(occurrence_pooling(*self._features(encoded)))
 
     def seen_distances(self, seen: Tensor) -> Tensor:
-        """s from what prototypes see: (B, P, L) to (B, P)."""
-        with full_precision(seen.device.type):
+        """s from what prototypes see: (B, P).
+
+        Args:
+            seen: of length 1 each, (B, P, L)
+        """
+        with unrounded(seen.device.type):
             return (seen - self.prototypes.to(seen.dtype)).square().sum(2)
 
     def readout(self) -> Tensor:
@@ -196,7 +208,7 @@ class XProtoNet(ProtoPNet):
         """The findings' logits (B, C), from distances (B, P); with `rows` (n, P) in the place of F's weights
         (B, n)."""
         self._check_rows(distances, self.classifier.weight if rows is None else rows)
-        with full_precision(self.prototypes.device.type):
+        with unrounded(self.prototypes.device.type):
             return linear(self.similarities(distances), self._weights() if rows is None else rows)
 
     @torch.no_grad()

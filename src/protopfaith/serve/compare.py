@@ -26,7 +26,7 @@ from protopfaith.serve.linked import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.shapley import Players, make_baseline
 from protopfaith.show.heat import scale_of
-from protopfaith.show.pictures import Picture
+from protopfaith.show.pictures import DrawnPicture
 
 FIRST_CHOICE = ("ours", "protopnet", "dasp", "random")
 LONG = ("dasp", "moment_path")  # their cost grows with the regions, so that they get large ones
@@ -42,7 +42,7 @@ class Column:
 
     name: str
     meaning: str
-    picture: Picture | None
+    picture: DrawnPicture | None
     score: str
     note: str
     best: bool = False
@@ -133,7 +133,7 @@ def _aopc(case: Case, shown: Shown, prototype: int, found: Explained) -> float:
     return float(aopc(curves, UP_TO)[0])
 
 
-def _picture(case: Case, found: Explained, pictures: LinkedPictures, name: str) -> Picture:
+def _picture(case: Case, found: Explained, pictures: LinkedPictures, name: str) -> DrawnPicture:
     pixels, alt = case.picture.pixels, f"The map of {name}"
     if found.regions is not None:
         regions = _regions(found, found.regions)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from protopfaith.show.encoding import photo_uri
-from protopfaith.show.pictures import Picture, Pictures, StoredImage
+from protopfaith.show.pictures import DrawnPicture, Pictures, StoredImage
 
 
 @dataclass
@@ -29,7 +29,9 @@ class LinkedPictures(Pictures):
     place: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
 
-    def smooth(self, pixels: Tensor, activation: Tensor, limits: tuple[float, float], alt: str) -> Picture:
+    def smooth(
+        self, pixels: Tensor, activation: Tensor, limits: tuple[float, float], alt: str
+    ) -> DrawnPicture:
         """A map (H, W) with a value for every pixel over an image, without a frame."""
         height, width = activation.shape
         return self.theirs(pixels, activation, limits, (0, 0, width, height), alt)

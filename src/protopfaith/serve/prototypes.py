@@ -9,7 +9,7 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.serve.case import Case
 from protopfaith.serve.linked import LinkedPictures
 from protopfaith.show.heat import scale_of
-from protopfaith.show.pictures import Picture
+from protopfaith.show.pictures import DrawnPicture
 from protopfaith.show.report import Legend, make_legend
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
@@ -18,14 +18,14 @@ MOST = 12
 
 
 @dataclass(frozen=True)
-class Card:
+class PrototypeCard:
     """A prototype: what it is, where this image is like it, and where it comes from."""
 
     number: int
     name: str
     sentence: str
-    here: Picture
-    there: Picture | None
+    here: DrawnPicture
+    there: DrawnPicture | None
     duplicate: bool
 
 
@@ -47,14 +47,16 @@ def prototype_cards(case: Case, explanation: Explanation) -> dict[str, Any]:
 
 def _card(
     case: Case, explanation: Explanation, one: PrototypeEvidence, scale: float, pictures: LinkedPictures
-) -> Card:
+) -> PrototypeCard:
     name = f"Prototype {one.prototype}"
     here = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes this image like it")
     patch = case.network.patch(one.prototype)
     there = None
     if patch is not None:
         there = pictures.boxed(patch.pixels, f"{name}: the part of a training image that it is", patch.box)
-    return Card(one.prototype, name, _sentence(explanation, one), here, there, one.duplicate_of is not None)
+    return PrototypeCard(
+        one.prototype, name, _sentence(explanation, one), here, there, one.duplicate_of is not None
+    )
 
 
 def _sentence(explanation: Explanation, one: PrototypeEvidence) -> str:

@@ -62,6 +62,8 @@ def serve(
         keep: whether uploads stay in their private folder at the end.
         browser: whether to open the page in a browser.
         say: gets the lines for the person who started it.
+
+    >>> serve(["runs/birds"], browser=True)  # doctest: +SKIP
     """
     check_arguments(serve, locals())
     with opened(

@@ -18,7 +18,7 @@ from protopfaith.show.bars import share_bars
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.findings import finding_cards
 from protopfaith.show.heat import decided, scale_of
-from protopfaith.show.pictures import Meaning, Picture
+from protopfaith.show.pictures import DrawnPicture, Meaning
 from protopfaith.show.report import make_legend
 from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
 from protopfaith.show.tree import tree_view
@@ -250,7 +250,7 @@ def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
     return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
 
 
-def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tuple[Picture, str] | None:
+def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tuple[DrawnPicture, str] | None:
     """The prototype that the answer names, as the part of its source image that it is."""
     best = deciding(explanation)
     patch = None if best is None else case.network.patch(best.prototype)

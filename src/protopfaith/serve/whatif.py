@@ -17,16 +17,27 @@ from protopfaith.shapley import Attribution
 @dataclass(frozen=True, eq=False)
 class WhatIf:
     """Probabilities of all classes or findings with and without some regions, and as the map predicts them
-    without."""
+    without.
+
+    Args:
+        hidden: the players that are not shown
+        before: (C,)
+        after: (C,)
+        predicted: (C,); None before the first map
+        score: of what is explained: before, after
+        predicted_score: what the map predicts for after
+        predicted_error: standard error of that
+        image: C x H x W, as the network saw it
+    """
 
     hidden: tuple[int, ...]
-    before: Tensor  # (C,)
-    after: Tensor  # (C,)
-    predicted: Tensor | None  # (C,); None before the first map
-    score: tuple[float, float]  # of what is explained: before, after
+    before: Tensor
+    after: Tensor
+    predicted: Tensor | None
+    score: tuple[float, float]
     predicted_score: float | None
-    predicted_error: float | None  # standard error of that
-    image: Tensor  # C x H x W, as the network saw it
+    predicted_error: float | None
+    image: Tensor
 
     @property
     def prediction(self) -> int:

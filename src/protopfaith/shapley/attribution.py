@@ -180,7 +180,11 @@ class Attribution:
         return ShownAttribution(self)._repr_html_()
 
     def save(self, path: Path | str) -> None:
-        """Writes one `.npz` file: arrays, and everything else as JSON in its entry `metadata`."""
+        """Writes one `.npz` file: arrays, and everything else as JSON in its entry `metadata`.
+
+        Args:
+            path: of the file; one that is there is replaced
+        """
         arrays = {name: getattr(self, name).numpy() for name in _ARRAYS}
         if self.wrong_signs is not None:
             arrays["wrong_signs"] = self.wrong_signs.numpy()
@@ -195,7 +199,11 @@ class Attribution:
 
     @staticmethod
     def load(path: Path | str) -> Attribution:
-        """Reads what `save` wrote; executes no code."""
+        """Reads what `save` wrote; executes no code.
+
+        Args:
+            path: of a file that `save` wrote
+        """
         instance(path, (str, Path), "An attribution", "the path of a file")
         try:
             return Attribution._load(path)

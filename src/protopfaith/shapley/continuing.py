@@ -24,7 +24,7 @@ SAME_IMAGE = 2e-3  # of the largest pixel: a blur on another device, or a 16-bit
 
 
 def marks(game: Game) -> dict[str, Tensor]:
-    """What a state keeps to recognize its game by; see `check_game`."""
+    """What a state keeps to recognize its game by; see `check_same_game`."""
     return {
         MARK + "image": _cells(game.image),
         MARK + "baseline": _cells(game.baseline),
@@ -62,7 +62,7 @@ def check_options(resume: Attribution, estimator: Callable, options: dict) -> No
             )
 
 
-def check_game(resume: Attribution, game: Game) -> None:
+def check_same_game(resume: Attribution, game: Game) -> None:
     """Raises if the result is one of another game.
 
     Players and the number of outputs must be equal. Image and baseline are compared as 8 x 8 means, tightly:

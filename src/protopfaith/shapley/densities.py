@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.constants import constant
+from protopfaith.constants import constant
 from protopfaith.shapley.game import Game
 
 KNOTS = 10  # of the function's mean as a function of density

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,8 +22,9 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.progress import Bar
 from protopfaith.shapley.attribution import Attribution, largest_ratio
-from protopfaith.shapley.continuing import check_game, check_method, check_options, marks, own_copy
+from protopfaith.shapley.continuing import check_method, check_options, check_same_game, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.options import check_names, typed_options
 from protopfaith.shapley.registration import Estimators
@@ -86,7 +88,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
             262,144 evaluations.
         seed: the same seed gives the same result on the same kind of device.
         resume: a result to go on from, with its own seed and options; `budget` then counts its evaluations,
-            too. It must be one of the same game (`check_game` says what that means), and stays as it
+            too. It must be one of the same game (`check_same_game` says what that means), and stays as it
             is.
         progress: True for a progress bar, or a function of (evaluations done, evaluations expected).
         outputs: numbers of the outputs whose precision counts, all by default. The others' values come with
@@ -117,7 +119,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     if resume is not None:
         instance(resume, Attribution, "The result to go on from", "an Attribution")
         if _is_exact(resume, name):
-            check_game(resume, game)
+            check_same_game(resume, game)
             return resume  # nothing to add
         seed, options, resume = _resumed(resume, game, name, options)
     budget = _evaluations(budget, precision, resume)
@@ -125,7 +127,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
         options = {**options, "outputs": outputs}
-    with _Bar(progress) as report:
+    with _reporting(progress) as report:
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
         )
@@ -182,7 +184,7 @@ def _resumed(
 ) -> tuple[int, dict[str, Any], Attribution]:
     """Seed and options of a result to go on from, and a copy of it that the estimator may change."""
     check_method(resume, name)
-    check_game(resume, game)
+    check_same_game(resume, game)
     check_options(resume, ESTIMATORS[name], options)
     return resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
 
@@ -327,25 +329,14 @@ def _check_progress(progress: Any) -> None:
         )
 
 
-class _Bar:
-    """A rich progress bar for `True`, the given function otherwise."""
-
-    def __init__(self, progress: Progress | bool | None):
-        self.given = progress
-        self.bar: Any = None
-
-    def __enter__(self) -> Progress | None:
-        if callable(self.given):
-            return self.given
-        if not self.given:
-            return None
-        from rich.progress import Progress as Bar
-
-        self.bar = bar = Bar(transient=True)
-        task = bar.add_task("evaluations", total=None)
-        bar.start()
-        return lambda done, most: bar.update(task, completed=done, total=most)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+@contextmanager
+def _reporting(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """What the estimator reports to: the given function, a progress bar for `True`, otherwise nothing."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        with Bar() as bar:
+            bar.begin("evaluations")
+            yield lambda done, expected: bar.update(done=done, total=expected)

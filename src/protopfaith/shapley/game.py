@@ -128,6 +128,9 @@ class Game:
         """The values of coalitions, which a GPU may still be computing: `check` says whether all were finite.
 
         So the next coalitions are drawn while the last ones are evaluated.
+
+        Args:
+            coalitions: (m, n), true where a player is present
         """
         values = self._values(coalitions.to(self.device), self._measured())
         self._finite = self._finite & torch.isfinite(values).all()
@@ -143,7 +146,11 @@ class Game:
             )
 
     def masked(self, coalitions: Tensor) -> Tensor:
-        """The images `(m, C, H, W)` of coalitions `(m, n)`."""
+        """The images `(m, C, H, W)` of coalitions.
+
+        Args:
+            coalitions: (m, n), true where a player is present
+        """
         return torch.where(self.players.masks(coalitions), self._images, self._baselines)
 
     def _evaluate(self, images: Tensor) -> Tensor:

@@ -106,7 +106,11 @@ class Players:
 
     @staticmethod
     def from_labels(labels: Tensor | Sequence) -> Players:
-        """Players from a label image of your own, `H x W` or `C x H x W`, of whole numbers of any type."""
+        """Players from a label image of your own.
+
+        Args:
+            labels: the player of every pixel, `H x W` or `C x H x W`, whole numbers of any type
+        """
         tensor = as_tensor(labels, "Players", "a label image of H x W whole numbers")
         return Players(tensor.long() if tensor.dtype in WHOLE else tensor, "labels")
 
@@ -131,6 +135,11 @@ class Players:
         return f"{self.n} players ({self.kind}{apart})"
 
     def to(self, device: torch.device | str) -> Players:
+        """The same players on another device.
+
+        Args:
+            device: cpu, cuda, cuda:1, ...
+        """
         origin: Players = self.__dict__.get("_origin", self)
         device = as_device(device)
         try:
@@ -146,14 +155,20 @@ class Players:
         return moved
 
     def masks(self, coalitions: Tensor) -> Tensor:
-        """Coalitions `(m, n)` as pixel masks `(m, 1 or C, H, W)`, true where a player is present."""
+        """Coalitions as pixel masks `(m, 1 or C, H, W)`, true where a player is present.
+
+        Args:
+            coalitions: (m, n), true where a player is present
+        """
         coalitions = as_coalitions(coalitions, self.n)
         masks = coalitions.index_select(1, self.labels.reshape(-1))
         return masks.reshape(len(coalitions), *self.labels.shape[:-2] or (1,), *self.image_size)
 
     def to_map(self, values: Tensor) -> Tensor:
-        """Values `(..., n)` painted onto their pixels: `(..., H, W)`, or `(..., C, H, W)` with
-        channels apart.
+        """Values painted onto their pixels: `(..., H, W)`, or `(..., C, H, W)` with channels apart.
+
+        Args:
+            values: one for each player, (..., n)
         """
         values = as_tensor(values, "The values of a map", "a tensor of one number per player")
         if not values.dim() or values.shape[-1] != self.n:

@@ -22,7 +22,7 @@ class Traits:
         evaluates: it evaluates the game on coalitions. Otherwise its evaluations are passes of its own kind,
             on random variables for example, of which only it can report progress
         per_output: the cost grows with the outputs, so that it is asked for few of them
-        full_precision: it needs the function in full precision: variances and small differences do not
+        full_precision: it needs the function in float32: variances and small differences do not
             survive autocast
 
     >>> Traits(description="guessed").evaluates

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Bar:
+class BarRow:
     """A row: a label, a bar from zero, and the number. Places are in percent of the track."""
 
     label: str
@@ -25,7 +25,7 @@ class Bars:
     """A table of bars on one scale."""
 
     caption: str
-    rows: tuple[Bar, ...]
+    rows: tuple[BarRow, ...]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Term:
 
 def make_bar(
     term: Term, span: float, text: str, *, low: float = -1.0, high: float = 1.0, total: bool = False
-) -> Bar:
+) -> BarRow:
     """A bar on a track that goes from `low` to `high` times `span`.
 
     >>> make_bar(Term("prototype 3", -1.0), 2.0, "-1.0").left
@@ -50,7 +50,7 @@ def make_bar(
     width = min(abs(term.value) / span / (high - low) * 100, 100)
     left = zero if term.value >= 0 else zero - width
     kind = "neutral" if term.neutral else "plus" if term.value >= 0 else "minus"
-    return Bar(
+    return BarRow(
         term.label, text, kind, round(max(left, 0), 2), round(width, 2), round(zero, 2), term.detail, total
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from protopfaith.explanation.catalog.nearest import Patch, patch_box
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import render_page
-from protopfaith.show.pictures import Picture, Pictures
+from protopfaith.show.pictures import DrawnPicture, Pictures
 from protopfaith.show.report import SIMILAR, Captioned, make_legend
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.glossary import WORDS
@@ -30,7 +30,7 @@ GLOSSARY = ("prototype", "source", "distance", "player", "baseline", "shapley", 
 
 
 @dataclass(frozen=True)
-class Card:
+class PortraitCard:
     """A prototype of the page: where it comes from, and the images that are nearest to it."""
 
     name: str
@@ -52,7 +52,7 @@ class Section:
     on_object: str
     area: str
     rests_on_background: bool
-    cards: tuple[Card, ...]
+    cards: tuple[PortraitCard, ...]
 
 
 def render_catalog(catalog: Catalog) -> str:
@@ -142,7 +142,7 @@ def _share(share: float) -> str:
     return percent(share) if math.isfinite(share) else "not known"
 
 
-def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pictures) -> Card:
+def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pictures) -> PortraitCard:
     side = one.source_side
     name = f"Prototype {one.prototype}"
     if _is_of_findings(catalog):
@@ -162,7 +162,7 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
     )
     nearest = tuple((_patch(catalog, patch, pictures), _how_near(patch)) for patch in _others(one))
     text = f"From {side.path}; {_used(one.uses)}{share}. {catalog.remarks.get(one.prototype, '')}".strip()
-    return Card(name, tuple(flags), shown, nearest, text, one.duplicate_of is not None)
+    return PortraitCard(name, tuple(flags), shown, nearest, text, one.duplicate_of is not None)
 
 
 def _used(uses: int) -> str:
@@ -179,7 +179,7 @@ def _how_near(patch: Patch) -> str:
     return f"distance {near}"
 
 
-def _patch(catalog: Catalog, patch: Patch, pictures: Pictures) -> Picture:
+def _patch(catalog: Catalog, patch: Patch, pictures: Pictures) -> DrawnPicture:
     pixels = catalog.images.image(patch.image)
     names = [catalog.images.classes[label] for label in catalog.images.shows(patch.image)]
     title = f"{', '.join(names) or 'no finding'}: {patch.path}"

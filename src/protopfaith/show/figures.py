@@ -18,10 +18,10 @@ from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
 from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
-from protopfaith.show.outlines import Grid
+from protopfaith.show.outlines import LabelGrid
 from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
-from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
@@ -198,7 +198,7 @@ def wrapped(text: str, size: float, room: float) -> str:
 def _facts(explanation: Explanation) -> list[str]:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
-    error = relative_error(explanation.class_map.standard_errors, explanation.precision)
+    error = told_error(explanation.class_map.standard_errors, explanation.precision)
     return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
         f"{explanation.settings['players']}, baseline {explanation.baseline}",
@@ -289,7 +289,7 @@ def draw_map(
     labels = regions.players.labels.numpy()
     heat = overlay(shown_evidence(regions).numpy()[labels], scale)
     sheet.image(rgb(pixels) * (1 - heat[..., 3:]) + heat[..., :3] * heat[..., 3:], place, opacity=opacity)
-    grid, size = Grid.of(labels), (labels.shape[1], labels.shape[0])
+    grid, size = LabelGrid.of(labels), (labels.shape[1], labels.shape[0])
     for edge in edges(regions, scale):
         borders, color = grid.borders(edge.members), EDGES[edge.sign]
         width, solid = (

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from protopfaith.explanation.findings import Finding
 from protopfaith.show.heat import scale_of
-from protopfaith.show.pictures import Meaning, Picture, Pictures
+from protopfaith.show.pictures import DrawnPicture, Meaning, Pictures
 from protopfaith.show.wording.findings import about_thresholds
 from protopfaith.show.wording.numbers import percent
 
@@ -27,7 +27,7 @@ class FindingCard:
     marks: tuple[float, ...]  # where the bar has its thresholds, in percent
     evidence: str
     thresholds: str
-    picture: Picture | None
+    picture: DrawnPicture | None
     explained: bool
     number: int
 

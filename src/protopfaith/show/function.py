@@ -17,7 +17,7 @@ from protopfaith.show.pages import render_fragment, render_page, write_page
 from protopfaith.show.pictures import Meaning, Pictures
 from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
-from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
@@ -189,7 +189,7 @@ def _facts(explanation: FunctionExplanation) -> tuple[str, str]:
     errors, sharp = explanation.outputs[0].regions.standard_errors, _verdict(explanation)
     return f"{sharp.heading}. {sharp.text}", (
         f"{explanation.settings['players']}, baseline {explanation.baseline}, {cost(explanation)} "
-        f"({explanation.method}), relative error {relative_error(errors, explanation.precision)}."
+        f"({explanation.method}), relative error {told_error(errors, explanation.precision)}."
     )
 
 

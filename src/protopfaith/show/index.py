@@ -14,7 +14,7 @@ from protopfaith.explanation.saving import load
 from protopfaith.files import reason
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pages import write_page
-from protopfaith.show.pictures import Picture, Pictures
+from protopfaith.show.pictures import DrawnPicture, Pictures
 from protopfaith.show.wording.findings import overall
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.verdicts import Verdict, verdicts
@@ -24,7 +24,7 @@ VERDICTS = {"right": "right", "wrong": "wrong", "": "true class not known"}
 
 
 @dataclass(frozen=True)
-class Card:
+class CaseCard:
     """A case of the page."""
 
     link: str
@@ -34,8 +34,8 @@ class Card:
     truth: str
     verdict: str  # "right", "wrong", or nothing where the true class is not known
     verdicts: tuple[Verdict, ...]
-    original: Picture
-    map: Picture
+    original: DrawnPicture
+    map: DrawnPicture
 
 
 def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str, str]]) -> Path:
@@ -61,11 +61,11 @@ def write_index(path: Path, cases: Sequence[Path], failures: Sequence[tuple[str,
     )
 
 
-def _card(case: Path, found: Explanation, pictures: Pictures) -> Card:
+def _card(case: Path, found: Explanation, pictures: Pictures) -> CaseCard:
     mine = found.class_map
     truth = None if found.true_class is None else found.class_names[found.true_class]
     predicted = found.class_names[found.prediction]
-    return Card(
+    return CaseCard(
         quote(f"{case.name}/report.html"),
         found.title,
         found.name,

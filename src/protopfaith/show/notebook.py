@@ -16,7 +16,7 @@ from protopfaith.show.colors import overlay, rgb
 from protopfaith.show.encoding import data_uri, png
 from protopfaith.show.heat import edges, maps_of, scale_of, shown_evidence
 from protopfaith.show.pages import render_fragment
-from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.trust import banners, rough_prototypes
 from protopfaith.show.wording.verdicts import verdicts
@@ -61,7 +61,7 @@ def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -
 
 
 def _trust(explanation: Explanation) -> str:
-    error = relative_error(explanation.class_map.standard_errors, explanation.precision)
+    error = told_error(explanation.class_map.standard_errors, explanation.precision)
     return (
         "Orange: more similar, or for the class; blue: less, or against; uncolored: not clear yet. "
         f"{explanation.settings['players']}, baseline {explanation.baseline}, "
@@ -93,7 +93,7 @@ class ShownAttribution:
 
     def _repr_html_(self) -> str:
         a = self.attribution
-        error = relative_error(a.standard_errors, a.precision)
+        error = told_error(a.standard_errors, a.precision)
         return render_fragment(
             "attribution.html",
             side=SIDE,

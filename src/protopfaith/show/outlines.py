@@ -10,7 +10,7 @@ Point = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class LabelGrid:
     """A label image without its repeated rows and columns: windows shrink to one cell each.
 
     Cell (i, j) covers the pixels from `ys[i]` to `ys[i + 1]` and from `xs[j]` to `xs[j + 1]`.
@@ -21,16 +21,16 @@ class Grid:
     ys: list[int]
 
     @staticmethod
-    def of(labels: np.ndarray) -> Grid:
+    def of(labels: np.ndarray) -> LabelGrid:
         """The grid of a label image (H, W).
 
-        >>> Grid.of(np.array([[0, 0, 1], [0, 0, 1]])).labels.tolist()
+        >>> LabelGrid.of(np.array([[0, 0, 1], [0, 0, 1]])).labels.tolist()
         [[0, 1]]
         """
         rows = _changes((labels[1:] != labels[:-1]).any(axis=1))
         columns = _changes((labels[:, 1:] != labels[:, :-1]).any(axis=0))
         height, width = labels.shape
-        return Grid(labels[np.ix_(rows, columns)], [*columns, width], [*rows, height])
+        return LabelGrid(labels[np.ix_(rows, columns)], [*columns, width], [*rows, height])
 
     def borders(self, members: np.ndarray) -> list[list[Point]]:
         """The closed lines around all regions with `members[label]`, together: corners (x, y) in pixels."""

@@ -16,7 +16,7 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.colors import hexadecimal, overlay, plain_colors
 from protopfaith.show.encoding import data_uri, photo_uri, png
 from protopfaith.show.heat import Edge, decided, edges, shown_evidence
-from protopfaith.show.outlines import Grid
+from protopfaith.show.outlines import LabelGrid
 
 SMALLEST = 3  # parts that an image's side has at most where one of them is shown alone
 COARSEST = 56  # pixels of ProtoPNet's map, which is smooth: the browser scales it up again
@@ -78,7 +78,7 @@ class Border:
 
 
 @dataclass(frozen=True)
-class Picture:
+class DrawnPicture:
     """An image and what lies over it."""
 
     image: StoredImage
@@ -99,30 +99,30 @@ class Pictures:
     outlines: list[list[str]] = field(default_factory=list)
     maps: list[dict[str, Any]] = field(default_factory=list)
     labels: list[dict[str, Any]] = field(default_factory=list)
-    _grids: list[Grid] = field(default_factory=list)
+    _grids: list[LabelGrid] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
 
-    def plain(self, pixels: Tensor, alt: str, title: str = "") -> Picture:
-        return Picture(self.image(pixels), alt, title=title)
+    def plain(self, pixels: Tensor, alt: str, title: str = "") -> DrawnPicture:
+        return DrawnPicture(self.image(pixels), alt, title=title)
 
-    def boxed(self, pixels: Tensor, alt: str, box: Sequence[float], title: str = "") -> Picture:
+    def boxed(self, pixels: Tensor, alt: str, box: Sequence[float], title: str = "") -> DrawnPicture:
         """An image with a frame around (left, top, right, bottom)."""
-        return Picture(self.image(pixels), alt, box=_frame(box), title=title)
+        return DrawnPicture(self.image(pixels), alt, box=_frame(box), title=title)
 
-    def cropped(self, pixels: Tensor, alt: str, box: Sequence[int]) -> Picture:
+    def cropped(self, pixels: Tensor, alt: str, box: Sequence[int]) -> DrawnPicture:
         """The square part of an image around (left, top, right, bottom), with enough of it to be seen."""
         left, top, right, bottom = square_around(box, (pixels.shape[-2], pixels.shape[-1]))
-        return Picture(self.image(pixels[:, top:bottom, left:right].contiguous()), alt)
+        return DrawnPicture(self.image(pixels[:, top:bottom, left:right].contiguous()), alt)
 
-    def bordered(self, pixels: Tensor, alt: str, mask: Tensor) -> Picture:
+    def bordered(self, pixels: Tensor, alt: str, mask: Tensor) -> DrawnPicture:
         """An image with a line around `mask` (bool, H x W)."""
-        grid = Grid.of(mask.numpy().astype(int))
+        grid = LabelGrid.of(mask.numpy().astype(int))
         border = Border(grid.outline(np.array([False, True])), _transform(mask, pixels))
-        return Picture(self.image(pixels), alt, border=border)
+        return DrawnPicture(self.image(pixels), alt, border=border)
 
     def ours(
         self, pixels: Tensor, regions: RegionValues, scale: float, alt: str, meaning: Meaning | None = None
-    ) -> Picture:
+    ) -> DrawnPicture:
         """Our map over an image; with a `meaning`, pointing at a region tells its value."""
         regions = regions.flat
         number = self._regions(regions.players.labels)
@@ -136,18 +136,18 @@ class Pictures:
             grid.outline(~sure) if not sure.all() else "",
         )
         told = None if meaning is None else self._tell(regions, number, meaning)
-        return Picture(self.image(pixels), alt, heat=heat, map=told)
+        return DrawnPicture(self.image(pixels), alt, heat=heat, map=told)
 
     def theirs(
         self, pixels: Tensor, activation: Tensor, limits: tuple[float, float], box: Sequence[float], alt: str
-    ) -> Picture:
+    ) -> DrawnPicture:
         """ProtoPNet's map over an image, with the box of its crop."""
         height, width = activation.shape
         factor = min(1.0, COARSEST / max(height, width))
         size = (max(1, round(height * factor)), max(1, round(width * factor)))
         small = interpolate(activation[None, None].float(), size, mode="area")[0, 0].numpy()
         uri = data_uri(png(plain_colors(small, *limits)))
-        return Picture(self.image(pixels), alt, smooth=Smooth(uri, _frame(box)))
+        return DrawnPicture(self.image(pixels), alt, smooth=Smooth(uri, _frame(box)))
 
     def image(self, pixels: Tensor) -> StoredImage:
         """Stores an image, once."""
@@ -189,7 +189,7 @@ class Pictures:
         """Stores the regions of a label image, once."""
         key = b"labels" + str(tuple(labels.shape)).encode() + labels.numpy().tobytes()
         if key not in self._known:
-            grid = Grid.of(labels.numpy())
+            grid = LabelGrid.of(labels.numpy())
             players, lengths = torch.unique_consecutive(
                 torch.from_numpy(grid.labels).flatten(), return_counts=True
             )

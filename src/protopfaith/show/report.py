@@ -13,7 +13,7 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.findings import finding_cards
 from protopfaith.show.heat import activation_limits, maps_of, scale_of
 from protopfaith.show.pages import render_page, write_page
-from protopfaith.show.pictures import Meaning, Picture, Pictures
+from protopfaith.show.pictures import DrawnPicture, Meaning, Pictures
 from protopfaith.show.settings import settings_of
 from protopfaith.show.sums import complete_sums, evidence_bars, probability_bars
 from protopfaith.show.tree import tree_view
@@ -37,7 +37,7 @@ SIMILAR = Meaning(
 )
 CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: not clear yet, or none."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
-Captioned = tuple[Picture, str]
+Captioned = tuple[DrawnPicture, str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Output:
     """One of the maps that the report offers: of what, the map, its legend, and what it adds up to."""
 
     name: str
-    picture: Picture
+    picture: DrawnPicture
     legend: Legend
     sentence: str
 
@@ -149,7 +149,7 @@ def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:
     return words
 
 
-def _original(explanation: Explanation, pictures: Pictures) -> Picture:
+def _original(explanation: Explanation, pictures: Pictures) -> DrawnPicture:
     """The image as it was given, with a line around the object where that is known."""
     if explanation.mask is None:
         return pictures.plain(explanation.original, "The image")

@@ -12,7 +12,7 @@ from torch import Tensor
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.network import Route
 from protopfaith.show.bars import Bars, Sum, Term, share_bars, sum_bars
-from protopfaith.show.pictures import Meaning, Picture, Pictures
+from protopfaith.show.pictures import DrawnPicture, Meaning, Pictures
 from protopfaith.show.wording.numbers import percent
 
 MOST_LEAVES = 64  # that fit into one drawing
@@ -23,7 +23,7 @@ SIMILAR = Meaning(
 )
 
 
-class Patch(Protocol):
+class SourcePatch(Protocol):
     """A prototype's place on its source image."""
 
     @property
@@ -33,7 +33,7 @@ class Patch(Protocol):
     def box(self) -> tuple[int, int, int, int]: ...
 
 
-Patches = Callable[[int], Patch | None]
+Patches = Callable[[int], SourcePatch | None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Step:
     yes_text: str
     no_text: str
     place: int  # columns from the left, for wide pages
-    pictures: tuple[tuple[Picture, str], ...]
+    pictures: tuple[tuple[DrawnPicture, str], ...]
 
 
 @dataclass(frozen=True)

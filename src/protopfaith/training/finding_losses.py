@@ -46,7 +46,7 @@ def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:
 
 def finding_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     """Binary cross-entropy over all known labels; `weights` (2, C) are those of absence and presence."""
-    labels = labels.to(logits.dtype)  # mixed precision rounds a module's inputs; these three values stay
+    labels = labels.to(logits.dtype)  # autocast rounds a module's inputs; these three values stay
     losses = functional.binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
     return weighted_mean(losses, label_weights(labels, weights))
 
@@ -102,8 +102,8 @@ def random_affine(count: int, device: torch.device) -> Tensor:
 
 
 def warp(maps: Tensor, theta: Tensor) -> Tensor:
-    """Maps or images (B, C, h, w) moved by `theta` (B, 2, 3); zero where nothing was. In float32: half
-    precision would put points a pixel beside where they belong."""
+    """Maps or images (B, C, h, w) moved by `theta` (B, 2, 3); zero where nothing was. In float32: 16 bits
+    would put points a pixel beside where they belong."""
     with torch.autocast(maps.device.type, enabled=False):
         grid = functional.affine_grid(theta.float(), list(maps.shape), align_corners=False)
         return functional.grid_sample(maps.float(), grid, align_corners=False)

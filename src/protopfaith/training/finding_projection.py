@@ -75,7 +75,7 @@ def project_seen(
         pixels, _ = next(iter(batches.batches([torch.tensor([image])])))
         normal = preprocessing.normalize(pixels)
         moved[prototype] = model.seen(normal)[0, prototype].to(moved)
-        row, column = peak(model.occurrence_maps(normal)[0, prototype])
+        row, column = strongest_place(model.occurrence_maps(normal)[0, prototype])
         model.sources[prototype] = PrototypeSource(images.paths[image], row, column, images.sha256(image))
     model.prototypes.copy_(moved)
     model.train(training)
@@ -109,10 +109,10 @@ def nearest_images(distances: Tensor, owners: Sequence[int], distinct: bool) -> 
     return found
 
 
-def peak(occurrence: Tensor) -> tuple[int, int]:
+def strongest_place(occurrence: Tensor) -> tuple[int, int]:
     """Row and column of the largest value of a map (h, w).
 
-    >>> peak(torch.tensor([[0.0, 0.2], [0.9, 0.1]]))
+    >>> strongest_place(torch.tensor([[0.0, 0.2], [0.9, 0.1]]))
     (1, 0)
     """
     return divmod(int(occurrence.argmax()), occurrence.shape[1])

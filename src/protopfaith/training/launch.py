@@ -253,7 +253,7 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
             devices=compute.devices,
             num_nodes=compute.num_nodes,
             strategy=compute.strategy,
-            precision=_precision(compute),
+            precision=_number_format(compute),
         )
     except Exception as error:  # Lightning raises several kinds of its own for what is not there
         raise ProtoPFaithError(
@@ -262,7 +262,7 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
         ) from error
 
 
-def _precision(compute: ComputeRecipe) -> Literal["32-true", "bf16-mixed", "16-mixed"]:
+def _number_format(compute: ComputeRecipe) -> Literal["32-true", "bf16-mixed", "16-mixed"]:
     if compute.precision != "auto":
         return compute.precision
     on_gpu = compute.accelerator in ("auto", "cuda", "gpu") and torch.cuda.is_available()

@@ -1,4 +1,4 @@
-"""The training loop, on Lightning Fabric: CPU, one or many GPUs or machines, mixed precision."""
+"""The training loop, on Lightning Fabric: CPU, one or many GPUs or machines, mixed number formats."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def own_weight(model: ProtoPNet) -> Tensor:
 
 
 class Exact:
-    """A tensor that mixed precision leaves alone.
+    """A tensor whose number format stays, also where others are mixed.
 
     Fabric rounds the floating-point inputs of a module to 16 bits; distances must not be.
     """

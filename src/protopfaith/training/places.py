@@ -39,7 +39,7 @@ def placed_cost(
     >>> round(float(cost), 1)  # the second should be near 2 and is nearest to 0.1: (0 + 1.9 / 0.1) / 2
     9.5
     """
-    own = own_maps(maps, labels, prototype_classes, classes)
+    own = maps_of_own_class(maps, labels, prototype_classes, classes)
     with torch.no_grad():
         places = assign_places(own, None if evidence is None else telling(evidence))
         neighbors = within_reach(places, own.shape[2], own.shape[3]).scatter_(2, places[:, :, None], False)
@@ -55,7 +55,7 @@ def within_reach(places: Tensor, height: int, width: int) -> Tensor:
     return torch.maximum(rows, columns) <= RADIUS
 
 
-def own_maps(maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int) -> Tensor:
+def maps_of_own_class(maps: Tensor, labels: Tensor, prototype_classes: Tensor, classes: int) -> Tensor:
     """The maps of the prototypes of each image's class: B x K x h x w."""
     members = prototype_classes.argsort(stable=True).reshape(classes, -1)[labels]
     return maps.gather(1, members[:, :, None, None].expand(-1, -1, *maps.shape[2:]))

@@ -41,13 +41,19 @@ STATISTICS = 32
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A linear classifier of features: logits = weight x + bias."""
+    """A linear classifier of features: logits = weight x + bias.
 
-    weight: Tensor  # classes x channels
-    bias: Tensor  # classes
+    Args:
+        weight: classes x channels
+        bias: one for each class
+        decay: weight decay that it was fitted with
+        accuracy: balanced accuracy on what decided on the decay: validation images, or held-out ones
+    """
+
+    weight: Tensor
+    bias: Tensor
     decay: float
     accuracy: float
-    """Balanced accuracy on what decided on the decay: validation images, or held-out ones."""
 
 
 def probe_encoder(model: PatchNetwork, images: TrainingImages, classes: int) -> tuple[LinearProbe, list[str]]:

@@ -247,7 +247,11 @@ class Recipe:
         return to_dict(self)
 
     def save(self, path: Path | str) -> None:
-        """Writes it as YAML, whole or not at all."""
+        """Writes it as YAML, whole or not at all.
+
+        Args:
+            path: of the file; one that is there is replaced
+        """
         with atomic(path) as partial:
             partial.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False))
 

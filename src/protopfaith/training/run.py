@@ -126,7 +126,12 @@ class Run:
         return None if root is None else Path(root).expanduser().absolute()
 
     def model(self, device: torch.device | str = "cpu", *, encoder: nn.Module | None = None) -> PatchNetwork:
-        """The best model, in evaluation mode. `encoder` is needed again where it was the user's own."""
+        """The best model, in evaluation mode.
+
+        Args:
+            device: where it shall be
+            encoder: the user's own encoder, where the network was trained with one
+        """
         self.check_model()
         model = load(self._existing_model_path(), encoder=encoder, device=device)[0]
         preprocessing = self.preprocessing()

@@ -52,7 +52,11 @@ class FindingRule:
         return min(self.present, self.absent) >= FEWEST
 
     def verdict(self, probability: float) -> Verdict:
-        """What a probability says."""
+        """What a probability says.
+
+        Args:
+            probability: of the finding
+        """
         probability = finite_number(probability, "A probability", least=0, most=1)
         if probability >= self.present_above:
             return "present"

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
-from protopfaith.dtypes import full_precision
+from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PatchNetwork, ProtoTree, distinct_prototypes
 from protopfaith.network.tree import log_mixture
@@ -158,7 +158,7 @@ def tree_cost(
     model: ProtoTree, distances: Tensor, labels: Tensor, class_weights: Tensor | None
 ) -> dict[str, Tensor]:
     """The cost, and what leaves learn from: `ways` to them and `logits`."""
-    with full_precision(distances.device.type):
+    with unrounded(distances.device.type):
         ways = model.leaf_log_probabilities(distances.float())
         log_p = log_mixture(ways, model.log_distributions())
         loss = functional.nll_loss(log_p, labels, class_weights)

@@ -9,7 +9,7 @@ import pytest
 from protopfaith.data.images import read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import explain_bulk
-from protopfaith.explanation.many.inputs import fingerprint, list_items
+from protopfaith.explanation.many.inputs import list_fingerprint, list_items
 from protopfaith.training import Run
 from tests.data.dicom_files import write_dicom
 from tests.explanation.many.conftest import QUICK, rows
@@ -87,7 +87,7 @@ def test_names_differ_and_the_order_stays(tmp_path: Path) -> None:
         (tmp_path / folder / "x.png").write_bytes(b"")
     found = list_items([tmp_path])
     assert [item.name for item in found] == ["a/x.png", "b/x.png"]
-    assert fingerprint(found) != fingerprint(found[::-1])
+    assert list_fingerprint(found) != list_fingerprint(found[::-1])
     assert list_items([tmp_path, tmp_path]) == found
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import torch
 
-from protopfaith.show.wording.costs import cost, relative_error
+from protopfaith.show.wording.costs import cost, told_error
 
 
 def test_estimators_that_evaluate_count_evaluations_and_others_passes() -> None:
@@ -13,5 +13,5 @@ def test_estimators_that_evaluate_count_evaluations_and_others_passes() -> None:
 
 
 def test_an_error_is_unknown_where_standard_errors_are() -> None:
-    assert relative_error(torch.ones(3), 0.2) == "20%"
-    assert relative_error(torch.tensor([1.0, torch.nan]), 0.2) == "unknown"
+    assert told_error(torch.ones(3), 0.2) == "20%"
+    assert told_error(torch.tensor([1.0, torch.nan]), 0.2) == "unknown"

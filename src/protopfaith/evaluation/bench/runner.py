@@ -65,7 +65,7 @@ class Bench:
 
     @cached_property
     def options(self) -> Options:
-        """The plan's, with a batch size that was measured once instead of for every game."""
+        """Those of the settings, with a batch size that was measured once instead of for every game."""
         options, first = self.settings.options, self.subjects[0]
         game_of(
             self.prepared, first.image, first.prototypes, options, check=True

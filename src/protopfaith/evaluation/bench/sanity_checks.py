@@ -33,7 +33,7 @@ class Checked:
 class SanityChecks:
     """The networks that explainers are tested with, made once, and what came out.
 
-    Always in full precision: axioms compare networks that differ by rounding alone.
+    Always in float32: axioms compare networks that differ by rounding alone.
     """
 
     def __init__(self, model: PatchNetwork, settings: BenchSettings, store: Store):

@@ -26,18 +26,25 @@ USUAL = {
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """How explainers work and on how much they are judged."""
+    """How explainers work and on how much they are judged.
+
+    Args:
+        options: how explainers work
+        steps: of removal curves
+        truth_budget: evaluations for the true values of one image; 0 for none
+        checked: images for axioms and sanity checks
+        quantus: whether Quantus's metrics are measured, too
+        limits: prototypes at most, for explainers (or the truth) that cost too much on all
+        mean_color: of the training images
+    """
 
     options: Options
     steps: int
     truth_budget: int
     checked: int
-    """Images for axioms and sanity checks."""
     quantus: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Prototypes at most, for explainers (or the truth) that cost too much on all."""
     mean_color: tuple[float, ...] = ()
-    """Of the training images."""
 
     def of_explainer(self, name: str) -> dict[str, Any]:
         """The settings that decide an explanation."""

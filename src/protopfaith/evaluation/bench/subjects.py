@@ -16,14 +16,23 @@ from protopfaith.network import NO_CLASS, PatchNetwork, distinct_prototypes
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A training image with the prototypes that are parts of it."""
+    """A training image with the prototypes that are parts of it.
+
+    Args:
+        prototypes: their numbers
+        path: of the image
+        image: normalized, C x H x W, on the network's device
+        pixels: uint8, C x H x W
+        foreground: bool H x W: where the object is, if that is known
+        others: prototypes of other classes, to test combinations with
+    """
 
     prototypes: tuple[int, ...]
     path: str
-    image: Tensor  # normalized, C x H x W, on the network's device
-    pixels: Tensor  # uint8, C x H x W
-    foreground: Tensor | None  # bool H x W: where the object is, if that is known
-    others: tuple[int, ...]  # prototypes of other classes, to test combinations with
+    image: Tensor
+    pixels: Tensor
+    foreground: Tensor | None
+    others: tuple[int, ...]
 
 
 def choose_prototypes(

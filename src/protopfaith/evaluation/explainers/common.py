@@ -143,13 +143,21 @@ class Explained:
         return f"Explained({outputs} maps of {height}x{width}{', shares' if self.shares else ''})"
 
     def values(self, players: Players) -> Tensor:
-        """What every player gets, (outputs, n)."""
+        """What every player gets, (outputs, n).
+
+        Args:
+            players: of the images that were explained
+        """
         _check_players(players)
         tensor(self.maps, "Maps", "outputs x height x width", 3)
         return region_sums(self.maps, players)
 
     def standard_errors(self, players: Players) -> Tensor:
-        """Of `values` for the players it was made with; zero where the explainer knows no error."""
+        """Of `values` for the players it was made with; zero where the explainer knows no error.
+
+        Args:
+            players: those it was made with; errors are zero for a different number of players
+        """
         _check_players(players)
         known = self.attribution.standard_errors if self.attribution is not None else None
         if known is None or known.shape[1] != len(players):

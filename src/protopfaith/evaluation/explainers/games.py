@@ -56,17 +56,17 @@ ESTIMATES: dict[str, tuple[str, dict[str, str]]] = {
 
 def estimated(name: str, game: Game, options: Options) -> Attribution:
     """What the explainer makes of a game."""
-    method, more = _plan(name, options)
+    method, more = _estimator_of(name, options)
     return estimate(game, method, budget=options.budget, seed=options.seed, **more)
 
 
 def check_estimated(name: str, game: Game, options: Options) -> None:
     """Raises if the explainer could not work with a game; evaluates nothing."""
-    method, more = _plan(name, options)
+    method, more = _estimator_of(name, options)
     check_estimate(game, method, budget=options.budget, **more)
 
 
-def _plan(name: str, options: Options) -> tuple[str, dict[str, Any]]:
+def _estimator_of(name: str, options: Options) -> tuple[str, dict[str, Any]]:
     """The explainer's estimator, and the options of its own."""
     method, own = ESTIMATES[name]
     return method, {option: getattr(options, field) for option, field in own.items()}

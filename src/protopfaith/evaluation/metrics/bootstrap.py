@@ -74,7 +74,11 @@ class Bootstrap:
         )
 
     def interval(self, score: str) -> Interval:
-        """The score with its interval, see `interval_of`."""
+        """The score with its interval, see `interval_of`.
+
+        Args:
+            score: its name
+        """
         if not isinstance(score, str) or score not in self.values:
             raise ProtoPFaithError(f"There is no score {shown(score)}; there are {', '.join(self.values)}.")
         return interval_of(self.values[score], self.draws[score], self.certain.get(score, 0))

@@ -20,21 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Classification:
-    """What came out for labeled images. A class without images is not-a-number and no part of means."""
+    """What came out for labeled images. A class without images is not-a-number and no part of means.
+
+    Args:
+        class_names: in the order of the logits
+        confusion: images by true class (row) and predicted class (column)
+        sensitivity: of the images of a class, the fraction that is recognized as such
+        specificity: of the images of other classes, the fraction that is not taken for this one
+        auroc_per_class: of this class against all others
+        distinct_prototypes: of each class, where a prototype network was judged
+        calibration: whether the network is as sure as it is right
+    """
 
     class_names: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
-    """Images by true class (row) and predicted class (column)."""
     sensitivity: tuple[float, ...]
-    """Of the images of a class, the fraction that is recognized as such."""
     specificity: tuple[float, ...]
-    """Of the images of other classes, the fraction that is not taken for this one."""
     auroc_per_class: tuple[float, ...]
-    """Of this class against all others."""
     distinct_prototypes: tuple[int, ...] | None = None
-    """Of each class, where a prototype network was judged."""
     calibration: Calibration | None = None
-    """Whether the network is as sure as it is right."""
 
     def __repr__(self) -> str:
         return (

@@ -142,7 +142,11 @@ class FindingsEvaluation:
         return table
 
     def write_csv(self, path: Path) -> None:
-        """One row for each finding, with the ends of all intervals."""
+        """One row for each finding, with the ends of all intervals.
+
+        Args:
+            path: of the file; one that is there is replaced
+        """
         headings = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
         with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

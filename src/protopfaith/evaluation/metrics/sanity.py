@@ -120,13 +120,18 @@ def stability(
 
 @dataclass(frozen=True, eq=False)
 class PrototypeHealth:
-    """Which prototypes are duplicates of others, and which ones hardly tell images apart."""
+    """Which prototypes are duplicates of others, and which ones hardly tell images apart.
+
+    Args:
+        distinct: which prototypes are duplicates
+        per_class: the number of prototypes of each class
+        variation: standard deviation of each prototype's distance over images, as a share of its mean:
+            (P,)
+    """
 
     distinct: DistinctPrototypes
     per_class: tuple[int, ...]
-    """The number of prototypes of each class."""
     variation: Tensor
-    """Standard deviation of each prototype's distance over images, as a share of its mean: (P,)."""
 
     def __repr__(self) -> str:
         counts = f"{self.distinct.distinct} of {self.distinct.total} distinct, {len(self.dead)} dead"

@@ -145,7 +145,11 @@ class Catalog:
         return [one.name for one in self.classes if one.rests_on_background]
 
     def save(self, folder: Path | str) -> Path:
-        """Writes `prototypes.html`, `prototypes.json` and `prototypes.npz`; returns the page's path."""
+        """Writes `prototypes.html`, `prototypes.json` and `prototypes.npz`; returns the page's path.
+
+        Args:
+            folder: where to write; made where it is not there
+        """
         from protopfaith.show.catalog import render_catalog
 
         folder = Path(folder)

@@ -15,9 +15,18 @@ from protopfaith.network import PrototypeNetwork, adds_up, outcome_of, route_of,
 
 @dataclass(frozen=True)
 class Patch:
-    """A place in a training image: the latent position that is nearest to a prototype."""
+    """A place in a training image: the latent position that is nearest to a prototype.
 
-    image: int  # index into the training set
+    Args:
+        image: index into the training set
+        path: of the image
+        label: its class
+        row: of the latent position
+        column: of the latent position
+        distance: there, to the prototype
+    """
+
+    image: int
     path: str
     label: int
     row: int
@@ -27,10 +36,16 @@ class Patch:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What all training images have to do with all prototypes."""
+    """What all training images have to do with all prototypes.
 
-    nearest: tuple[tuple[Patch, ...], ...]  # for each prototype, nearest first
-    uses: Tensor  # (P,): images, other than its source, for which it contributes most to the predicted class
+    Args:
+        nearest: for each prototype, nearest first
+        uses: (P,): images, other than its source, for which it contributes most to the predicted class
+        latent_size: height and width
+    """
+
+    nearest: tuple[tuple[Patch, ...], ...]
+    uses: Tensor
     latent_size: tuple[int, int]
 
 

@@ -99,7 +99,11 @@ class Bulk:
         return f"Bulk({str(self.folder)!r}, {self.manifest.images:,} images)"
 
     def part(self, number: int) -> Path:
-        """The file of a part."""
+        """The file of a part.
+
+        Args:
+            number: which part, from 0
+        """
         whole_number(number, "The number of a part", least=0, most=max(self.manifest.parts - 1, 0))
         return self.folder / f"part-{number:06d}.parquet"
 
@@ -112,7 +116,11 @@ class Bulk:
         return len(self.finished_parts()) == self.manifest.parts
 
     def table(self, columns: Sequence[str] | None = None) -> Any:
-        """All rows of finished parts as an Arrow table, in the order of the list."""
+        """All rows of finished parts as an Arrow table, in the order of the list.
+
+        Args:
+            columns: which ones; all by default
+        """
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         read = [self._read(parquet, number, columns) for number in self.finished_parts()]
         if read:
@@ -134,7 +142,11 @@ class Bulk:
             ) from error
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The same for pandas."""
+        """The same for pandas.
+
+        Args:
+            columns: which ones; all by default
+        """
         return self.table(columns).to_pandas()
 
     def failures(self) -> list[tuple[str, str]]:
@@ -148,7 +160,11 @@ class Bulk:
         return sum(reached is False for reached in self.table(["reached"])["reached"].to_pylist())
 
     def row(self, image: str) -> dict[str, Any]:
-        """The row of one image, by its name."""
+        """The row of one image, by its name.
+
+        Args:
+            image: as in the column `image`
+        """
         instance(image, str, "An image", "a name of the column image")
         parquet = pyarrow_module("parquet")
         close = []
@@ -167,7 +183,11 @@ class Bulk:
     # Parts that are not finished
 
     def open_rows(self, number: int) -> dict[int, Path]:
-        """Files of the rows of a part that is not finished, by position."""
+        """Files of the rows of a part that is not finished, by position.
+
+        Args:
+            number: which part, from 0
+        """
         try:
             files = [path for path in self._open(number).iterdir() if path.suffix == ".parquet"]
         except OSError:  # none yet, or another process is just removing them
@@ -178,7 +198,11 @@ class Bulk:
         return self.folder / OPEN / self.part(number).stem.removeprefix("part-")
 
     def keep(self, row: dict[str, Any]) -> None:
-        """Keeps one row until its part is finished: an interruption loses only what is being computed."""
+        """Keeps one row until its part is finished: an interruption loses only what is being computed.
+
+        Args:
+            row: a value for every column
+        """
         pa, parquet = pyarrow_module(), pyarrow_module("parquet")
         instance(row, dict, "A row", "a mapping of its columns")
         position = whole_number(row.get("position"), "The position of a row", least=0)
@@ -202,7 +226,11 @@ class Bulk:
             ) from error
 
     def finish(self, number: int) -> None:
-        """Makes a part of its rows; it stays open where some are missing, and as it is where it is whole."""
+        """Makes a part of its rows; it stays open where some are missing, and as it is where it is whole.
+
+        Args:
+            number: which part, from 0
+        """
         if not is_file(self.part(number)) and not self._write_part(number):
             return
         shutil.rmtree(self._open(number), ignore_errors=True)
@@ -223,7 +251,11 @@ class Bulk:
         return True
 
     def missing(self, number: int) -> list[int]:
-        """Positions of a part that have no row yet; rows that cannot be read are made again."""
+        """Positions of a part that have no row yet; rows that cannot be read are made again.
+
+        Args:
+            number: which part, from 0
+        """
         if is_file(self.part(number)):
             return []
         known = self.open_rows(number)
@@ -235,7 +267,11 @@ class Bulk:
         return [position for position in self.positions(number) if position not in known]
 
     def positions(self, number: int) -> range:
-        """Positions of the images in a part."""
+        """Positions of the images in a part.
+
+        Args:
+            number: which part, from 0
+        """
         self.part(number)  # is one of ours
         return range(number * PART, min((number + 1) * PART, self.manifest.images))
 

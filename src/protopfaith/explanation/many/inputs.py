@@ -103,7 +103,7 @@ def _printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def fingerprint(items: Sequence[Item]) -> str:
+def list_fingerprint(items: Sequence[Item]) -> str:
     """Changes with the images that are listed and with their order."""
     digest = hashlib.sha256()
     for item in items:

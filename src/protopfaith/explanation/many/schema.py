@@ -36,7 +36,7 @@ COLUMNS = {
     "evaluations": "of the network",
     "precision": "relative error that was reached; NaN where unknown",
     "reached": "whether the precision asked for was reached",
-    "rounding": "what half precision changed, as a share of the total; null in full precision",
+    "rounding": "what 16-bit numbers changed, as a share of the total; null in float32",
     "nearest_distance": "to the nearest prototype of the predicted class",
     "usual_distance": "99% of that class's validation images are nearer; null where unknown",
     "inside": "share of the positive evidence in the object's boxes; null where none is known, or they lie "

@@ -24,7 +24,7 @@ from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.dataset import PART, Bulk, Manifest, begin
-from protopfaith.explanation.many.inputs import Item, fingerprint, list_items
+from protopfaith.explanation.many.inputs import Item, list_fingerprint, list_items
 from protopfaith.explanation.many.schema import failed_row, row_of
 from protopfaith.explanation.many.where import keep_where
 from protopfaith.explanation.settings import Settings, players_name, stable_text
@@ -287,7 +287,7 @@ def make_manifest(explainer: Explainer, request: Request, items: Sequence[Item])
     key = settings.key(explainer.weights_hash, json.dumps(request.facts(), sort_keys=True), temperature)
     return Manifest(
         images=len(items),
-        items=fingerprint(items),
+        items=list_fingerprint(items),
         key=key,
         classes=tuple(explainer.model.class_names),
         settings=request.facts(),

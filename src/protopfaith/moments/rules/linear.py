@@ -168,8 +168,8 @@ def _window_sizes(  # noqa: PLR0917  (as torch has it)
             count_include_pad,
         )
         return wide.squeeze(-2)
-    plan = (kernel_size, stride, padding, ceil_mode, count_include_pad)
-    return function(ones, *plan, 1) / function(ones, *plan, divisor_override)
+    window = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return function(ones, *window, 1) / function(ones, *window, divisor_override)
 
 
 def _one(value: Any) -> tuple[int]:

@@ -79,7 +79,7 @@ def load_weights(encoder: nn.Module, path: Path | str) -> None:
     """Fills `encoder` from a file: a state dict in `.safetensors` or PyTorch's format, of the encoder, of
     the whole classification network (its head is left out) or a checkpoint of ours (its encoder is taken).
 
-    Everything is cast to the encoder's precision; a first convolution for another number of channels is
+    Everything is cast to the encoder's number format; a first convolution for another number of channels is
     adapted by `fold_channels`; any other difference is an error.
     """
     if isinstance(encoder, Wrapped):

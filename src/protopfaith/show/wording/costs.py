@@ -27,7 +27,7 @@ def cost(result: Result) -> str:
     return f"{result.evaluations:,} {kind}"
 
 
-def relative_error(standard_errors: Tensor, precision: float) -> str:
+def told_error(standard_errors: Tensor, precision: float) -> str:
     """The relative error of a result, `precision`; unknown where the estimator knows no standard errors,
     whatever it calls its precision."""
     return percent(precision) if bool(torch.isfinite(standard_errors).all()) else "unknown"

@@ -206,7 +206,7 @@ def _rounding(explanation: Explanation) -> Remark | None:
         return None
     return Remark(
         f"To save time the network computed in {kind} while regions were hidden; the decision, its "
-        "distances and the bars are in full precision. Rounding moved the sums by up to "
+        "distances and the bars are in float32. Rounding moved the sums by up to "
         f"{percent(change)} before that was shared out, too."
     )
 

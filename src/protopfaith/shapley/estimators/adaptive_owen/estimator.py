@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from protopfaith.constants import constant
 from protopfaith.shapley.attribution import redistribute
-from protopfaith.shapley.constants import constant
 from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.estimators.adaptive_owen import surrogate as surrogates

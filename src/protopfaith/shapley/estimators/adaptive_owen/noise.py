@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.constants import constant
+from protopfaith.constants import constant
 
 NORMAL = 1.959964  # quantile of 95% intervals
 ROUNDING = 1e-7  # of an output's largest value

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.constants import constant
+from protopfaith.constants import constant
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink_and_predict
 
 # Of the guesses that know no neighbors: from a quarter of the noise to twice the largest estimate.

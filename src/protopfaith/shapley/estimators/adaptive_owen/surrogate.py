@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 import torch
 from torch import Tensor
 
-from protopfaith.shapley.constants import constant
+from protopfaith.constants import constant
 from protopfaith.shapley.densities import hat_functions
 from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
 from protopfaith.shapley.transfer import read_later, side_by_side

@@ -88,8 +88,8 @@ def dasp(
     """
     _check(game, sizes=sizes, first_layer=first_layer)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
-    last = work.size if stop_after is None else min(work.size, work.done + stop_after * len(work.plan))
-    differences = _Differences(game, work.plan, first_layer, factors, seed)
+    last = work.pairs if stop_after is None else min(work.pairs, work.done + stop_after * len(work.sizes))
+    differences = _Differences(game, work.sizes, first_layer, factors, seed)
     options = {"sizes": sizes, "first_layer": first_layer, "factors": differences.factors}
     if fuse is None:
         passes = 2 * (last - work.done)
@@ -102,7 +102,7 @@ def dasp(
             for pairs, values in Batches(step)(differences, left):
                 work.add(pairs, values)
                 if progress is not None:
-                    progress(2 * work.done, 2 * work.size)
+                    progress(2 * work.done, 2 * work.pairs)
                 if checkpoint is not None and time.monotonic() - saved > SAVE_EVERY:
                     work.result(seed, options).save(checkpoint)
                     saved = time.monotonic()
@@ -125,8 +125,8 @@ def coalition_sizes(n_players: int, count: int) -> Tensor:
 class _Differences:
     """E[f | i in] - E[f | i out] for pairs of player and size, given by number, (m, outputs)."""
 
-    def __init__(self, game: Game, plan: Tensor, first_layer: str, factors: int, seed: int):
-        self.game, self.plan, self.pixels = game, plan, first_layer == "pixels"
+    def __init__(self, game: Game, sizes: Tensor, first_layer: str, factors: int, seed: int):
+        self.game, self.sizes, self.pixels = game, sizes, first_layer == "pixels"
         self.image = player_image(game)
         self.directions = None
         if factors:
@@ -134,7 +134,7 @@ class _Differences:
         self.factors = 0 if self.directions is None else len(self.directions)
 
     def __call__(self, pairs: Tensor) -> Tensor:
-        player, size = pairs // len(self.plan), self.plan[pairs % len(self.plan)]
+        player, size = pairs // len(self.sizes), self.sizes[pairs % len(self.sizes)]
         inside = torch.arange(2 * len(pairs), device=pairs.device) < len(pairs)
         draw = FixedSize(
             player.repeat(2), inside, size.repeat(2), self.game.n_players, self.pixels, self.directions
@@ -148,21 +148,21 @@ class _Differences:
 class _Work:
     """Sums over coalition sizes, player after player, and how far they have got."""
 
-    def __init__(self, game: Game, plan: Tensor, resume: Attribution | None):
-        self.game, self.plan = game, plan
-        self.size = game.n_players * len(plan)
+    def __init__(self, game: Game, sizes: Tensor, resume: Attribution | None):
+        self.game, self.sizes = game, sizes
+        self.pairs = game.n_players * len(sizes)
         self.done = 0
         self.sums = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
         if resume is not None and resume.state is not None:
             self.done, self.sums = int(resume.state["done"]), resume.state["sums"]
 
     def add(self, pairs: Tensor, values: Tensor) -> None:
-        self.sums.index_add_(1, pairs // len(self.plan), values.T)
+        self.sums.index_add_(1, pairs // len(self.sizes), values.T)
         self.done += len(pairs)
 
     def result(self, seed: int, options: dict) -> Attribution:
-        values = self.sums / len(self.plan)
-        finished = self.done // len(self.plan)
+        values = self.sums / len(self.sizes)
+        finished = self.done // len(self.sizes)
         values[:, finished:] = torch.nan
         state = {"done": torch.tensor(self.done), "sums": self.sums.cpu().clone()}
         unknown = torch.full_like(values, torch.nan)
@@ -176,4 +176,4 @@ class _Work:
             options=options,
             state=state,
         )
-        return replace(result, reached=self.done == self.size)
+        return replace(result, reached=self.done == self.pairs)

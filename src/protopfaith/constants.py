@@ -1,4 +1,4 @@
-"""Small tensors that every batch needs, made once for each device."""
+"""Small tensors that every batch or game needs, made once for each device."""
 
 from __future__ import annotations
 

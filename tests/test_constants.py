@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from protopfaith.data.constants import constant
+from protopfaith.constants import constant
 
 CPU = torch.device("cpu")
 
