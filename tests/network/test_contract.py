@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
+from protopfaith.data import ImageData, ImageSet, load_data
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import EXPLAINERS, Options
 from protopfaith.explanation import Explainer, decompose, explain
@@ -174,6 +177,47 @@ def test_sources_are_there_or_an_error_says_so(name: str) -> None:
     assert len(network.sources) == len(network.prototypes)
     with pytest.raises(ProtoPFaithError, match="no source image"):
         explain(network, torch.rand(*IMAGE), players=16, budget=128)
+
+
+def images_of(network: PrototypeNetwork, folder: Path) -> ImageData:
+    """A few images of the network's own classes or findings."""
+    generator = torch.Generator().manual_seed(0)
+    for split in ("train", "validation", "test"):
+        for kind in network.class_names:
+            (folder / split / kind).mkdir(parents=True)
+            for number in range(2):
+                noise = torch.randint(256, (48, 48, 3), generator=generator, dtype=torch.uint8)
+                Image.fromarray(noise.numpy()).save(folder / split / kind / f"{split}{number}.png")
+    data = load_data("folder", root=folder, size=48)
+    if outcome_of(network) == "one":
+        return data
+    names = network.class_names
+
+    def found(images: ImageSet) -> ImageSet:
+        rows = [tuple(int(images.classes[int(label)] == name) for name in names) for label in images.labels]
+        return images.with_findings(rows, names)
+
+    return replace(data, **{key: found(images) for key, images in data.sets().items()})
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_sources_are_explained_with_their_images(name: str, tmp_path: Path) -> None:
+    network = build(name)
+    data = images_of(network, tmp_path)
+    record = data.train.records[0]
+    network.sources = [PrototypeSource(record.path, 0, 0, record.sha256)] * len(network.prototypes)
+    explainer = Explainer(network, preprocessing=data.preprocessing, images=data)
+    found = explainer.explain(data.test.image(0), players=16, budget=128)
+    assert {one.source for one in found.evidence} == {network.sources[0]}
+    assert all(one.source_side is not None for one in found.evidence)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_images_of_another_kind_are_refused(name: str, tmp_path: Path) -> None:
+    network, other = build(name), ProtoPNet("small", ["ant", "bee", "cat"], 1, 8).eval()
+    explainer = Explainer(network, images=images_of(other, tmp_path))
+    with pytest.raises(ProtoPFaithError, match=r"but the images are of 3 classes; give the images"):
+        explainer.explain(torch.rand(*IMAGE), players=16, budget=128, sources=False)
 
 
 @pytest.mark.parametrize("name", EVERY)

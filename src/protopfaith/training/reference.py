@@ -168,6 +168,7 @@ def measure_reference(
         batch_size: images per forward pass.
         hidden_seen: whether the network was trained on images with hidden regions, where known.
     """
+    _check_fits(model, data)
     train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     several = outcome_of(model) == "several"
     chosen = _sample(data.validation, RULED if several else SAMPLE)
@@ -189,6 +190,17 @@ def measure_reference(
         choose_rules(as_calibrator(calibrator)(logits).sigmoid(), chosen.labels) if several else None,
         calibrator,
     )
+
+
+def _check_fits(model: PrototypeNetwork, data: ImageData) -> None:
+    """Raises if the images cannot be those that the network was trained on."""
+    words = {"one": "classes", "several": "findings"}
+    known, shown = len(model.class_names), len(data.train.classes)
+    if outcome_of(model) != data.outcome or known != shown:
+        raise ProtoPFaithError(
+            f"The network knows {known} {words[outcome_of(model)]}, but the images are of {shown} "
+            f"{words[data.outcome]}; give the images that it was trained on."
+        )
 
 
 @torch.no_grad()
