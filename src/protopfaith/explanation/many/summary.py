@@ -27,7 +27,7 @@ NEEDED = (
     "usual_distance",
 )
 LISTED = 20  # images of each kind that are named
-OUTSIDE = 0.5  # less than this share of the evidence in the object's box stands out
+OUTSIDE = 0.5  # less than this share of the evidence on the object stands out
 ONE_REGION = 0.5  # more than this share of the evidence in one region stands out
 FEW = 20_000  # images up to which groups take all of them at a time
 MOST_GROUPS = 6
@@ -97,7 +97,7 @@ class Summary:
         images: how many were explained
         failures: images that could not be explained, and why
         classes: those that were explained, the most frequent first
-        outside: images whose evidence lies outside the object's box, with the share inside
+        outside: images whose evidence lies outside the object (its mask or boxes), with the share inside
         one_region: images whose evidence lies in one region, with its share
         groups: images with similar maps, the largest group first
         drift: against another data set, the largest change first
