@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,8 @@ class Summary:
         drift: against another data set, the largest change first
         size: height and width of the images
         window: rows and columns of a region in pixels
+        maps: of the images that are named among `outside`, `one_region` and `groups`: the evidence of regions
+            whose sign is known, zero elsewhere
 
     >>> from tempfile import mkdtemp
     >>> from protopfaith.explanation import explain_bulk
@@ -120,6 +123,7 @@ class Summary:
     drift: tuple[Drift, ...]
     size: tuple[int, int]
     window: tuple[int, int]
+    maps: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Summary({self.images:,} images, {len(self.classes)} classes)"
@@ -142,16 +146,19 @@ def summarize(bulk: Bulk, against: Bulk | None = None) -> Summary:
     classes = here.classes()
     window = bulk.manifest.window
     assert window is not None
+    outside, one_region, groups = here.outside(), here.one_region(), here.groups()
+    named = [name for name, _ in (*outside, *one_region)] + [name for one in groups for name in one.examples]
     return Summary(
         images=len(here.names),
         failures=tuple(bulk.failures()),
         classes=classes,
-        outside=here.outside(),
-        one_region=here.one_region(),
-        groups=here.groups(),
+        outside=outside,
+        one_region=one_region,
+        groups=groups,
         drift=() if against is None else _drift(bulk, classes, against),
         size=bulk.manifest.size,
         window=window,
+        maps=here.shown_maps(named),
     )
 
 
@@ -212,6 +219,14 @@ class _Table:
         share = np.where(self.decided[rows, largest], share, 0.0)
         order = np.argsort(-share, kind="stable")
         return tuple((self.names[i], float(share[i])) for i in order[:LISTED] if share[i] > ONE_REGION)
+
+    def shown_maps(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        wanted = set(names)
+        return {
+            name: np.where(self.decided[place], self.maps[place], 0.0)
+            for place, name in enumerate(self.names)
+            if name in wanted
+        }
 
     def groups(self) -> tuple[Group, ...]:
         count = min(MOST_GROUPS, len(self.names) // IMAGES_PER_GROUP)
