@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -66,14 +67,17 @@ def without_path(text: str, path: Path, name: str) -> str:
 
     >>> without_path("/home/me/jane.png is empty", Path("/home/me/jane.png"), "image-0001")
     'image-0001 is empty'
+    >>> without_path("/home/me/jane.png is empty", Path("/home/me/jane.png"), "me/jane.png")
+    'me/jane.png is empty'
     """
-    for part in (str(path.absolute()), str(path), path.name):
-        text = text.replace(part, name)
-        text = text.replace(repr(part)[1:-1], name)
-    for parent in (path.absolute().parent, path.parent):
-        if len(parent.name) > 1:
-            text = text.replace(str(parent), "...")
-    return text
+    file = path.with_name(re.sub(r"(?<=.)#\d+$", "", path.name)) if path.name else path  # of a frame
+    parts = [str(part) for one in (path, file) for part in (one.absolute(), one, one.name)]
+    instead = {spelled: name for part in parts for spelled in (part, repr(part)[1:-1]) if part}
+    parents = [parent for parent in (path.absolute().parent, path.parent) if len(parent.name) > 1]
+    instead |= {str(parent): "..." for parent in parents}
+    # All at once: a name may hold what is looked for.
+    wanted = "|".join(re.escape(part) for part in sorted(instead, key=len, reverse=True))
+    return re.sub(wanted, lambda found: instead[found[0]], text) if instead else text
 
 
 def safe_cell(text: str) -> str:

@@ -25,6 +25,10 @@ def test_many_images_then_a_report_and_a_summary(place: Path, run: Path, tmp_pat
     done = protopfaith(place, "summarize", out, "--against", out, "--out", str(summary))
     assert done.returncode == 0, done.stderr
     assert "24 explained images" in summary.read_text()
+    assert "image/jpeg" in summary.read_text()
+    done = protopfaith(place, "summarize", out, "--no-pictures", "--out", str(summary))
+    assert done.returncode == 0, done.stderr
+    assert "image/jpeg" not in summary.read_text()
 
 
 def test_bad_images_are_told(place: Path, run: Path, tmp_path: Path) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from protopfaith.evaluation.results import Faithfulness
+from protopfaith.explanation import explain_prototypes
 from protopfaith.serve.case import Case
 from protopfaith.serve.server import Server, opened
-from tests.serve.conftest import Visit
+from protopfaith.show.faithfulness.figures import scores_figure
+from protopfaith.show.faithfulness.page import write_faithfulness
+from tests.serve.conftest import BOUNDS, Visit
+from tests.serve.test_run_pages import wait_for_predictions
+from tests.show.conftest import judgment  # noqa: F401
 from tests.show.test_browser import PATIENCE, luminance
 
 ENDLESS = 1e-4  # a precision that takes longer than any test
@@ -351,3 +360,155 @@ def test_the_page_says_the_place_in_the_queue(browser: Any, served: Server) -> N
     visits[0].page.locator(".queue", has_text="before you in the queue").wait_for()
     for visit in visits:
         visit.context.close()
+
+
+def test_wrong_ones_can_be_filtered_and_too_large_a_file_is_refused(visit: Visit, served: Server) -> None:
+    page, network = visit.page, served.desk.networks[0]
+    wait_for_predictions(served)
+    wrong = [index for index in range(len(network.predictions)) if network.is_wrong(index)]
+    assert 0 < len(wrong) < len(network.predictions)
+    page.locator(".thumb").first.wait_for()
+    page.locator("#gallery-wrong").check()
+    page.locator("#gallery-count", has_text=re.compile(rf"^{len(wrong)} images?$")).wait_for()
+    shown = page.locator("#gallery .thumb").evaluate_all("all => all.map(e => Number(e.dataset.index))")
+    assert shown == wrong
+    assert page.locator("#gallery .thumb .flag.alert", has_text="seen as").count() == len(wrong)
+    assert visit.trouble == []
+    large = {"name": "large.png", "mimeType": "image/png", "buffer": b"x" * (BOUNDS.upload + 1)}
+    page.locator("#file").set_input_files(large)
+    page.locator("#trouble", has_text="The file is too large for this server.").wait_for()
+    assert page.url == visit.address
+
+
+def test_pages_of_a_run_open_from_every_page(
+    visit: Visit,
+    served: Server,
+    judgment: Faithfulness,  # noqa: F811
+) -> None:
+    network, page = served.desk.networks[1], visit.page
+    assert network.explainer.run is not None
+    folder = network.explainer.run.folder
+    links = {
+        name: page.get_by_role("link", name=f"{network.name}: {name}")
+        for name in ("prototypes", "explainers")
+    }
+    links["explainers"].click()
+    page.get_by_text("protopfaith faithfulness RUN").wait_for()  # not written yet
+    visit.trouble.clear()  # which the browser calls an error
+    if not (folder / "prototypes").exists():
+        explain_prototypes(network.explainer, players=24, budget=64, nearest=2).save(folder / "prototypes")
+    written = folder / "faithfulness" / "index.html"
+    written.parent.mkdir()
+    try:
+        write_faithfulness(written, judgment, {"Scores": scores_figure(judgment)}, "Who is right?")
+        links["explainers"].click()
+        page.get_by_role("heading", name="Who is right?").wait_for()
+        assert page.locator(".chart").first.evaluate("e => e.complete && e.naturalWidth > 0")
+    finally:
+        shutil.rmtree(written.parent)
+    page.go_back()
+    links["prototypes"].click()
+    page.locator(".card .picture").first.wait_for()
+    assert page.locator(".card").count() == len(network.model.prototypes)
+    # Styles and scripts of written pages run, within their own policy.
+    assert page.locator(".cards").first.evaluate("e => getComputedStyle(e).display") == "grid"
+    assert visit.trouble == []
+
+
+def test_other_questions_are_cases_of_a_list_and_all_files_can_be_kept(visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    visit.choose(8)
+    visit.stop()
+    asked = {"baseline": "blur", "players": "superpixels:30"}
+    counts = [_regions(page)]
+    for field, value in (*asked.items(), ("players", "windows:16")):
+        before = page.url
+        page.locator(f"[data-field={field}]").select_option(value)
+        page.wait_for_url(lambda url, before=before: url != before)
+        page.locator(".pictures .pointable").wait_for()
+        visit.stop()
+        counts.append(_regions(page))
+        assert page.locator(f"[data-field={field}]").input_value() == value
+        assert page.locator("[data-field=baseline]").input_value() == "blur"  # what was asked before stays
+    assert len({counts[1], counts[2], counts[3]}) == 3
+    assert counts[3] == 9  # 48 pixels a side
+    last = page.url
+    page.get_by_role("link", name="Your cases").click()
+    rows = page.locator(".cases tr")
+    assert rows.count() >= 4
+    assert rows.first.locator("a").get_attribute("href") == last.removeprefix(visit.address.rstrip("/"))
+    rows.first.locator("a").click()
+    page.locator(".pictures .pointable").wait_for()
+    page.locator(".save-go").click()
+    content = {
+        name: _downloaded(page, name, tmp_path)
+        for name in ("figure.png", "explanation.json", "explanation.npz")
+    }
+    with Image.open(io.BytesIO(content["figure.png"])) as figure:
+        assert min(figure.size) > 300
+    assert json.loads(content["explanation.json"])["name"] == "test image 8"
+    with np.load(io.BytesIO(content["explanation.npz"])) as arrays:
+        assert any(arrays[name].shape == (9,) for name in arrays.files)
+    assert visit.trouble == []
+
+
+def _regions(page: Any) -> int:
+    numbers = json.loads(page.locator(".pictures .numbers").text_content())
+    return len(numbers["maps"][0]["values"])
+
+
+def _downloaded(page: Any, name: str, folder: Path) -> bytes:
+    with page.expect_download() as caught:
+        page.locator(".save-answer a", has_text=name).click()
+    caught.value.save_as(folder / name)
+    return (folder / name).read_bytes()
+
+
+A4 = 688  # pixels between the margins of the page
+
+
+def test_on_paper_nothing_is_cut_and_there_is_nothing_to_press(visit: Visit) -> None:
+    page = visit.page
+    visit.choose(9)
+    visit.stop()
+    page.locator(".pictures .pointable").focus()
+    page.keyboard.press("Space")
+    page.locator(".whatif-row").wait_for()
+    page.set_viewport_size({"width": A4, "height": 971})
+    page.emulate_media(media="print")
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    seen = page.evaluate(_SEEN)
+    assert seen["pressable"] == []
+    assert seen["cut"] == []
+    assert seen["closed"] == 0
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= A4
+    for selector in (
+        "h1",
+        ".lead",
+        ".pictures .picture",
+        ".bars",
+        ".whatif-answer .lead",
+        ".legend",
+        ".faithful",
+    ):
+        assert page.locator(selector).first.is_visible(), selector
+    page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+    assert visit.trouble == []
+
+
+_SEEN = """() => {
+  const seen = e => e.checkVisibility() && e.getClientRects().length > 0;
+  const all = (selector) => Array.from(document.querySelectorAll(selector)).filter(seen);
+  const text = e => e.tagName + "." + e.className + " " + e.textContent.trim().slice(0, 40);
+  const isCut = e => {
+    const frame = e.getBoundingClientRect();
+    const scrolls = e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible";
+    return frame.right > innerWidth + 1 || frame.left < -1 || scrolls;
+  };
+  return {
+    pressable: all("button, input, select, nav, progress").map(text),
+    cut: all("main *").filter(e => !e.closest("svg, .hidden") && isCut(e)).map(text),
+    closed: document.querySelectorAll("main details:not([open])").length,
+  };
+}"""

@@ -9,6 +9,7 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.errands import Errand
 from protopfaith.serve.worker import Worker
+from tests.serve.test_worker import Play, wait_for
 
 
 def pieces(done: list[int], count: int = 3, fails: bool = False) -> Generator[None, None, str]:
@@ -27,6 +28,42 @@ def test_the_worker_does_one_piece_at_a_time() -> None:
         worker.enter(errand)
         assert errand.result.result(timeout=120) == "done"
     assert done == [0, 1, 2]
+
+
+def test_what_a_visitor_waits_for_goes_before_the_own_map() -> None:
+    """Of three visitors, one has a map and asks for two errands: others keep their turns."""
+    played: list[str] = []
+    games = [Noted("me", 4, played, "my map"), Noted("me", 2, played, "my other map")]
+    others = [Noted("other", 6, played, "other map"), Noted("third", 2, played, "third map")]
+
+    def noting(name: str) -> Generator[None, None, None]:
+        for _ in range(2):
+            played.append(name)
+            yield
+        played.append(name)
+
+    worker = Worker()
+    for one in (*games, *others, Errand("me", noting("portrait")), last := Errand("me", noting("save"))):
+        worker.enter(one)
+    with worker:
+        last.result.result(timeout=120)
+        wait_for(lambda: not any(game.left for game in (*games, *others)))
+    mine = [one for one in played if one in ("portrait", "save") or one.startswith("my")]
+    assert mine[:6] == ["portrait", "save"] * 3
+    assert sorted(mine[6:]) == ["my map"] * 4 + ["my other map"] * 2
+    assert played[:6] == ["portrait", "other map", "third map", "save", "other map", "third map"]
+
+
+class Noted(Play):
+    """A game that notes its own name."""
+
+    def __init__(self, visitor: str, slices: int, played: list[str], name: str):
+        super().__init__(visitor, slices, played)
+        self.name = name
+
+    def play(self) -> None:
+        self.left -= 1
+        self.played.append(self.name)
 
 
 def test_what_fails_is_told() -> None:

@@ -14,6 +14,8 @@ from protopfaith.serve.worker import Worker
 class Play:
     """A game of so many slices that notes who played."""
 
+    is_awaited = False
+
     def __init__(self, visitor: str, slices: int, played: list[str], broken: bool = False):
         self.visitor, self.left, self.played, self.broken = visitor, slices, played, broken
         self.before: list[int] = []

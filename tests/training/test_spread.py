@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -52,16 +53,22 @@ def test_shards_of_folds_become_one_table(recipe: Recipe, serial: Path, tmp_path
     assert len(train_folds(recipe, folder, FOLDS, shard=(1, 2), resume=True, progress=False)) == 4
 
 
-def test_shards_of_a_grid_become_one_table(tmp_path: Path) -> None:
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(SMALL))
-    grid = {"recipe": str(tmp_path / "recipe.yaml"), "search": {"model.prototypes_per_class": [1, 2]}}
-    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid))
-    tables = [
-        train_grid(tmp_path / "grid.yaml", tmp_path / "runs", shard=(number, 2), progress=False)
-        for number in (1, 2)
-    ]
-    assert tables[0].empty
-    assert sorted(tables[1]["run"]) == ["000", "001"]
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, and beside the file what two shards made of them, one table each."""
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(SMALL))
+    search = {"recipe": str(folder / "recipe.yaml"), "search": {"model.prototypes_per_class": [1, 2]}}
+    (folder / "grid.yaml").write_text(yaml.safe_dump(search))
+    for number in (1, 2):
+        table = train_grid(folder / "grid.yaml", folder / "runs", shard=(number, 2), progress=False)
+        table.to_csv(folder / f"{number}.csv", index=False)
+    return folder / "grid.yaml"
+
+
+def test_shards_of_a_grid_become_one_table(grid: Path) -> None:
+    assert not (grid.parent / "1.csv").read_text().strip()
+    assert sorted(pd.read_csv(grid.parent / "2.csv", dtype={"run": str})["run"]) == ["000", "001"]
 
 
 def test_several_devices_for_a_run_and_ray_do_not_go_together(tmp_path: Path) -> None:
@@ -97,3 +104,13 @@ def test_workers_of_ray_train_what_a_serial_run_trains_whoever_dies(
     train_folds(recipe, folder, FOLDS, ray=cluster.address, progress=False)
     same(serial, folder)
     assert all((folder / f"fold_{fold}-died").exists() for fold in FOLDS)
+
+
+@pytest.mark.slow
+def test_a_worker_of_ray_trains_the_run_that_a_grid_lacks(cluster: Any, grid: Path, tmp_path: Path) -> None:
+    expected, folder = grid.parent / "runs", tmp_path / "runs"
+    shutil.copytree(expected, folder, ignore=shutil.ignore_patterns("001", "*.csv"))
+    table = train_grid(grid, folder, ray=cluster.address, resume=True, progress=False)
+    assert sorted(table["run"]) == ["000", "001"]
+    one, two = (load_file(place / "001" / "model.safetensors") for place in (expected, folder))
+    assert all(one[name].equal(two[name]) for name in one)

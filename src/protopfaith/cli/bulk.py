@@ -154,6 +154,9 @@ def summarize(
     against: Annotated[
         Path | None, typer.Option(help="Another data set of the same network, to compare with.")
     ] = None,
+    pictures: Annotated[
+        bool, typer.Option(help="Show images that stand out, where they can still be read, not only names.")
+    ] = True,
 ) -> None:
     """Say what very many explanations have in common, and which images stand out."""
     for folder in (bulk, against):
@@ -164,5 +167,6 @@ def summarize(
     from protopfaith.explanation import open_bulk, summarize
     from protopfaith.show.summary import write_summary
 
-    found = summarize(open_bulk(bulk), None if against is None else open_bulk(against))
-    say(str(write_summary(out, found)))
+    data = open_bulk(bulk)
+    found = summarize(data, None if against is None else open_bulk(against))
+    say(str(write_summary(out, found, data if pictures else None)))

@@ -91,12 +91,10 @@ class RegionValues:
             size: height and width of another geometry, such as the original image's
         """
         labels = self.flat.players.labels
-        size = None if size is None else height_and_width(size, "The size of a map", least=1)
-        if size is not None and size != tuple(labels.shape):
-            # Nearest pixels: a region's value is one number, and stays it in every geometry.
-            labels = torch.nn.functional.interpolate(labels[None, None].double(), size, mode="nearest-exact")
-            labels = labels[0, 0].long()
-        return self.flat.evidence[labels]
+        if size is None:
+            return self.flat.evidence[labels]
+        size = height_and_width(size, "The size of a map", least=1)
+        return self.flat.evidence[scaled_labels(labels, size)]
 
     def __repr__(self) -> str:
         return f"RegionValues({len(self.values)} regions, total={self.total:.4g}, gap={self.gap:.2g})"
@@ -111,6 +109,17 @@ class RegionValues:
         """
         flat = self.flat
         return float(share_inside((flat.evidence / flat.players.sizes)[flat.players.labels], mask))
+
+
+def scaled_labels(labels: Tensor, size: Sequence[int]) -> Tensor:
+    """Which region each pixel belongs to, (H, W), in another geometry (height, width).
+
+    Nearest pixels: a region's value is one number, and stays it in every geometry.
+    """
+    if tuple(size) == tuple(labels.shape):
+        return labels
+    scaled = torch.nn.functional.interpolate(labels[None, None].double(), tuple(size), mode="nearest-exact")
+    return scaled[0, 0].long()
 
 
 def _pieces(players: Players) -> tuple[Tensor, Tensor, Tensor]:

@@ -65,6 +65,8 @@ class Case:
         known: what is known of the image, where it is a test image.
     """
 
+    is_awaited = False  # it is looked at while it becomes sharper
+
     def __init__(
         self,
         network: Network,

@@ -26,6 +26,8 @@ class Errand:
     42
     """
 
+    is_awaited = True
+
     def __init__(self, visitor: str, pieces: Generator[None, None, Any]):
         self.visitor, self._pieces = visitor, pieces
         self.result: Future[Any] = Future()

@@ -19,6 +19,7 @@ class Playable(Protocol):
     """A case whose game goes on."""
 
     visitor: str
+    is_awaited: bool  # somebody waits for its end: among a visitor's own it goes first
 
     @property
     def wants_to_play(self) -> bool:
@@ -36,7 +37,8 @@ class Playable(Protocol):
 
 class Worker:
     """Takes visitors in turn, in two threads: one answers short questions, so that nobody waits for a slice
-    to end; the other plays games, one slice of one game of a visitor, then it is the next visitor's turn.
+    to end; the other plays games, one slice of one game of a visitor, then it is the next visitor's turn. Of
+    one visitor's own, what is waited for goes before a map that only becomes sharper.
 
     Args:
         waiting: short questions that one visitor may have open.
@@ -143,8 +145,9 @@ class Worker:
             if not games:
                 self._games.pop(visitor, None)
                 continue
-            case = games[0]
-            games.rotate(-1)
+            case = next((one for one in games if one.is_awaited and one.wants_to_play), games[0])
+            games.remove(case)
+            games.append(case)
             self._order.append(visitor)
             self._tell_places()
             return lambda: _play(case)

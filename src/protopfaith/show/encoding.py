@@ -30,6 +30,12 @@ def png(array: np.ndarray) -> bytes:
     return _file(Image.fromarray((np.clip(array, 0, 1) * 255).round().astype(np.uint8)), "PNG")
 
 
+def small_uri(array: np.ndarray) -> str:
+    """A small RGB picture in 0..1 among many on one page."""
+    image = Image.fromarray((np.clip(array, 0, 1) * 255).round().astype(np.uint8))
+    return data_uri(_file(image, "JPEG", quality=85), "image/jpeg")
+
+
 def data_uri(content: bytes, kind: str = "image/png") -> str:
     """The content of a file as the address of an image."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

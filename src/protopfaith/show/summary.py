@@ -3,29 +3,60 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
+from torch import Tensor
 
+from protopfaith.explanation.many.dataset import Bulk
+from protopfaith.explanation.many.originals import thumbnails
 from protopfaith.explanation.many.summary import Summary
+from protopfaith.explanation.regions import scaled_labels
 from protopfaith.shapley import Players
 from protopfaith.show.colors import overlay
-from protopfaith.show.encoding import data_uri, png
+from protopfaith.show.encoding import data_uri, png, small_uri
 from protopfaith.show.pages import write_page
 from protopfaith.show.wording.numbers import percent
 
 SIDE = 132  # pixels of a map
 SHOWN = 200  # classes at most
+MOST = 12  # images with pictures in a list
+THUMBNAIL = 144  # pixels of their longer side
 
 
-def write_summary(path: Path | str, summary: Summary) -> Path:
+@dataclass(frozen=True)
+class Seen:
+    """An image, and the same with its map over it."""
+
+    plain: str
+    with_map: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """An image that stands out, why, and how it looks if it can be read."""
+
+    name: str
+    why: str
+    seen: Seen | None
+
+
+def write_summary(path: Path | str, summary: Summary, bulk: Bulk | None = None) -> Path:
     """Writes the page.
 
     Args:
         path: of the page
         summary: what it shows
+        bulk: the data set, for pictures of the images that are named, as far as they can still be read;
+            without it they are only named
     """
-    labels = Players.windows(summary.size, summary.window).labels.numpy()
+    regions = Players.windows(summary.size, summary.window).labels
+    seen = {} if bulk is None else _pictures(bulk, summary, regions)
+    labels = regions.numpy()
     return write_page(
         path,
         "summary.html",
@@ -44,13 +75,13 @@ def write_summary(path: Path | str, summary: Summary) -> Path:
             for one in summary.classes[:SHOWN]
         ],
         more_classes=max(len(summary.classes) - SHOWN, 0),
-        outside=[(name, percent(share)) for name, share in summary.outside],
-        one_region=[(name, percent(share)) for name, share in summary.one_region],
+        outside=[Named(name, percent(share), seen.get(name)) for name, share in summary.outside],
+        one_region=[Named(name, percent(share), seen.get(name)) for name, share in summary.one_region],
         groups=[
             {
                 "images": f"{one.images:,}",
                 "classes": ", ".join(one.classes),
-                "examples": ", ".join(one.examples),
+                "examples": [Named(name, "", seen.get(name)) for name in one.examples],
                 "map": _drawn(one.map, labels),
             }
             for one in summary.groups
@@ -67,6 +98,24 @@ def write_summary(path: Path | str, summary: Summary) -> Path:
         failures=summary.failures[:SHOWN],
         all_failures=f"{len(summary.failures):,}",
     )
+
+
+def _pictures(bulk: Bulk, summary: Summary, labels: Tensor) -> dict[str, Seen]:
+    """Those of the images that are named first, so that the size of the page has a limit."""
+    lists = [[name for name, _ in one] for one in (summary.outside, summary.one_region)]
+    names = [name for one in (*lists, *(group.examples for group in summary.groups)) for name in one[:MOST]]
+    found = thumbnails(bulk, names, THUMBNAIL)
+    return {name: _seen(image, summary.maps[name], labels) for name, image in found.items()}
+
+
+def _seen(image: Image.Image, evidence: np.ndarray, labels: Tensor) -> Seen:
+    """A picture with its map in the colors of reports, on a scale of its own."""
+    pixels = np.asarray(image) / 255
+    small = scaled_labels(labels, pixels.shape[:2]).numpy()
+    heat = overlay(evidence[small], max(float(np.abs(evidence).max()), 1e-30))
+    alpha = heat[..., 3:]
+    with_map = heat[..., :3] * alpha + pixels * (1 - alpha)
+    return Seen(small_uri(pixels), small_uri(with_map), image.width, image.height)
 
 
 def _known(value: float) -> str:

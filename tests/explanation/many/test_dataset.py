@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,29 @@ def test_others_open_it_in_one_line(bulk: Bulk) -> None:
     assert list(frame.columns) == list(COLUMNS)
 
 
+def test_polars_opens_it_as_the_documentation_says(bulk: Bulk) -> None:
+    polars = pytest.importorskip("polars")
+    (files,) = re.findall(r'polars\.read_parquet\("out/([^"]+)"\)', documentation())
+    frame = polars.read_parquet(bulk.folder / files)
+    assert frame.columns == list(COLUMNS)
+    assert frame["image"].to_list() == list(bulk.frame()["image"])
+
+
+def test_duckdb_opens_it_as_the_documentation_says(bulk: Bulk) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (files,) = re.findall(r"DuckDB: FROM 'out/([^']+)'", documentation())
+    table = duckdb.sql(f"FROM '{bulk.folder / files}'")
+    assert table.columns == list(COLUMNS)
+    assert [name for (name,) in table.project("image").fetchall()] == list(bulk.frame()["image"])
+
+
+def documentation() -> str:
+    return (Path(__file__).parents[3] / "docs" / "how-to" / "bulk.md").read_text(encoding="utf-8")
+
+
 def test_the_documentation_has_every_column() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "bulk.md").read_text(encoding="utf-8")
     for name, meaning in COLUMNS.items():
-        assert f"| `{name}` | {meaning} |" in page
+        assert f"| `{name}` | {meaning} |" in documentation()
 
 
 def test_it_opens_as_it_was_written(bulk: Bulk) -> None:

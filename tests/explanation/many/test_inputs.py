@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from protopfaith.data.images import read_image
 from protopfaith.errors import ProtoPFaithError
@@ -50,6 +51,65 @@ def test_an_image_has_the_boxes_of_all_its_rows(tmp_path: Path) -> None:
     first, second = list_items([tmp_path / "list.csv"])
     assert (first.name, first.boxes) == ("a.png", ((0, 0, 2, 2), (5, 5, 8, 8)))
     assert (second.name, second.boxes) == ("b.png", ())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_list_may_have_masks(run: Run, pictures: Path, tmp_path: Path, suffix: str) -> None:
+    import pandas as pd
+
+    there = np.zeros((3, 48, 48), bool)
+    there[0, :20, :30] = there[1, 30:, 5:] = there[2, 40:, :9] = True
+    for number, one in enumerate(there):
+        Image.fromarray(one.astype(np.uint8)).save(tmp_path / f"mask{number}.png")  # 1, not 255
+    files = [str(pictures / name) for name in ("ward0/0.png", "ward0/2.png", "ward0/0.png", "ward1/1.png")]
+    table = pd.DataFrame({"file": files, "Mask": ["mask0.png", "mask1.png", "mask2.png", None]})
+    table = table.assign(left=0.0, top=0.0, right=48.0, bottom=48.0)  # the mask counts where there is one
+    listed = tmp_path / f"list{suffix}"
+    table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
+    found = rows(explain_bulk(run, [listed], tmp_path / "out", **QUICK))
+    for name, mask in {"0.png": there[0] | there[2], "2.png": there[1]}.items():
+        assert found[name]["box_share"] == pytest.approx(mask.mean())
+        assert found[name]["inside"] == pytest.approx(slow_share_inside(found[name]["values"], mask))
+    assert found["1.png"]["box_share"] == 1.0
+
+
+def slow_share_inside(values: list[float], mask: np.ndarray) -> float:
+    """Pixel by pixel: every window of 16 x 16 spreads what speaks for the class evenly on its pixels."""
+    inside = total = 0.0
+    for y in range(48):
+        for x in range(48):
+            here = max(values[(y // 16) * 3 + x // 16], 0.0) / 256
+            total += here
+            inside += here * mask[y, x]
+    return inside / total
+
+
+def test_a_bad_mask_is_said_in_the_row_of_its_image(run: Run, pictures: Path, tmp_path: Path) -> None:
+    Image.new("L", (48, 48)).save(tmp_path / "empty.png")
+    Image.new("L", (6, 6), 255).save(tmp_path / "small.png")
+    (tmp_path / "jane.png").write_bytes(b"no image")
+    files = [pictures / "ward0" / "0.png", pictures / "ward0" / "2.png", pictures / "ward1" / "1.png"]
+    masks = ["empty.png", "missing/jane.png", "jane.png", "small.png"]
+    lines = [
+        f"{file},{mask}" for file, mask in zip([*files, pictures / "ward1" / "3.png"], masks, strict=True)
+    ]
+    (tmp_path / "list.csv").write_text("\n".join(["file,mask", *lines]))
+    bulk = explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", anonymous=True, **QUICK)
+    empty, missing, broken, good = rows(bulk).values()
+    assert "The mask is empty" in empty["error"]
+    assert missing["error"] == "There is no image at image-0002 (mask); check the path."
+    assert broken["error"].startswith("The image image-0003 (mask) cannot be read")
+    assert (good["error"], good["box_share"]) == (None, 1.0)
+    assert not any("jane" in row["error"] or str(tmp_path) in row["error"] for row in (missing, broken))
+
+
+def test_other_masks_are_another_data_set(run: Run, pictures: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "list.csv"
+    listed.write_text(f"file\n{pictures / 'ward0' / '0.png'}\n")
+    explain_bulk(run, [listed], tmp_path / "out", **QUICK)
+    listed.write_text(f"file,mask\n{pictures / 'ward0' / '0.png'},mask.png\n")
+    with pytest.raises(ProtoPFaithError, match="of other images or masks"):
+        explain_bulk(run, [listed], tmp_path / "out", **QUICK)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

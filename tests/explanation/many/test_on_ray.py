@@ -14,7 +14,7 @@ from protopfaith.crew import TRIES
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, explain_bulk
 from protopfaith.explanation.many import on_ray
-from protopfaith.explanation.many.inputs import Item
+from protopfaith.explanation.many.inputs import Item, list_items
 from protopfaith.training import Run
 from tests.explanation.many.conftest import QUICK, rows, same
 
@@ -27,13 +27,13 @@ class Mortal(on_ray.RayWorker):
 
     deadly, deaths, times = "2.png", "", 0
 
-    def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
+    def answer(self, position: int, item: Item, contents: on_ray.Contents) -> dict[str, Any]:
         path = Path(self.deaths)
         if item.name == self.deadly and len(path.read_text()) < self.times:
             with path.open("a") as file:
                 file.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().answer(position, item, content)
+        return super().answer(position, item, contents)
 
 
 def mortal(folder: Path, times: int) -> tuple[type, Path]:
@@ -82,8 +82,26 @@ def test_images_go_alone_until_one_succeeds() -> None:
     worker.answering = Answering()  # type: ignore[assignment]
     worker.alone, worker.prepared, worker.thread = threading.Lock(), False, threading.local()
     for position in range(5):
-        worker.answer(position, Item("x.png", "x.png"), None)
+        worker.answer(position, Item("x.png", "x.png"), ())
     assert held == [True, True, True, False, False]
+
+
+def test_masks_are_sent_along(tmp_path: Path) -> None:
+    for name in ("a.png", "first.png", "second.tif"):
+        (tmp_path / name).write_bytes(name.encode())
+    listed = tmp_path / "list.csv"
+    listed.write_text("file,mask\na.png,first.png\na.png,second.tif\na.png,missing.png\n")
+    (item,) = list_items([listed])
+    contents = on_ray._contents(item)
+    assert contents == (b"a.png", b"first.png", b"second.tif", None)
+    for name in ("a.png", "first.png", "second.tif"):
+        (tmp_path / name).unlink()
+    (tmp_path / "there").mkdir()
+    there = on_ray._copied(item, contents, tmp_path / "there")
+    assert there.content() == b"a.png"
+    assert [Path(mask).read_bytes() for mask in there.masks[:2]] == [b"first.png", b"second.tif"]
+    assert there.masks[1].endswith(".tif")
+    assert there.masks[2] == str(tmp_path / "missing.png")  # the worker says that it is not there
 
 
 def test_a_network_alone_cannot_be_loaded_elsewhere(run: Run, pictures: Path, tmp_path: Path) -> None:

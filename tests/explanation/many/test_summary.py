@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import base64
+import io
+import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Bulk, explain_bulk, summarize
+from protopfaith.explanation import Bulk, Explainer, explain_bulk, summarize
 from protopfaith.explanation.many.dataset import PART, Manifest, begin
+from protopfaith.explanation.many.inputs import Item
 from protopfaith.explanation.many.schema import failed_row
+from protopfaith.explanation.many.where import keep_where
 from protopfaith.show.summary import write_summary
 from protopfaith.training import Run
 from tests.explanation.many.conftest import QUICK
@@ -77,6 +84,42 @@ def test_the_page_escapes_what_it_shows(bulk_of_two: Bulk, tmp_path: Path) -> No
     assert "cat &lt;b&gt;" in page
     assert "<broken>" not in page
     assert page.count("data:image/png") >= 4
+
+
+def test_the_page_shows_images_that_stand_out(bulk_of_two: Bulk, tmp_path: Path) -> None:
+    items = [Item(f"{i}.png", str(tmp_path / f"{i}.png")) for i in range(PART + 20)]
+    for item in items:
+        Image.new("RGB", (400, 200), "white").save(item.path)
+    keep_where(bulk_of_two.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
+    (tmp_path / "3.png").unlink()
+    found = summarize(bulk_of_two)
+    write_summary(tmp_path / "named.html", found)
+    page = write_summary(tmp_path / "seen.html", found, bulk_of_two)
+    assert "image/jpeg" not in (tmp_path / "named.html").read_text()
+    shown = {
+        alt: Image.open(io.BytesIO(base64.b64decode(content)))
+        for content, alt in re.findall(r'jpeg;base64,([^"]+)"[^>]* alt="([^"]*)"', page.read_text())
+    }
+    assert "3.png" not in shown  # gone, but named
+    assert "<td>3.png</td>" in page.read_text()
+    assert shown["5.png"].size == (144, 72)
+    assert shown["5.png"].getextrema() == ((255, 255),) * 3
+    # The upper right region has nearly all of the evidence, the lower right one none.
+    found_map = np.asarray(shown["The map of 5.png over it"]).astype(int)
+    assert np.abs(found_map[:30, 80:140] - found_map[10, 100]).max() < 12
+    red, _, blue = found_map[10, 100]
+    assert red > blue + 60
+    assert found_map[50:, 90:].min() > 245
+
+
+def test_the_page_has_pictures_of_some_dozens_at_most(tmp_path: Path) -> None:
+    rows = [row(i, "dog", [0.0, 1.0 + i, 0.1, 0.0], inside=0.1, box_share=0.5) for i in range(PART)]
+    bulk = made(tmp_path / "out", rows)
+    items = [Item(f"{i}.png", str(tmp_path / "same.png")) for i in range(PART)]
+    Image.new("L", (3000, 2000), 90).save(tmp_path / "same.png")
+    keep_where(bulk.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
+    page = write_summary(tmp_path / "page.html", summarize(bulk), bulk)
+    assert 12 <= page.read_text().count("image/jpeg") <= 2 * (12 + 12 + 30)
 
 
 def test_regions_must_be_windows(run: Run, pictures: Path, tmp_path: Path) -> None:

@@ -326,7 +326,7 @@ def check_free(folder: Path) -> None:
 DIFFERENCES = {
     "weights": "of another network",
     "key": "with other settings",
-    "items": "of other images, or in another order",
+    "items": "of other images or masks, or in another order",
     "images": "of other images",
 }
 

@@ -24,6 +24,8 @@ from protopfaith.files import is_file, is_folder, reason
 
 LISTS = (".csv", ".parquet")
 BOX = ("left", "top", "right", "bottom")
+MASK = "mask"
+READ = (*FILES, *BOX, MASK)  # columns of a list
 MOST_MEMBER = 1 << 30  # bytes of one file in a tar
 
 Box = tuple[float, float, float, float]
@@ -39,6 +41,7 @@ class Item:
         offset: where it begins, in a tar
         size: its bytes, in a tar; None for a file of its own
         boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
+        masks: paths of images that are not zero where objects are, where a list says so
     """
 
     name: str
@@ -46,6 +49,7 @@ class Item:
     offset: int = 0
     size: int | None = None
     boxes: tuple[Box, ...] = ()
+    masks: tuple[str, ...] = ()
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -70,7 +74,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
 
     Args:
         inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
-            `file` and one row per image or box, tars as WebDataset has them
+            `file` and one row per image, box or mask, tars as WebDataset has them
         anonymous: numbers instead of names
 
     >>> from tempfile import mkdtemp
@@ -90,12 +94,16 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
 
 
 def _together(items: Sequence[Item]) -> list[Item]:
-    """Every image once, with the boxes of all its rows: lists have one row per box."""
+    """Every image once, with the boxes and masks of all its rows: lists have one row per object."""
     boxes: dict[tuple[str, int], dict[Box, None]] = {}
+    masks: dict[tuple[str, int], dict[str, None]] = {}
     for item in items:
         boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
+        masks.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.masks))
     unique = {(item.path, item.offset): item for item in items}
-    return [replace(item, boxes=tuple(boxes[place])) for place, item in unique.items()]
+    return [
+        replace(item, boxes=tuple(boxes[place]), masks=tuple(masks[place])) for place, item in unique.items()
+    ]
 
 
 def _printable(name: str) -> str:
@@ -104,10 +112,11 @@ def _printable(name: str) -> str:
 
 
 def list_fingerprint(items: Sequence[Item]) -> str:
-    """Changes with the images that are listed and with their order."""
+    """Changes with the images that are listed, with their masks and with their order."""
     digest = hashlib.sha256()
     for item in items:
-        digest.update(f"{item.name}\0{item.size}\n".encode("utf-8", "surrogateescape"))
+        masks = "".join(f"\0{Path(mask).name}" for mask in item.masks)  # folders differ between machines
+        digest.update(f"{item.name}\0{item.size}{masks}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
@@ -161,7 +170,7 @@ def _from_list(path: Path) -> Iterator[Item]:
         file = str(row[column] or "").strip()
         if not file:
             raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
-        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path))
+        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path), masks=_masks(row, path))
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
@@ -172,7 +181,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
     try:
         if not is_file(path):
             raise OSError("there is no such file")
-        names = [name for name in parquet.read_schema(path).names if name.lower() in (*FILES, *BOX)]
+        names = [name for name in parquet.read_schema(path).names if name.lower() in READ]
         return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
@@ -181,10 +190,10 @@ def _rows(path: Path) -> list[dict[str, object]]:
 def _csv_rows(path: Path) -> list[dict[str, object]]:
     cells = list(read_cells(path, "a CSV file with a column of files").values())
     header = [heading.lower() for heading in cells[0]] if cells else []
-    twice = [name for name in (*FILES, *BOX) if header.count(name) > 1]
+    twice = [name for name in READ if header.count(name) > 1]
     if twice:
         raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
-    places = {name: header.index(name) for name in (*FILES, *BOX) if name in header}
+    places = {name: header.index(name) for name in READ if name in header}
     if not places:  # for the sentence that names some of them
         places = {name: place for place, name in enumerate(header[:5])}
     return [
@@ -214,6 +223,14 @@ def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
             "give left, top, right and bottom in pixels."
         )
     return ((left, top, right, bottom),)
+
+
+def _masks(row: dict[str, object], path: Path) -> tuple[str, ...]:
+    """Relative to the list's folder, as files are; whether it can be read is said in the row of its image."""
+    mask = row.get(MASK)
+    if mask is None or (isinstance(mask, float) and math.isnan(mask)) or not str(mask).strip():
+        return ()
+    return (str(path.parent / str(mask).strip()),)
 
 
 def _from_tar(path: Path) -> Iterator[Item]:

@@ -22,6 +22,7 @@ from protopfaith.training import Run
 if TYPE_CHECKING:
     from protopfaith.explanation.many.work import Request, Work
 
+Contents = tuple[bytes | None, ...]
 SHIPPED = ("recipe.yaml", "model.safetensors", "environment.json", "reference.json")
 
 
@@ -48,18 +49,23 @@ def answers_on_ray(
         (files if ship else str(run.folder.absolute()), explainer.device.type, request, manifest),
         work.positions(),
         needs=needs_of(explainer.device.type, manifest.threads),
-        given=lambda place: (place, items[place], _content(items[place]) if ship else None),
+        given=lambda place: (place, items[place], _contents(items[place]) if ship else ()),
         at_once=at_once,
     )
     for position, row in found:
         yield failed_row(items[position].name, position, row.why) if isinstance(row, SetAside) else row
 
 
-def _content(item: Item) -> bytes | None:
-    try:
-        return item.content()
-    except OSError:  # said by the worker
-        return None
+def _contents(item: Item) -> Contents:
+    """Of the image, then of its masks."""
+
+    def content(one: Item) -> bytes | None:
+        try:
+            return one.content()
+        except OSError:  # said by the worker
+            return None
+
+    return tuple(content(one) for one in (item, *(Item(Path(mask).name, mask) for mask in item.masks)))
 
 
 class RayWorker:
@@ -87,8 +93,8 @@ class RayWorker:
         self.alone, self.prepared = threading.Lock(), False
         self.thread = threading.local()
 
-    def answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
-        """The row of one image, which is sent along or read from the file system.
+    def answer(self, position: int, item: Item, contents: Contents) -> dict[str, Any]:
+        """The row of one image, which is sent along with its masks or read from the file system.
 
         May be asked by several threads; images go alone until one succeeds, as they do without Ray.
         """
@@ -96,16 +102,28 @@ class RayWorker:
             self.answering.settle()
             self.thread.settled = True
         if self.prepared:
-            return self._answer(position, item, content)
+            return self._answer(position, item, contents)
         with self.alone:
-            row = self._answer(position, item, content)
+            row = self._answer(position, item, contents)
             self.prepared |= row["error"] is None
             return row
 
-    def _answer(self, position: int, item: Item, content: bytes | None) -> dict[str, Any]:
-        if content is None:
-            return self.answering(position, item)
+    def _answer(self, position: int, item: Item, contents: Contents) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / f"image{Path(item.name).suffix}"
-            copy.write_bytes(content)
-            return self.answering(position, replace(item, path=str(copy), offset=0, size=None))
+            return self.answering(position, _copied(item, contents, Path(folder)))
+
+
+def _copied(item: Item, contents: Contents, folder: Path) -> Item:
+    """The same image and masks, as files in a folder where their content was sent along."""
+    masks = list(item.masks)
+    for number, content in enumerate(contents):
+        if content is None:
+            continue
+        name = item.name if number == 0 else masks[number - 1]
+        copy = folder / f"image{number}{Path(name).suffix}"
+        copy.write_bytes(content)
+        if number == 0:
+            item = replace(item, path=str(copy), offset=0, size=None)
+        else:
+            masks[number - 1] = str(copy)
+    return replace(item, masks=tuple(masks))

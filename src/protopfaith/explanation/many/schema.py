@@ -39,9 +39,9 @@ COLUMNS = {
     "rounding": "what 16-bit numbers changed, as a share of the total; null in float32",
     "nearest_distance": "to the nearest prototype of the predicted class",
     "usual_distance": "99% of that class's validation images are nearer; null where unknown",
-    "inside": "share of the positive evidence in the object's boxes; null where none is known, or they lie "
-    "outside the image",
-    "box_share": "share of the image that the boxes cover: what evidence without preference has inside",
+    "inside": "share of the positive evidence on the object's mask, or else in its boxes; null where none is "
+    "known, or they lie outside the image",
+    "box_share": "share of the image that mask or boxes cover: what evidence without preference has inside",
     "seconds": "that it took",
     "settings": "how it was computed, as JSON",
     "weights": "SHA-256 of the network",
@@ -124,7 +124,7 @@ def row_of(
         explanation: of one image
         position: of the image in the list
         labels: whether its regions are its own
-        inside: share of the evidence in the object's box, and the box's share of the image
+        inside: share of the evidence on the object, and the object's share of the image
     """
     names, mine = explanation.class_names, explanation.class_map
     return {

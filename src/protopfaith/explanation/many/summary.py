@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ NEEDED = (
     "usual_distance",
 )
 LISTED = 20  # images of each kind that are named
-OUTSIDE = 0.5  # less than this share of the evidence in the object's box stands out
+OUTSIDE = 0.5  # less than this share of the evidence on the object stands out
 ONE_REGION = 0.5  # more than this share of the evidence in one region stands out
 FEW = 20_000  # images up to which groups take all of them at a time
 MOST_GROUPS = 6
@@ -97,12 +98,14 @@ class Summary:
         images: how many were explained
         failures: images that could not be explained, and why
         classes: those that were explained, the most frequent first
-        outside: images whose evidence lies outside the object's box, with the share inside
+        outside: images whose evidence lies outside the object (its mask or boxes), with the share inside
         one_region: images whose evidence lies in one region, with its share
         groups: images with similar maps, the largest group first
         drift: against another data set, the largest change first
         size: height and width of the images
         window: rows and columns of a region in pixels
+        maps: of the images that are named among `outside`, `one_region` and `groups`: the evidence of regions
+            whose sign is known, zero elsewhere
 
     >>> from tempfile import mkdtemp
     >>> from protopfaith.explanation import explain_bulk
@@ -120,6 +123,7 @@ class Summary:
     drift: tuple[Drift, ...]
     size: tuple[int, int]
     window: tuple[int, int]
+    maps: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Summary({self.images:,} images, {len(self.classes)} classes)"
@@ -143,16 +147,19 @@ def summarize(bulk: Bulk, against: Bulk | None = None) -> Summary:
     classes = here.classes()
     window = bulk.manifest.window
     assert window is not None
+    outside, one_region, groups = here.outside(), here.one_region(), here.groups()
+    named = [name for name, _ in (*outside, *one_region)] + [name for one in groups for name in one.examples]
     return Summary(
         images=len(here.names),
         failures=tuple(bulk.failures()),
         classes=classes,
-        outside=here.outside(),
-        one_region=here.one_region(),
-        groups=here.groups(),
+        outside=outside,
+        one_region=one_region,
+        groups=groups,
         drift=() if against is None else _drift(bulk, classes, against),
         size=bulk.manifest.size,
         window=window,
+        maps=here.shown_maps(named),
     )
 
 
@@ -213,6 +220,14 @@ class _Table:
         share = np.where(self.decided[rows, largest], share, 0.0)
         order = np.argsort(-share, kind="stable")
         return tuple((self.names[i], float(share[i])) for i in order[:LISTED] if share[i] > ONE_REGION)
+
+    def shown_maps(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        wanted = set(names)
+        return {
+            name: np.where(self.decided[place], self.maps[place], 0.0)
+            for place, name in enumerate(self.names)
+            if name in wanted
+        }
 
     def groups(self) -> tuple[Group, ...]:
         count = min(MOST_GROUPS, len(self.names) // IMAGES_PER_GROUP)

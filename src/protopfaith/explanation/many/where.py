@@ -47,15 +47,26 @@ def keep_where(folder: Path, explainer: Explainer, items: Sequence[Item], *, ano
 
 def find_where(folder: Path, name: str) -> tuple[Path | None, Path | None, Item]:
     """The run, the root of its images, and one image."""
+    run, root, items = find_places(folder, [name])
+    if name not in items:
+        raise _unknown(folder, name)
+    return run, root, items[name]
+
+
+def find_places(folder: Path, names: Sequence[str]) -> tuple[Path | None, Path | None, dict[str, Item]]:
+    """The run, the root of its images, and those of some names that are known; all are read at a time."""
     path = where_path(folder, anonymous=not is_file(folder / NAME))
     parquet = pyarrow_module("parquet")
     try:
-        table = parquet.read_table(path, filters=[("image", "==", name)])
+        table = parquet.read_table(path, filters=[("image", "in", list(names))])
         known = json.loads(table.schema.metadata[b"protopfaith"])
-        row = table.to_pylist()[0]
+        rows = table.to_pylist()
+        items = [Item(row["image"], os.fsdecode(row["path"]), row["offset"], row["size"]) for row in rows]
         run, root = (None if known[key] is None else Path(known[key]) for key in ("run", "root"))
     except Exception as error:  # not there, or whatever a damaged file leads to
-        raise ProtoPFaithError(
-            f"{folder} does not say where the image {name} lies; give --run and --image."
-        ) from error
-    return run, root, Item(row["image"], os.fsdecode(row["path"]), row["offset"], row["size"])
+        raise _unknown(folder, *names[:1]) from error
+    return run, root, {item.name: item for item in items}
+
+
+def _unknown(folder: Path, name: str = "") -> ProtoPFaithError:
+    return ProtoPFaithError(f"{folder} does not say where the image {name} lies; give --run and --image.")

@@ -27,6 +27,7 @@ from protopfaith.explanation.many.dataset import PART, Bulk, Manifest, begin
 from protopfaith.explanation.many.inputs import Item, list_fingerprint, list_items
 from protopfaith.explanation.many.schema import failed_row, row_of
 from protopfaith.explanation.many.where import keep_where
+from protopfaith.explanation.picture import open_mask
 from protopfaith.explanation.settings import Settings, players_name, stable_text
 from protopfaith.files import reason
 from protopfaith.progress import Bar
@@ -239,13 +240,16 @@ class Answering:
     def __call__(self, position: int, item: Item) -> dict[str, Any]:
         """The row of one image, whatever happens."""
         try:
+            mask = _mask(item, self.explainer.size)
             with item.file() as file:
-                row = self._row(position, item, file)
+                row = self._row(position, item, file, mask)
+        except ProtoPFaithError as error:  # of its mask: those of the image are told in its row
+            row = failed_row(item.name, position, str(error))
         except OSError as error:
             row = failed_row(item.name, position, f"The file cannot be read ({reason(error)}); check it.")
         return {**row, **self.common}
 
-    def _row(self, position: int, item: Item, file: Path) -> dict[str, Any]:
+    def _row(self, position: int, item: Item, file: Path, mask: torch.Tensor | None) -> dict[str, Any]:
         try:
             found = self.explainer.explain(
                 file,
@@ -254,7 +258,7 @@ class Answering:
                 settings=self.request.settings,
                 name=item.name,
             )
-            return row_of(found, position, labels=self.labels, inside=_inside(found, item))
+            return row_of(found, position, labels=self.labels, inside=_inside(found, item, mask))
         except ProtoPFaithError as error:
             return failed_row(item.name, position, without_path(str(error), file, item.name))
         except Exception as error:  # one bad image does not spoil the others
@@ -262,10 +266,31 @@ class Answering:
             return failed_row(item.name, position, without_path(why, file, item.name))
 
 
-def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
-    """Share of the positive evidence in the boxes, and their share of the image; None without any."""
-    if not item.boxes:
+def _mask(item: Item, size: Sequence[int]) -> torch.Tensor | None:
+    """Where the masks of an image say that its objects are, as the network sees it; None without any."""
+    found = None
+    for mask in item.masks:
+        try:
+            there = open_mask(mask, size)
+        except ProtoPFaithError as error:
+            why = without_path(str(error), Path(mask), f"{item.name} (mask)")
+            raise ProtoPFaithError(why) from error
+        found = there if found is None else found | there
+    return found
+
+
+def _inside(found: Explanation, item: Item, mask: torch.Tensor | None) -> tuple[float, float] | None:
+    """Share of the positive evidence on the object, and the object's share of the image: by its mask, which
+    is more exact, or else by its boxes; None without any."""
+    if mask is None:
+        mask = _boxed(found, item) if item.boxes else None
+    if mask is None or not mask.any():  # boxes lie outside the image, or in less than a pixel
         return None
+    return found.class_map.share_inside(mask), float(mask.float().mean())
+
+
+def _boxed(found: Explanation, item: Item) -> torch.Tensor:
+    """Where the boxes of an image say that its objects are, as the network sees it."""
     height, width = found.pixels.shape[-2:]
     across, down = width / found.original.shape[-1], height / found.original.shape[-2]
     mask = torch.zeros(height, width, dtype=torch.bool)
@@ -273,9 +298,7 @@ def _inside(found: Explanation, item: Item) -> tuple[float, float] | None:
         rows = slice(max(int(top * down), 0), max(int(bottom * down + 0.5), 0))
         columns = slice(max(int(left * across), 0), max(int(right * across + 0.5), 0))
         mask[rows, columns] = True
-    if not mask.any():  # they lie outside the image, or in less than a pixel
-        return None
-    return found.class_map.share_inside(mask), float(mask.float().mean())
+    return mask
 
 
 def make_manifest(explainer: Explainer, request: Request, items: Sequence[Item]) -> Manifest:
