@@ -19,12 +19,6 @@ def test_others_open_it_in_one_line(bulk: Bulk) -> None:
     assert list(frame.columns) == list(COLUMNS)
 
 
-def test_the_documentation_has_every_column() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "bulk.md").read_text(encoding="utf-8")
-    for name, meaning in COLUMNS.items():
-        assert f"| `{name}` | {meaning} |" in page
-
-
 def test_it_opens_as_it_was_written(bulk: Bulk) -> None:
     assert open_bulk(bulk.folder).manifest == bulk.manifest
 
