@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
@@ -17,8 +19,11 @@ def test_explainers_side_by_side(served: Server, settled: tuple[httpx.Client, st
     prototype = decision.named[0]
     message = {"prototype": prototype, "explainers": ["ours", "protopnet", "random", "dasp"]}
     html = client.post(f"/case/{name}/compare", json=message).json()["html"]
-    assert html.count("AOPC</small>") == 4
-    assert html.count("best here") == 1
+    scores = [float(score) for score in re.findall(r'class="score">(\S+) <small>AOPC</small>', html)]
+    best = ["best here" in card for card in html.split('<article class="card">')[1:]]
+    assert len(scores) == len(best) == 4
+    assert best.count(True) == 1
+    assert scores[best.index(True)] == min(scores) < max(scores)
     for bad in ([], ["nothing"], "ours", None):
         answer = client.post(f"/case/{name}/compare", json={"prototype": prototype, "explainers": bad})
         assert answer.status_code == 400
