@@ -1,4 +1,6 @@
-"""Imports between packages point one way, and the drawing of them in the documentation is as they are."""
+"""Imports between packages point one way, the drawing of them in the documentation is as they are, and tests
+lie where their modules do.
+"""
 
 from __future__ import annotations
 
@@ -103,3 +105,18 @@ def test_the_drawing_is_up_to_date() -> None:
     script = ROOT / "scripts" / "draw_imports.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def mirror_of(module: Path) -> Path:
+    """Where the tests of a module lie."""
+    inside = module.relative_to(drawing.SOURCE)
+    return ROOT / "tests" / inside.parent / f"test_{module.name}"
+
+
+def test_every_module_has_its_tests() -> None:
+    modules = [path for path in drawing.SOURCE.rglob("*.py") if not path.name.startswith("_")]
+    assert ROOT / "src" / "protopfaith" / "shapley" / "game.py" in modules
+    missing = sorted(
+        str(mirror_of(path).relative_to(ROOT)) for path in modules if not mirror_of(path).is_file()
+    )
+    assert not missing, f"Modules without tests; write or move some to: {', '.join(missing)}."

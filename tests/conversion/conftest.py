@@ -12,6 +12,9 @@ from PIL import Image
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
+from protopfaith.conversion import ForeignNetwork
+from protopfaith.data import Preprocessing
+from protopfaith.network import build_encoder
 from tests.conversion.originals import PPNet, original, save_original
 
 CLASSES = ("blue", "green", "red")
@@ -65,3 +68,22 @@ def _push(network: PPNet, images: Path) -> tuple[PPNet, np.ndarray, list[str]]:
         boxes[prototype] = [number, 0, 10, 0, 10, label]
         sources.append(Path(data.samples[number][0]).relative_to(images).as_posix())
     return network, boxes, sources
+
+
+@pytest.fixture
+def network() -> ForeignNetwork:
+    """Small, as it was understood, with its prototypes in no order."""
+    torch.manual_seed(0)
+    return ForeignNetwork(
+        "mine",
+        "small",
+        dict(build_encoder("small").state_dict()),
+        [8, "relu", 8, "sigmoid"],
+        [(torch.randn(8, 96, 1, 1), torch.zeros(8)), (torch.randn(8, 8, 1, 1), torch.zeros(8))],
+        torch.rand(4, 8),
+        torch.tensor([1, 0, 1, 0]),
+        torch.randn(2, 4),
+        similarity="log",
+        epsilon=1e-4,
+        preprocessing=Preprocessing((48, 48)),
+    )

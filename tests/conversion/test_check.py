@@ -10,27 +10,7 @@ import torch
 from protopfaith.conversion import ForeignNetwork
 from protopfaith.conversion.check import check_conversion
 from protopfaith.conversion.foreign import build
-from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import build_encoder
-
-
-@pytest.fixture
-def network() -> ForeignNetwork:
-    torch.manual_seed(0)
-    return ForeignNetwork(
-        "mine",
-        "small",
-        dict(build_encoder("small").state_dict()),
-        [8, "relu", 8, "sigmoid"],
-        [(torch.randn(8, 96, 1, 1), torch.zeros(8)), (torch.randn(8, 8, 1, 1), torch.zeros(8))],
-        torch.rand(4, 8),
-        torch.tensor([1, 0, 1, 0]),
-        torch.randn(2, 4),
-        similarity="log",
-        epsilon=1e-4,
-        preprocessing=Preprocessing((48, 48)),
-    )
 
 
 def test_what_was_built_says_the_same(network: ForeignNetwork) -> None:

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from protopfaith.conversion import convert
-from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.formats import Asked
 from protopfaith.conversion.protopnet import read_boxes, read_protopnet
 from protopfaith.errors import ProtoPFaithError
 from tests.conversion.originals import as_its_program, original, save_original

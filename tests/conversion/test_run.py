@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 import protopfaith as pf
-from protopfaith.conversion import FORMATS, convert
+from protopfaith.conversion import convert
 from protopfaith.errors import ProtoPFaithError
 from tests.cli.conftest import Done, fails_with, protopfaith
 from tests.conversion.conftest import Pushed
@@ -103,16 +102,3 @@ def test_what_is_there_is_not_overwritten(pushed: Pushed, tmp_path: Path) -> Non
     (tmp_path / "run" / "mine.txt").write_text("mine")
     with pytest.raises(ProtoPFaithError, match="not overwritten"):
         convert(pushed.path, tmp_path / "run")
-
-
-def test_a_folder_of_nothing_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ProtoPFaithError, match="no network of a known format"):
-        convert(tmp_path, tmp_path / "run")
-
-
-@pytest.mark.parametrize("name", sorted(FORMATS))
-def test_every_format_refuses_a_stranger(name: str, tmp_path: Path) -> None:
-    torch.save({"weights": torch.zeros(3)}, tmp_path / "a.pth")
-    with pytest.raises(ProtoPFaithError):
-        convert(tmp_path / "a.pth", tmp_path / "run", format=name)
-    assert FORMATS[name].summary

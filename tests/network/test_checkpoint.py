@@ -210,11 +210,6 @@ def test_networks_without_them_are_written_as_before(tmp_path):
     assert not {"epsilon", "layers"} & ProtoPNet("small", 2, 2, 8).config.keys()
 
 
-def test_prototypes_must_fit_the_layers():
-    with pytest.raises(ProtoPFaithError, match="8 channels cannot be compared with the 4"):
-        ProtoPNet("small", 2, 2, 8, layers=[4, "sigmoid"])
-
-
 def test_a_family_of_ones_own_comes_back_as_such(tmp_path: Path) -> None:
     """Although it says nothing of its name itself."""
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, squared_distances
+from protopfaith.network import ProtoPNet
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +49,6 @@ def test_log_similarity(images):
     model = ProtoPNet("small", 2, 2, 8, similarity="log").eval()
     s = model.distances(images)
     torch.testing.assert_close(model(images), torch.log((s + 1) / (s + 1e-4)) @ model.classifier.weight.t())
-
-
-def test_distances_do_not_depend_on_autocast_behind_the_latent(model, images):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        z = model.latent(images)
-        maps = model.distance_maps(images)
-    assert z.dtype == torch.bfloat16
-    assert maps.dtype == torch.float32
-    assert torch.equal(maps, squared_distances(z, model.prototypes))
 
 
 @pytest.mark.parametrize("similarity", ["linear", "log"])
@@ -115,29 +106,3 @@ def test_config_builds_the_same_network(model):
 def test_bad_arguments(arguments, message):
     with pytest.raises(ProtoPFaithError, match=message):
         ProtoPNet("small", **arguments)
-
-
-@pytest.mark.parametrize("shape", [(4, 1, 32, 32), (3, 32, 32)])
-def test_images_of_another_shape(model, shape):
-    with pytest.raises(ProtoPFaithError, match="takes images as B x 3 x height x width, but got"):
-        model(torch.rand(shape))
-
-
-def test_on_the_unit_sphere_distances_are_cosines(images):
-    torch.manual_seed(0)
-    model = ProtoPNet("small", 2, 3, 16, activation="unit").eval()
-    z, p = model.latent(images), model.prototypes
-    assert torch.allclose(z.norm(dim=1), torch.ones_like(z[:, 0]), atol=1e-5)
-    assert torch.allclose(p.norm(dim=1), torch.ones(6), atol=1e-6)
-    expected = 2 - 2 * torch.einsum("blhw,pl->bphw", z, p)
-    assert torch.allclose(model.distance_maps(images), expected, atol=1e-5)
-    with torch.no_grad():
-        model.prototypes.mul_(3)
-    model.settle_prototypes()
-    assert torch.allclose(model.prototypes.norm(dim=1), torch.ones(6), atol=1e-6)
-
-
-def test_elsewhere_prototypes_stay_where_they_are(model):
-    before = model.prototypes.detach().clone()
-    model.settle_prototypes()
-    assert torch.equal(model.prototypes, before)

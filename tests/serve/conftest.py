@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +13,13 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 
+from protopfaith.explanation import Explainer
 from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.case import Case
+from protopfaith.serve.networks import Network
+from protopfaith.serve.question import Question
 from protopfaith.serve.server import Server, opened
 from protopfaith.training import Run
 from tests.explanation.conftest import *  # noqa: F403
@@ -121,3 +128,58 @@ def visit(browser: Any, served: Server) -> Iterator[Visit]:
     made = Visit(browser, served.address)
     yield made
     made.context.close()
+
+
+@pytest.fixture(scope="module")
+def settled(served: Server) -> tuple[httpx.Client, str]:
+    """A visitor with a case whose map is there, and stopped."""
+    client = httpx.Client(base_url=served.address, timeout=120)
+    case = ask(client, 1)
+    client.post(f"/case/{case}/continue", json={"precision": 0.5})
+    follow(client, case)
+    return client, case
+
+
+def found(served: Server, name: str) -> Case:
+    case = served.desk.find(name)
+    assert case is not None
+    return case
+
+
+def ask(client: httpx.Client, index: int = 0) -> str:
+    answer = client.post("/ask/test", json={"run": 0, "index": index})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["case"]
+
+
+def follow(client: httpx.Client, case: str, seconds: float = 300) -> dict[str, str]:
+    """Reads a stream until the map is as precise as asked."""
+    blocks: dict[str, str] = {}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with client.stream("GET", f"/case/{case}/events") as stream:
+            for line in stream.iter_lines():
+                if line.startswith("data: "):
+                    blocks |= json.loads(line.removeprefix("data: "))
+                if 'data-stage="done"' in blocks.get("progress", ""):
+                    return blocks
+                if time.monotonic() > end:
+                    break
+    raise AssertionError(blocks.get("progress"))
+
+
+def wait_for(done: Any, seconds: float = 300) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def played(explainer: Explainer, pixels: torch.Tensor) -> Case:
+    """A case without a server, whose few regions are played exactly."""
+    network = Network(0, explainer, "birds")
+    case = Case(network, explainer.open(pixels), Question(players="windows:16"), "me", bounds=Bounds())
+    case.decide()
+    case.play()
+    return case

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import time
-from typing import Any
 
 import httpx
 import torch
@@ -14,28 +12,7 @@ from PIL import Image
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.picture import to_pil
 from protopfaith.serve.server import Server
-
-
-def ask(client: httpx.Client, index: int = 0) -> str:
-    answer = client.post("/ask/test", json={"run": 0, "index": index})
-    assert answer.status_code == 200, answer.text
-    return answer.json()["case"]
-
-
-def follow(client: httpx.Client, case: str, seconds: float = 300) -> dict[str, str]:
-    """Reads a stream until the map is as precise as asked."""
-    blocks: dict[str, str] = {}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with client.stream("GET", f"/case/{case}/events") as stream:
-            for line in stream.iter_lines():
-                if line.startswith("data: "):
-                    blocks |= json.loads(line.removeprefix("data: "))
-                if 'data-stage="done"' in blocks.get("progress", ""):
-                    return blocks
-                if time.monotonic() > end:
-                    break
-    raise AssertionError(blocks.get("progress"))
+from tests.serve.conftest import ask, follow, wait_for
 
 
 def test_the_decision_is_there_at_once(client: httpx.Client, served: Server) -> None:
@@ -58,7 +35,7 @@ def test_a_stream_ends_in_the_precision_asked_for(client: httpx.Client, served: 
     assert found is not None
     assert found.result is not None
     assert found.result.precision <= 0.3
-    _wait(lambda: found.board.readers == 0)
+    wait_for(lambda: found.board.readers == 0)
 
 
 def test_uploads_are_decided_as_files_are(client: httpx.Client, served: Server, explainer: Explainer) -> None:
@@ -82,7 +59,7 @@ def test_stop_and_continue(client: httpx.Client, served: Server) -> None:
     client.post(f"/case/{case}/stop")
     found = served.desk.find(case)
     assert found is not None
-    _wait(lambda: found.stage == "stopped")
+    wait_for(lambda: found.stage == "stopped")
     client.post(f"/case/{case}/continue", json={"precision": 0.5})
     follow(client, case)
     assert found.result is not None
@@ -100,8 +77,8 @@ def test_who_leaves_stops_costing(client: httpx.Client, served: Server) -> None:
         next(stream.iter_lines())
     found = served.desk.find(case)
     assert found is not None
-    _wait(lambda: found.board.readers == 0)
-    _wait(lambda: served.desk.worker.playing == 0)  # the slice that was going on has ended
+    wait_for(lambda: found.board.readers == 0)
+    wait_for(lambda: served.desk.worker.playing == 0)  # the slice that was going on has ended
     before = found.evaluations
     time.sleep(0.5)
     assert found.evaluations == before
@@ -135,24 +112,3 @@ def test_what_is_gone_says_so(client: httpx.Client) -> None:
     assert client.post("/case/nothing/stop").status_code == 404
     with client.stream("GET", "/case/nothing/events") as stream:
         assert "event: gone" in list(stream.iter_lines())
-
-
-def test_the_gallery_filters(client: httpx.Client, served: Server) -> None:
-    everything = client.get("/gallery?run=0").json()
-    assert len(everything["classes"]) == 8
-    one = client.get("/gallery?run=0&label=2").json()["html"]
-    name = everything["classes"][2]
-    assert one.count('class="thumb"') == one.count(f"<span>{name}</span>")
-    network = served.desk.networks[0]
-    _wait(lambda: None not in network.predictions)
-    wrong = client.get("/gallery?run=0&wrong=1").json()["html"]
-    labels = network.test.labels.tolist()  # type: ignore[union-attr]
-    expected = sum(p != (t,) for p, t in zip(network.predictions, labels, strict=True))
-    assert wrong.count('class="thumb"') == min(expected, 48)
-
-
-def _wait(done: Any, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)

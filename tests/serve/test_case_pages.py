@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 import torch
 
-from protopfaith.evaluation import default_explainers
-from protopfaith.explanation import Explainer, load_explanation
-from protopfaith.serve.case import Case
 from protopfaith.serve.server import Server
-from tests.serve.test_app import ask, follow
+from tests.serve.conftest import follow, found
 
 SQUARE = [[0.1, 0.1], [0.5, 0.1], [0.5, 0.5], [0.1, 0.5]]
-
-
-@pytest.fixture(scope="module")
-def settled(served: Server) -> tuple[httpx.Client, str]:
-    """A visitor with a case whose map is there, and stopped."""
-    client = httpx.Client(base_url=served.address, timeout=120)
-    case = ask(client, 1)
-    client.post(f"/case/{case}/continue", json={"precision": 0.5})
-    follow(client, case)
-    return client, case
-
-
-def found(served: Server, name: str) -> Case:
-    case = served.desk.find(name)
-    assert case is not None
-    return case
 
 
 def changed(settled: tuple[httpx.Client, str], message: dict[str, Any]) -> str:
@@ -89,93 +65,6 @@ def test_the_same_question_is_the_same_case(served: Server, settled: tuple[httpx
         other.get("/")
         theirs = other.post(f"/case/{settled[1]}/change", json={"baseline": "blur"}).json()["case"]
     assert theirs != first
-
-
-def test_a_prototype_in_detail(settled: tuple[httpx.Client, str]) -> None:
-    client, case = settled
-    html = client.post(f"/case/{case}/prototype", json={"prototype": 3}).json()["html"]
-    for said in ("Prototype 3", "its source image", "what it sees there", "nearest training", "Its weight"):
-        assert said in html
-    for bad in (-1, 10**6, "3", None, True):
-        assert client.post(f"/case/{case}/prototype", json={"prototype": bad}).status_code == 400
-
-
-def test_explainers_side_by_side(served: Server, settled: tuple[httpx.Client, str]) -> None:
-    client, name = settled
-    decision = found(served, name).decision
-    assert decision is not None
-    prototype = decision.named[0]
-    message = {"prototype": prototype, "explainers": ["ours", "protopnet", "random", "dasp"]}
-    html = client.post(f"/case/{name}/compare", json=message).json()["html"]
-    assert html.count("AOPC</small>") == 4
-    assert html.count("best here") == 1
-    for bad in ([], ["nothing"], "ours", None):
-        answer = client.post(f"/case/{name}/compare", json={"prototype": prototype, "explainers": bad})
-        assert answer.status_code == 400
-    other = next(p for p in range(16) if p not in decision.named)
-    answer = client.post(f"/case/{name}/compare", json={"prototype": other, "explainers": ["ours"]})
-    assert answer.status_code == 400
-
-
-@pytest.mark.parametrize("explainer_name", default_explainers())
-def test_every_explainer_can_be_chosen(
-    served: Server, settled: tuple[httpx.Client, str], explainer_name: str
-) -> None:
-    client, name = settled
-    decision = found(served, name).decision
-    assert decision is not None
-    message = {"prototype": decision.named[0], "explainers": [explainer_name]}
-    html = client.post(f"/case/{name}/compare", json=message).json()["html"]
-    assert "AOPC</small>" in html
-
-
-def test_saved_files_are_those_of_explain(
-    served: Server, settled: tuple[httpx.Client, str], explainer: Explainer, tmp_path: Path
-) -> None:
-    client, name = settled
-    assert client.get(f"/case/{name}/saved/report.html").status_code == 404
-    html = client.post(f"/case/{name}/save").json()["html"]
-    assert html.count("<a ") == 5
-    archive = zipfile.ZipFile(io.BytesIO(client.get(f"/case/{name}/saved/case.zip").content))
-    archive.extractall(tmp_path)
-    assert sorted(archive.namelist()) == [
-        "explanation.json",
-        "explanation.npz",
-        "figure.png",
-        "report.html",
-    ]
-    case = found(served, name)
-    assert case.result is not None
-    saved = load_explanation(tmp_path / "explanation")
-    pixels, _ = case.network.test_image(1)
-    mine = explainer.explain(pixels, players=8, budget=case.result.evaluations, source_budget=512)
-    assert torch.allclose(saved.probabilities, mine.probabilities)
-    assert saved.evaluations == mine.evaluations
-    assert [one.prototype for one in saved.evidence] == [one.prototype for one in mine.evidence]
-    side, theirs = saved.evidence[0].source_side, mine.evidence[0].source_side
-    assert side is not None
-    assert theirs is not None
-    assert torch.allclose(side.regions.values, theirs.regions.values)
-    mine.save(tmp_path / "mine")
-    ours, theirs_json = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("explanation", "mine"))
-    assert ours.keys() == theirs_json.keys()
-    with np.load(tmp_path / "explanation.npz") as a, np.load(tmp_path / "mine.npz") as b:
-        assert set(a.files) == set(b.files)
-    report = client.get(f"/case/{name}/saved/report.html")
-    assert report.headers["Content-Disposition"].startswith("attachment")
-    assert client.get(f"/case/{name}/saved/..%2f..%2fx").status_code == 404
-    assert list(served.folder.path.iterdir()) == []
-
-
-def test_hidden_regions_come_back_with_the_link(served: Server, settled: tuple[httpx.Client, str]) -> None:
-    client, name = settled
-    sittings = found(served, name).sittings
-    assert sittings is not None
-    count = len(sittings.players)
-    client.post(f"/case/{name}/hide", json={"regions": [2, 5], "count": count})
-    assert 'data-hidden="[2, 5]"' in client.get(f"/case/{name}").text
-    client.post(f"/case/{name}/hide", json={"regions": [], "count": count})
-    assert 'data-hidden="[]"' in client.get(f"/case/{name}").text
 
 
 def test_the_same_image_under_another_network(served: Server, settled: tuple[httpx.Client, str]) -> None:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
 
 import httpx
 
 from protopfaith.explanation import explain_prototypes
 from protopfaith.serve.run_pages import own_policy
 from protopfaith.serve.server import Server
-
-
-def wait_for_predictions(served: Server) -> None:
-    end = time.monotonic() + 300
-    while None in served.desk.networks[0].predictions:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+from tests.serve.conftest import wait_for
 
 
 def test_the_confusion_matrix_counts_all_test_images(client: httpx.Client, served: Server) -> None:
-    wait_for_predictions(served)
+    wait_for(lambda: None not in served.desk.networks[0].predictions)
     page = client.get("/evaluation/0").text
     counts = [int(number) for number in re.findall(r'aria-label="(\d+) of', page)]
     network = served.desk.networks[0]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 
 import httpx
 import pytest
 
-from protopfaith.serve.safety import HEADERS, Door, is_local
+from protopfaith.serve.safety import HEADERS, Door
 from protopfaith.serve.server import Server, opened
 from protopfaith.training import Run
-from tests.serve.conftest import BOUNDS
 
 TOKEN = "a-token-for-tests"
 
@@ -92,31 +90,12 @@ def test_no_path_leads_anywhere_else(served: Server, path: str) -> None:
     assert b"import" not in answer
 
 
-def test_large_uploads_are_refused_before_they_are_read(client: httpx.Client) -> None:
-    answer = client.post("/ask/file?run=0", content=b"x" * (BOUNDS.upload + 1))
-    assert answer.status_code == 413
-
-    def endless() -> Iterator[bytes]:
-        for _ in range(BOUNDS.upload // 2**16 + 10):
-            yield b"x" * 2**16
-
-    with suppress(httpx.WriteError):  # the server may have closed the connection already
-        assert client.post("/ask/file?run=0", content=endless()).status_code == 413
-
-
 @pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n broken", b"x" * 1000])
 def test_broken_uploads_are_one_sentence(client: httpx.Client, content: bytes) -> None:
     answer = client.post("/ask/file?run=0", content=content, headers={"X-File-Name": "..%2F%3Cb%3E.png"})
     assert answer.status_code == 400
     assert "/tmp" not in answer.json()["error"]
     assert "../" not in answer.json()["error"]
-
-
-@pytest.mark.parametrize("content", [b"[]", b"{", b"null", b'{"index": "../x"}', b'{"index": 99999}', b"{}"])
-def test_broken_messages_are_one_sentence(client: httpx.Client, content: bytes) -> None:
-    answer = client.post("/ask/test", content=content)
-    assert answer.status_code == 400
-    assert answer.json()["error"].endswith(".")
 
 
 def test_without_the_token_nothing_is_told(guarded: Server) -> None:
@@ -133,16 +112,6 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(guarded: Server) -> N
         assert "HttpOnly" in answer.headers["Set-Cookie"]
         assert "SameSite=Strict" in answer.headers["Set-Cookie"]
         assert client.get(base(guarded)).status_code == 200
-
-
-def test_other_addresses_get_a_token_and_local_ones_do_not_need_one(run: Run) -> None:
-    said: list[str] = []
-    with opened([run.folder], host="0.0.0.0", port=0, device="cpu", say=said.append) as server:
-        assert "?token=" in server.address
-    assert any("token" in line for line in said)
-    assert is_local("127.0.0.1")
-    assert is_local("::1")
-    assert not is_local("0.0.0.0")
 
 
 def test_an_open_server_knows_addresses_and_its_own_name_alone() -> None:

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import shown
-from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.backbones import encoder_differences, in_channels
 from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_cabrnet_tree
 from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
-from protopfaith.conversion.formats import FORMATS, Format
+from protopfaith.conversion.formats import FORMATS, Asked, Format
 from protopfaith.conversion.unpickling import read_foreign
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError

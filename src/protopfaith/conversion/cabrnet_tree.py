@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import shown
-from protopfaith.conversion.asked import Asked
+from protopfaith.conversion.formats import Asked
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.branches import DEEPEST, MOST_NODES, Branches
 

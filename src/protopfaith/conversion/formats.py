@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from protopfaith.arguments import named
-from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.foreign import ForeignNetwork
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
 from protopfaith.registry import Registry
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller of a conversion knows better than the file. None leaves it to the file, or to what its
+    program does by default."""
+
+    similarity: str | None = None
+    epsilon: float | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import shown
-from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.backbones import find_encoder, in_channels, modern_names
 from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
-from protopfaith.conversion.formats import FORMATS, Format
+from protopfaith.conversion.formats import FORMATS, Asked, Format
 from protopfaith.conversion.unpickling import Stub, read_foreign
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError

@@ -13,10 +13,9 @@ from PIL import Image
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown, whole_number
-from protopfaith.conversion.asked import Asked
 from protopfaith.conversion.check import Check, check_conversion
 from protopfaith.conversion.foreign import ForeignNetwork, build
-from protopfaith.conversion.formats import read_network
+from protopfaith.conversion.formats import Asked, read_network
 from protopfaith.conversion.protopnet import read_boxes
 from protopfaith.conversion.sources import FoundSources, find_sources
 from protopfaith.data import ImageData

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
 
 from protopfaith.arguments import instance, named, plain_tensor, tensor
@@ -107,7 +107,13 @@ def open_pixels(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    return ImageOps.exif_transpose(image), name or "image", ""  # as where a file is read
+    return _upright(image), name or "image", ""
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as the camera says, as where a file is read; the image itself where it says nothing."""
+    turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+    return ImageOps.exif_transpose(image) if turned else image
 
 
 def _one_image(image: Tensor) -> Tensor:

@@ -40,11 +40,6 @@ def documentation() -> str:
     return (Path(__file__).parents[3] / "docs" / "how-to" / "bulk.md").read_text(encoding="utf-8")
 
 
-def test_the_documentation_has_every_column() -> None:
-    for name, meaning in COLUMNS.items():
-        assert f"| `{name}` | {meaning} |" in documentation()
-
-
 def test_it_opens_as_it_was_written(bulk: Bulk) -> None:
     assert open_bulk(bulk.folder).manifest == bulk.manifest
 
