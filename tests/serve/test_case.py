@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from protopfaith.explanation import Explainer
 from protopfaith.serve.bounds import Bounds
-from protopfaith.serve.case import LONGEST, SMALLEST, Case, next_step
+from protopfaith.serve.case import GROWTH, LONGEST, SMALLEST, Case, next_step
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
 
@@ -89,7 +89,7 @@ def test_an_explanation_can_be_had_at_any_time(case: Case) -> None:
 @given(st.integers(SMALLEST, 10**5), st.floats(1e-4, 100), st.integers(0, 10**6))
 def test_slices_neither_explode_nor_vanish(step: int, seconds: float, made: int) -> None:
     following = next_step(step, seconds, made)
-    assert SMALLEST <= following <= 2 * step or following == SMALLEST
+    assert SMALLEST <= following <= GROWTH * step or following == SMALLEST
     assert following == SMALLEST or following * seconds / step <= LONGEST + 1e-6
 
 

@@ -31,6 +31,9 @@ from protopfaith.shapley import Attribution
 SMALLEST = 32  # evaluations of a slice
 LEAST, FIRST = 72, 128  # of the first one, whose map is to come soon: an estimate needs some to begin with
 SLICE, LONGEST = 0.4, 1.5  # seconds that a slice is to take, and may take
+GROWTH = (
+    4  # times as many evaluations as the last one had at most: what a slice costs is not known beforehand
+)
 SHARE = (
     6  # of all evaluations so far, a slice adds at least one in so many: every slice has a fixed cost, too
 )
@@ -316,8 +319,8 @@ def next_step(step: int, seconds: float, made: int) -> int:
         seconds: that it took.
         made: in all, so far.
 
-    >>> next_step(128, 0.1, 128), next_step(128, 1.2, 1_200)
-    (256, 160)
+    >>> next_step(128, 0.01, 128), next_step(128, 0.2, 128), next_step(128, 1.2, 1_200)
+    (512, 256, 160)
     """
     wanted = max(int(step * SLICE / seconds), made // SHARE, SMALLEST)
-    return max(SMALLEST, min(wanted, int(step * LONGEST / seconds), 2 * step))
+    return max(SMALLEST, min(wanted, int(step * LONGEST / seconds), GROWTH * step))
