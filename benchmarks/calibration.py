@@ -31,7 +31,7 @@ from rich.table import Table
 from torch import Tensor
 
 from further_games import FURTHER
-from known_games import GAMES, Maker
+from known_games import GAMES, KnownGame, Maker
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cases = list(product(games, methods, map(int, options.budgets.split(","))))
     with ProcessPoolExecutor(options.at_once, get_context("spawn"), prepare, (options,)) as pool:
         run = map if options.at_once == 1 else pool.map
-        for row in run(partial(measured, options), cases):
+        for row in run(partial(judged, options), cases):
             if row is not None:
                 rows.append(row)
                 print(row, flush=True)
@@ -119,13 +119,18 @@ def register_rivals(python: str | None) -> None:
             ESTIMATORS.register(rival.name)(estimator(rival))
 
 
-def measured(options: argparse.Namespace, case: tuple[str, str, int]) -> Row | None:
-    """One game, method and budget; None where the method cannot work with so small a budget."""
+def judged(options: argparse.Namespace, case: tuple[str, str, int]) -> Row | None:
     name, method, budget = case
     known = chosen_games(options.games)[name](options.game_seed)
+    return measured(
+        name, known, method, budget, range(options.first_seed, options.first_seed + options.seeds)
+    )
+
+
+def measured(name: str, known: KnownGame, method: str, budget: int, seeds: Sequence[int]) -> Row | None:
+    """None where the method cannot work with so small a budget."""
     game = known.game()
     found, raw = [], []
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for seed in seeds:
         try:
             result = estimate(game, method, budget=budget, seed=seed)

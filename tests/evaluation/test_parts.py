@@ -113,7 +113,7 @@ def test_bad_requests_are_one_sentence(model: ProtoPNet, images: ImageData) -> N
         evaluate_parts(model, PREPROCESSING, bare)
     for more, words in (
         ({"explainers": ["our"]}, "did you mean"),
-        ({"explainers": []}, "No maps"),
+        ({"explainers": []}, "at least one of ours"),
         ({"noise": -1.0}, "noise"),
         ({"box": 0.0}, "box"),
         ({"often": 2.0}, "consistent"),

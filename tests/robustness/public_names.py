@@ -150,7 +150,7 @@ def _shapley(folder: Path) -> Right:
         ),
         "Traits": (shapley.Traits, {"description": "guessed", "evaluates": True}),
         "Gaussian": (pf.Gaussian, {"mean": torch.zeros(2), "variance": torch.ones(2), "factors": None}),
-        "rule": (lambda function: moments.rule(function)(total), {"function": torch.nn.functional.relu}),
+        "rule": (lambda function: moments.rule(function)(total), {"function": total}),
         "ShownAttribution": (show.ShownAttribution, {"attribution": found, "sign": 1, "names": ["sum"]}),
     }
 

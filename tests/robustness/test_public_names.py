@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from protopfaith.moments import RULES
 from tests.robustness.harness import Case, Outcome, Place, judge
 from tests.robustness.public_names import LEFT_OUT, PACKAGES, REFUSED, right
 
@@ -43,7 +44,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         found = tmp_path_factory.mktemp("names")
         patch.chdir(found)
         patch.setenv("PROTOPFAITH_CACHE", str(found / "cache"))
+        rules = dict(RULES)
         yield found
+        RULES.clear()
+        RULES.update(rules)
 
 
 def test_every_public_name_is_tried(folder: Path) -> None:

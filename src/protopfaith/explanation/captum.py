@@ -16,6 +16,7 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
+from protopfaith.moments import Gaussian
 from protopfaith.shapley import Attribution, Players
 from protopfaith.shapley.players import as_tensor
 
@@ -144,7 +145,7 @@ def _single_output(
 ) -> Callable[[Tensor], Tensor]:
     def chosen(images: Tensor) -> Tensor:
         outputs = function(images, *extra)
-        instance(outputs, Tensor, "What the function returns", "a tensor of numbers")
+        instance(outputs, (Tensor, Gaussian), "What the function returns", "a tensor of numbers")
         if outputs.dim() == 1:
             return outputs[:, None]
         if target is None:
