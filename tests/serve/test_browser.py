@@ -22,8 +22,7 @@ from protopfaith.serve.case import Case
 from protopfaith.serve.server import Server, opened
 from protopfaith.show.faithfulness.figures import scores_figure
 from protopfaith.show.faithfulness.page import write_faithfulness
-from tests.serve.conftest import BOUNDS, Visit
-from tests.serve.test_run_pages import wait_for_predictions
+from tests.serve.conftest import BOUNDS, Visit, wait_for
 from tests.show.conftest import judgment  # noqa: F401
 from tests.show.test_browser import PATIENCE, luminance
 
@@ -364,7 +363,7 @@ def test_the_page_says_the_place_in_the_queue(browser: Any, served: Server) -> N
 
 def test_wrong_ones_can_be_filtered_and_too_large_a_file_is_refused(visit: Visit, served: Server) -> None:
     page, network = visit.page, served.desk.networks[0]
-    wait_for_predictions(served)
+    wait_for(lambda: None not in network.predictions)
     wrong = [index for index in range(len(network.predictions)) if network.is_wrong(index)]
     assert 0 < len(wrong) < len(network.predictions)
     page.locator(".thumb").first.wait_for()

@@ -16,7 +16,6 @@ from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import play
 from protopfaith.explanation.settings import PlayersLike, Settings
-from protopfaith.moments import Gaussian
 from protopfaith.shapley import Attribution, Players
 from protopfaith.shapley.players import as_tensor
 
@@ -145,7 +144,8 @@ def _single_output(
 ) -> Callable[[Tensor], Tensor]:
     def chosen(images: Tensor) -> Tensor:
         outputs = function(images, *extra)
-        instance(outputs, (Tensor, Gaussian), "What the function returns", "a tensor of numbers")
+        if not hasattr(outputs, "dim"):  # moment propagation has a kind of tensor of its own
+            instance(outputs, Tensor, "What the function returns", "a tensor of numbers")
         if outputs.dim() == 1:
             return outputs[:, None]
         if target is None:
