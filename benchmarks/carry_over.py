@@ -24,6 +24,7 @@ from protopfaith.training import Run
 from protopfaith.training.launch import build_model
 from protopfaith.training.probe import fit_probe
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 HEAD = (
     "| data | classes, images | probe, plain, ProtoPNet (validation) | probe (test) | ProtoPNet (test) "
     "| distinct | CPU seconds |\n| --- | --- | --- | --- | --- | --- | --- |"
@@ -45,13 +46,13 @@ def trained(root: Path, folder: Path, overrides: list[str]) -> tuple[Run, float]
 @torch.no_grad()
 def features(encoder: torch.nn.Module, images: ImageSet, data: ImageData) -> Tensor:
     batches = torch.arange(len(images)).split(32)
-    pixels = (torch.stack([images.image(int(i)) for i in batch]) for batch in batches)
-    return torch.cat([encoder(data.preprocessing.normalize(batch)).mean((2, 3)) for batch in pixels])
+    pixels = (torch.stack([images.image(int(i)) for i in batch]).to(DEVICE) for batch in batches)
+    return torch.cat([encoder(data.preprocessing.normalize(batch)).mean((2, 3)).cpu() for batch in pixels])
 
 
 def probe_on_test(run: Run, data: ImageData) -> float:
     """The test balanced accuracy of a linear probe of the encoder as it came."""
-    encoder = build_model(run.recipe(), data).eval().encoder
+    encoder = build_model(run.recipe(), data).eval().encoder.to(DEVICE)
     train, validation, test = (
         features(encoder, part, data) for part in (data.train, data.validation, data.test)
     )
@@ -66,7 +67,7 @@ def row(name: str, run: Run, seconds: float) -> str:
     data, result = run.data(), run.result()
     values = [result.get(key) for key in ("linear_probe", "plain_classifier", "validation_balanced_accuracy")]
     shown = ", ".join("-" if value is None else f"{value:.3f}" for value in values)
-    judged = classify_set(run.model(), data.test, data.preprocessing)
+    judged = classify_set(run.model().to(DEVICE), data.test, data.preprocessing)
     sizes = f"{len(data.train)} + {len(data.validation)} + {len(data.test)}"
     return (
         f"| {name} | {len(data.classes)}, {sizes} | {shown} | {probe_on_test(run, data):.3f} "

@@ -5,7 +5,7 @@ protopfaith train folder --root subsets/cub20 ...
 
 With --small a few hundred images each, as people have them, for `benchmarks/carry_over.py`: 10 classes of 30
 birds, 20 of 5, 100 of 4; 300 radiographs, and 380 healthy with 20 others; 300 digits; 90 patches of brick,
-grass and gravel.
+grass and gravel; 30 of each species of the embedded birds.
 """
 
 from __future__ import annotations
@@ -86,9 +86,27 @@ def few_textures(out: Path) -> None:
             Image.fromarray(picture[row : row + 84, column : column + 84]).save(place)
 
 
+def few_drawn(out: Path, images: int) -> None:
+    """So many of each species of the embedded birds, at 112 x 112."""
+    from torchvision.transforms.functional import to_pil_image
+
+    from protopfaith.data import load_data
+
+    data = load_data("birds", size=(112, 112))
+    counts = dict.fromkeys(data.classes, 0)
+    for index, label in enumerate(data.train.labels.tolist()):
+        name = data.classes[label]
+        if counts[name] < images:
+            counts[name] += 1
+            place = out / name / f"{counts[name]:03}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            to_pil_image(data.train.image(index)).save(place)
+
+
 def small(cub_root: Path | None, rsna_root: Path | None, out: Path) -> None:
     few_digits(out / "digits", 30)
     few_textures(out / "textures")
+    few_drawn(out / "drawn", 30)
     if cub_root:
         few_birds(cub_root, out / "cub10", slice(None, None, 20), 30)
         few_birds(cub_root, out / "cub20x5", slice(3, None, 10), 5)
