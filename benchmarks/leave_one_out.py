@@ -2,12 +2,13 @@
 
     python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subsets
     python benchmarks/subsets.py --cub data/CUB_200_2011 --rsna rsna_224 --out subsets --small
-    python benchmarks/leave_one_out.py subsets/cub20 subsets/rsna10 subsets/digits --out runs/left_out [KEY=VALUE ...]
+    python benchmarks/leave_one_out.py subsets/cub20 subsets/rsna10 subsets/digits [KEY=VALUE ...] --out OUT
 
-Every folder is trained on with every setting below. For each folder, the setting with the best mean validation
-balanced accuracy on the *others* is chosen (each folder's accuracies minus their mean, so that hard data do not
-decide); its test accuracy stands beside that of the recipe as it is and of a linear probe. Finished runs are
-kept: the same command goes on, and several processes may share the work by `--settings` and by folders.
+Every folder is trained on with every setting below. For each folder, the setting with the best mean
+validation balanced accuracy on the *others* is chosen (each folder's accuracies minus their mean, so that
+hard data do not decide); its test accuracy stands beside that of the recipe as it is and of a linear probe.
+Finished runs are kept: the same command goes on, and several processes may share the work by `--settings`
+and by folders.
 """
 
 from __future__ import annotations

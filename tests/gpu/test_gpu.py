@@ -12,7 +12,7 @@ from protopfaith.explanation import Explainer, explain
 from protopfaith.moments import Gaussian
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import ESTIMATORS, Attribution, Game, Players, estimate
-from protopfaith.training import Run, load_recipe, train
+from protopfaith.training import Run
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -72,26 +72,6 @@ def test_resuming_on_a_gpu_gives_what_one_go_gives() -> None:
     again = estimate(game, "owen", budget=2048, seed=3, resume=first)
     assert again.evaluations == whole.evaluations
     assert float(pearson(again.values, whole.values).min()) > 0.9
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A small run, trained on the GPU in mixed precision."""
-    overrides = [
-        "data.size=[48, 48]",
-        "data.options={train: 64, validation: 16, test: 16}",
-        "model.prototypes_per_class=2",
-        "model.prototype_channels=16",
-        "optimization.batch_size=32",
-        "schedule.cycles=3",  # the best cycle is read back into a network on the GPU
-        "schedule.pretraining.epochs=2",
-        "schedule.warmup.epochs=1",
-        "schedule.joint.epochs=1",
-        "schedule.classifier.epochs=1",
-        "compute.accelerator=cuda",
-        "compute.precision=bf16-mixed",
-    ]
-    return train(load_recipe("birds", overrides), tmp_path_factory.mktemp("gpu") / "run", progress=False)
 
 
 def test_explanations_in_half_precision_have_the_networks_own_totals(run: Run) -> None:
