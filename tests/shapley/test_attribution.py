@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,23 @@ def test_of_the_decided_players_few_have_the_wrong_sign(method):
     decided, wrong = (sum(column) for column in zip(*counts, strict=True))
     assert decided >= (0 if method == "permutation" else 20)  # five pairs of orders know little
     assert wrong <= 0.1 * decided
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_decided_players_by_the_slow_rule(seed):
+    """The most players whose mean chance is at most half the rate, a few counting for more."""
+    result = estimate(network_game(), "adaptive_owen", budget=300)
+    generator = torch.Generator().manual_seed(seed)
+    chances = torch.rand(result.values.shape, generator=generator, dtype=torch.float64).pow(6 + 2 * seed)
+    result = replace(result, wrong_signs=chances, values=torch.ones_like(result.values))
+    for row, found in zip(chances.tolist(), result.decided(), strict=True):
+        most = 0
+        for count in range(1, len(row) + 1):
+            mean = sum(sorted(row)[:count]) / count
+            if mean * max(1, 10 / count) <= 0.025:
+                most = count
+        expected = [chance in sorted(row)[:most] and chance <= 0.1 for chance in row]
+        assert found.tolist() == expected
 
 
 def test_nothing_is_decided_where_errors_are_unknown():
