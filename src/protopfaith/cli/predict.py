@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.arguments import named
-from protopfaith.cli.app import app, fail_for, note
+from protopfaith.cli.app import app, called_as, fail_for, note
 from protopfaith.cli.checks import check_frame_option, check_images, check_output_file, check_run
 from protopfaith.cli.options import Anonymous, BatchSize, Device, Frame, ImageFiles, RunFolder
 
@@ -47,6 +47,11 @@ def predict(
     files = with_frames(expand_folders(images), frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     reference = reference_of(run, model)
+    if reference is None:
+        note(
+            "Probabilities are not calibrated, and unfamiliar images not told: the run was never measured. "
+            f"This does it: {called_as()} evaluate {folder}"
+        )
     calibrator, rules = (None, None) if reference is None else (reference.calibrator, reference.rules)
     for prediction in predict_files(
         model, run.preprocessing(), files, batch_size, calibrator, rules=rules, reference=reference
