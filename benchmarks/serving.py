@@ -1,12 +1,13 @@
 """Many visitors at once: does the explorer answer, share fairly, end its streams and give memory back?
 
     python benchmarks/serving.py RUN --visitors 16 --seconds 300
-    python benchmarks/serving.py RUN --visitors 0 --device cuda --root DATA    # one person alone
+    python benchmarks/serving.py RUN --visitors 0 --device cuda --root DATA --settle 10    # one person alone
 
 starts the server of `protopfaith serve` in a process of its own and lets visitors do, until time is up, what
 people do: ask about test images, watch the map for a while, stop and continue, hide regions, change the
 question, leave in the middle (the connection is cut), and send files that are no images. One visitor comes
-first and alone, for the times that a single person sees. Printed are these times, everything that was no
+first and alone, for the times that a single person sees, with what the server did when for the first
+questions (`--lines`). Printed are these times, everything that was no
 answer, how many evaluations each visitor got, open streams in the end, and the server's memory before and
 after.
 """
@@ -23,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -39,6 +41,22 @@ from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.server import opened
 bounds = Bounds(cases=64, unseen=20.0, stream=15.0)
 root = sys.argv[4] or None
+def timed(place, name, words):
+    import time
+    did = getattr(place, name)
+    def wrapper(*arguments, **named):
+        start = time.perf_counter()
+        found = did(*arguments, **named)
+        end = time.perf_counter()
+        print("@", time.time(), round(1000 * (end - start)), words(arguments, found), flush=True)
+        return found
+    setattr(place, name, wrapper)
+if sys.argv[5] == "lines":
+    from protopfaith.serve import case, desk
+    timed(case, "decide", lambda asked, found: "asking the network")
+    timed(case.Sittings, "play", lambda asked, found:
+        f"{asked[1]:,} evaluations with {len(asked[0].players)} regions, {found.evaluations:,} in all")
+    timed(desk, "blocks_of", lambda asked, found: f"drawing, {sum(map(len, found.values())) // 1000} kB")
 with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds) as server:
     import threading, time
     def watch():
@@ -64,6 +82,10 @@ class Seen:
     trouble: Counter[str] = field(default_factory=Counter)
     evaluations: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     done: Counter[str] = field(default_factory=Counter)
+    lines: list[tuple[float, str]] = field(default_factory=list)  # when, and what happened
+
+    def note(self, what: str) -> None:
+        self.lines.append((time.time(), what))
 
 
 class Visitor:
@@ -85,9 +107,12 @@ class Visitor:
 
     async def one_case(self) -> None:
         start = time.monotonic()
+        self.seen.note("QUESTION")
         said = await self.post("/ask/test", {"run": 0, "index": self.random.randrange(16)})
         case = said["case"]
+        self.seen.note("visitor has the decision")
         await self.client.get(f"/case/{case}")
+        self.seen.note("visitor has the page")
         self.seen.times["decision"].append(time.monotonic() - start)
         count = await self.watch(case, start, self.random.uniform(2, 8))
         if count:
@@ -121,6 +146,11 @@ class Visitor:
                         self.seen.times["first map"].append(time.monotonic() - start)
                         start = None
                     progress = blocks.get("progress", "")
+                    if begun is not None and "pointable" in blocks.get("pictures", ""):
+                        self.seen.note(f"visitor has a map, {len(line) // 1000} kB")
+                    if begun is not None and 'data-stage="done"' in progress:
+                        self.seen.times["precise"].append(time.monotonic() - begun)
+                        begun = None
                     asked, regions = EVALUATIONS.search(progress), REGIONS.search(progress)
                     if asked and regions:
                         made, count = int(asked[1].replace(",", "")), int(regions[1])
@@ -164,6 +194,22 @@ def told(name: str, seen: Seen) -> None:
         print(f"{name:>12} {kind:>10}: median {middle:.2f} s, 95% below {most:.2f} s ({len(times)})")
 
 
+def told_lines(seen: Seen, said: Sequence[str], questions: int) -> None:
+    """Prints what happened when, to a visitor and within the server."""
+    lines = list(seen.lines)
+    for line in said:
+        if line.startswith("@ "):
+            _, when, taken, what = line.split(maxsplit=3)
+            lines.append((float(when), f"    {taken} ms: {what.strip()}"))
+    start, number = 0.0, 0
+    for when, what in sorted(lines):
+        if what == "QUESTION":
+            start, number = when, number + 1
+            print(f"question {number}")
+        elif 0 < number <= questions:
+            print(f"  {when - start:6.3f} s  {what}")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("run", type=Path)
@@ -174,15 +220,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--root", type=Path, help="where the run's images are now")
     parser.add_argument("--rounds", type=int, default=1, help="how often so many come for so long")
     parser.add_argument("--rest", type=float, default=25, help="seconds before memory is looked at")
+    parser.add_argument("--settle", type=float, default=0, help="seconds before the first visitor comes")
+    parser.add_argument("--lines", type=int, default=0, help="questions whose time line is printed")
     options = parser.parse_args(arguments)
     state = Path(tempfile.mkdtemp()) / "state"
     command = [sys.executable, "-u", "-c", SERVER, str(options.run), options.device, str(state)]
-    command.append(str(options.root or ""))
+    command += [str(options.root or ""), "lines" if options.lines else ""]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             address = next(m[0] for line in server.stdout if (m := re.search(r"http://\S+", line)))
-            told("one visitor", asyncio.run(load(address, 1, options.alone)))
+            said: list[str] = []
+            reader = threading.Thread(target=said.extend, args=[server.stdout], daemon=True)
+            reader.start()
+            time.sleep(options.settle)
+            alone = asyncio.run(load(address, 1, options.alone))
+            told("one visitor", alone)
+            told_lines(alone, list(said), options.lines)
             if not options.visitors:
                 return
             asyncio.run(load(address, options.visitors, options.alone))  # buffers of that many visitors

@@ -23,10 +23,13 @@ def test_predict_does_the_rest_when_one_file_is_broken(place: Path, run: Path) -
     fails_with(done, "broken.png")
     lines = [line.split("\t") for line in done.stdout.splitlines()]  # long paths are not wrapped
     assert [line[0] for line in lines[:2]] == [some[0], f"{some[2]}/0.png"]
-    assert all(len(line) == 3 for line in lines)
+    assert all(line[3:] in ([], ["unfamiliar"]) for line in lines)
     rows = list(csv.DictReader((place / "out.csv").open()))
     assert len(rows) == 1 + 1 + 12
     assert rows[1]["error"]
+    assert rows[1]["familiar"] == ""
+    said = [{"": [], "yes": [], "no": ["unfamiliar"]}[row["familiar"]] for row in rows if not row["error"]]
+    assert [line[3:] for line in lines] == said
     for row in rows[2:]:
         assert row["class"] in CLASSES
         assert sum(float(row[name]) for name in CLASSES) == pytest.approx(1, abs=1e-5)

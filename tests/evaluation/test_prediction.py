@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from PIL import Image
 
 from protopfaith.evaluation.prediction import predict_files, write_predictions
+from protopfaith.explanation import Explainer
 from protopfaith.network import ProtoPNet
 from protopfaith.training import Run
 
@@ -63,3 +65,23 @@ def test_logits_that_are_not_finite_give_no_class(
         rows = list(csv.DictReader(file))
     assert [row["class"] for row in rows] == ["", ""]
     assert all(row["error"] for row in rows)
+
+
+def test_what_looks_like_nothing_known_is_called_unfamiliar_as_in_explanations(
+    run: Run, files: list[Path], tmp_path: Path
+) -> None:
+    model, explainer, asked = run.model(), Explainer(run), [files[0], files[2]]
+    reference = explainer.reference
+    assert reference is not None
+    found = list(predict_files(model, run.preprocessing(), asked, reference=reference))
+    for prediction, path in zip(found, asked, strict=True):
+        explained = explainer.explain(path, budget=128, players=16, sources=False)
+        assert prediction.unfamiliar is explained.is_unfamiliar is False
+    near = replace(reference, usual_distances=torch.zeros_like(reference.usual_distances))
+    strange = next(predict_files(model, run.preprocessing(), asked, reference=near))
+    assert strange.unfamiliar
+    unknown = next(predict_files(model, run.preprocessing(), asked))
+    assert unknown.unfamiliar is None
+    write_predictions(tmp_path / "table.csv", [found[0], strange, unknown], model.class_names)
+    rows = list(csv.DictReader((tmp_path / "table.csv").open(encoding="utf-8")))
+    assert [row["familiar"] for row in rows] == ["yes", "no", ""]

@@ -271,6 +271,35 @@ def test_regions_can_be_drawn(visit: Visit) -> None:
     assert visit.trouble == []
 
 
+def test_regions_can_be_drawn_with_the_keyboard(visit: Visit) -> None:
+    visit.choose(3)
+    visit.stop()
+    page, said = visit.page, visit.page.locator(".draw-said")
+    page.locator(".draw").focus()
+    page.keyboard.press("Enter")
+    image = page.locator(".pictures .picture").first
+    assert image.evaluate("picture => picture === document.activeElement")
+    page.keyboard.press("Space")
+    assert said.text_content() == "Corner 1: 50% from the left, 50% from the top."
+    page.keyboard.press("Enter")
+    assert "at least three corners; 1 are set" in said.text_content()
+    for keys in (["ArrowRight"] * 4, ["ArrowDown"] * 4, ["Shift+ArrowLeft"]):
+        for key in keys:
+            page.keyboard.press(key)
+        page.keyboard.press("Space")
+    assert said.text_content() == "Corner 4: 69% from the left, 70% from the top."
+    page.keyboard.press("Backspace")
+    assert page.locator(".drawn-point").count() == 4  # three corners, and where it stands
+    page.keyboard.press("Enter")
+    assert said.text_content() == "The region is closed. 1 region is drawn."
+    assert page.locator(".drawn").count() == 1
+    page.locator(".draw-ask").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("2 of 2 regions are colored").or_(page.get_by_text("known exactly")).first.wait_for()
+    assert page.locator("[data-field=players]").input_value() == "drawn"
+    assert visit.trouble == []
+
+
 def test_explainers_stand_side_by_side(visit: Visit) -> None:
     visit.choose(4)
     visit.stop()

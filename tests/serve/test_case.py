@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from protopfaith.explanation import Explainer
 from protopfaith.serve.bounds import Bounds
-from protopfaith.serve.case import GROWTH, LONGEST, SMALLEST, Case, next_step
+from protopfaith.serve.case import Case
 from protopfaith.serve.networks import Network
 from protopfaith.serve.question import Question
 
@@ -86,11 +84,22 @@ def test_an_explanation_can_be_had_at_any_time(case: Case) -> None:
     assert case.stage == "failed"
 
 
-@given(st.integers(SMALLEST, 10**5), st.floats(1e-4, 100), st.integers(0, 10**6))
-def test_slices_neither_explode_nor_vanish(step: int, seconds: float, made: int) -> None:
-    following = next_step(step, seconds, made)
-    assert SMALLEST <= following <= GROWTH * step or following == SMALLEST
-    assert following == SMALLEST or following * seconds / step <= LONGEST + 1e-6
+def test_a_slice_ends_near_the_precision_that_was_asked_for(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("protopfaith.serve.pace.Pace.step", lambda *_, **__: 2_048)
+    monkeypatch.setattr("protopfaith.serve.case.COARSE_EVALUATIONS", 1)
+    case.precision = 1e-6
+    case.play()
+    case.play()
+    first = case.result
+    assert first is not None
+    assert first.evaluations == 2_048
+    case.go_on(0.97 * first.precision)
+    case.play()
+    second = case.result
+    assert second is not None
+    assert 2_048 < second.evaluations < 2_048 * 1.2
 
 
 def test_a_map_that_is_held_keeps_its_regions(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

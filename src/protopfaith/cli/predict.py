@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.arguments import named
-from protopfaith.cli.app import app, fail_for, note
+from protopfaith.cli.app import app, called_as, fail_for, note
 from protopfaith.cli.checks import check_frame_option, check_images, check_output_file, check_run
 from protopfaith.cli.options import Anonymous, BatchSize, Device, Frame, ImageFiles, RunFolder
 
@@ -23,7 +23,11 @@ def predict(
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
-    """Classify images; files that cannot be read are listed at the end and make the exit code 1."""
+    """Classify images; files that cannot be read are listed at the end and make the exit code 1.
+
+    A line that ends with "unfamiliar" is of an image that looks like nothing the network knows, whatever
+    probability it gives.
+    """
     check_run(folder)
     check_images(images)
     check_frame_option(frame)
@@ -43,17 +47,25 @@ def predict(
     files = with_frames(expand_folders(images), frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     reference = reference_of(run, model)
+    if reference is None:
+        note(
+            "Probabilities are not calibrated, and unfamiliar images not told: the run was never measured. "
+            f"This does it: {called_as()} evaluate {folder}"
+        )
     calibrator, rules = (None, None) if reference is None else (reference.calibrator, reference.rules)
-    for prediction in predict_files(model, run.preprocessing(), files, batch_size, calibrator, rules=rules):
+    for prediction in predict_files(
+        model, run.preprocessing(), files, batch_size, calibrator, rules=rules, reference=reference
+    ):
         predictions.append(prediction)
+        more = "\tunfamiliar" if prediction.unfamiliar else ""
         name = named(next(shown))  # one line for each, whatever the name
         if prediction.verdicts:
             for finding, verdict, p in zip(
                 model.class_names, prediction.verdicts, prediction.probabilities, strict=True
             ):
-                typer.echo(f"{name}\t{finding}\t{verdict}\t{p:.3f}")
+                typer.echo(f"{name}\t{finding}\t{verdict}\t{p:.3f}{more}")
         elif prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}")
+            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}{more}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:

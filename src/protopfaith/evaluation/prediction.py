@@ -17,10 +17,12 @@ from protopfaith.arguments import named
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
+from protopfaith.explanation.familiarity import is_unfamiliar, nearness
 from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
 from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.metrics import set_logits
+from protopfaith.training.reference import Reference
 from protopfaith.training.thresholds import FindingRule
 
 NOT_FINITE = (
@@ -39,6 +41,9 @@ class Prediction:
         probabilities: of the classes or findings, in their order
         error: why there is no answer
         verdicts: of several findings: "present", "absent" or "uncertain"
+        unfamiliar: whether the image looks like nothing that the network knows, however sure it is: the
+            nearest prototype of its class (of its most probable finding) is farther than 99% of the
+            validation images are from theirs; None where that is not known
     """
 
     image: str
@@ -46,6 +51,7 @@ class Prediction:
     probabilities: tuple[float, ...] = ()
     error: str | None = None
     verdicts: tuple[str, ...] = ()
+    unfamiliar: bool | None = None
 
     @property
     def probability(self) -> float | None:
@@ -91,13 +97,15 @@ def predict_files(
     temperature: float | Calibrator | None = None,
     *,
     rules: Sequence[FindingRule] | None = None,
+    reference: Reference | None = None,
 ) -> Iterator[Prediction]:
     """A prediction for each file, in their order; one that cannot be read, or that the network gives no
     numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`, or
-    calibrated as it says; `rules` say how those of several findings are read."""
+    calibrated as it says; `rules` say how those of several findings are read, and the `reference` what is
+    unfamiliar."""
     remaining = iter(paths)
     while chunk := list(islice(remaining, batch_size)):
-        for prediction in _predict_chunk(model, preprocessing, chunk, as_calibrator(temperature)):
+        for prediction in _predict_chunk(model, preprocessing, chunk, as_calibrator(temperature), reference):
             several = outcome_of(model) == "several" and prediction.error is None
             yield with_verdicts(prediction, model.class_names, rules) if several else prediction
 
@@ -114,7 +122,11 @@ def with_verdicts(
 
 @torch.no_grad()
 def _predict_chunk(
-    model: PatchNetwork, preprocessing: Preprocessing, paths: Sequence[Path | str], calibrator: Calibrator
+    model: PatchNetwork,
+    preprocessing: Preprocessing,
+    paths: Sequence[Path | str],
+    calibrator: Calibrator,
+    reference: Reference | None,
 ) -> Iterator[Prediction]:
     inputs: list[Tensor | str] = []
     for path in paths:
@@ -123,15 +135,20 @@ def _predict_chunk(
         except ProtoPFaithError as error:
             inputs.append(str(error))
     readable = [image for image in inputs if isinstance(image, Tensor)]
-    rows: Iterator[Tensor] = iter(())
+    rows: Iterator[tuple[Tensor, Tensor]] = iter(())
     if readable:
-        logits = model(torch.stack(readable).to(model.prototypes.device))
-        rows = iter(calibrator(logits.cpu()))
+        distances = model.distances(torch.stack(readable).to(model.prototypes.device))
+        rows = zip(distances.cpu(), calibrator(model.logits(distances).cpu()), strict=True)
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)
         else:
-            yield _prediction(str(path), next(rows), model)
+            distances, logits = next(rows)
+            found = _prediction(str(path), logits, model)
+            if found.error is None:
+                near = nearness(model, distances, int(logits.argmax()), reference)
+                found = replace(found, unfamiliar=is_unfamiliar(*near))
+            yield found
 
 
 def _prediction(path: str, logits: Tensor, model: PatchNetwork) -> Prediction:
@@ -144,7 +161,8 @@ def _prediction(path: str, logits: Tensor, model: PatchNetwork) -> Prediction:
 def write_predictions(
     path: Path, predictions: Sequence[Prediction], class_names: Sequence[str], *, anonymous: bool = False
 ) -> None:
-    """A CSV file: image, class, the probability of every class, and what went wrong, if anything.
+    """A CSV file: image, class, the probability of every class, whether the image is familiar (yes, no, or
+    empty where that is not known), and what went wrong, if anything.
 
     Images go by their names, without the folders that they lie in; `anonymous`: by numbers.
     """
@@ -153,10 +171,11 @@ def write_predictions(
         partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
         writer = csv.writer(file)
-        writer.writerow(["image", "class", *map(safe_cell, class_names), "error"])
+        writer.writerow(["image", "class", *map(safe_cell, class_names), "familiar", "error"])
         names = public_names([item.image for item in predictions], anonymous=anonymous)
         for name, item in zip(names, predictions, strict=True):
             numbers = item.probabilities or ("",) * len(class_names)
             error = (item.error or "").replace(item.image, name).replace(named(item.image), name)
             texts = (safe_cell(name), safe_cell(item.class_name or ""))
-            writer.writerow([*texts, *numbers, safe_cell(error)])
+            familiar = {None: "", True: "no", False: "yes"}[item.unfamiliar]
+            writer.writerow([*texts, *numbers, familiar, safe_cell(error)])

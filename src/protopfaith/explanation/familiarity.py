@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from torch import Tensor
+
 from protopfaith.explanation.decision import Decision
 from protopfaith.network import PrototypeNetwork
 from protopfaith.training.reference import Reference
@@ -26,7 +28,21 @@ def familiarity(model: PrototypeNetwork, decision: Decision, reference: Referenc
         reference: has the distances of validation images, where known
     """
     label = decision.target if decision.outcome == "several" else int(decision.logits.argmax())
-    own = decision.distances[model.prototype_classes.cpu() == label]
+    return nearness(model, decision.distances, label, reference)
+
+
+def nearness(
+    model: PrototypeNetwork, distances: Tensor, label: int, reference: Reference | None
+) -> Familiarity:
+    """Of one class or finding.
+
+    Args:
+        model: the network that was asked
+        distances: (P,), of the image to all prototypes
+        label: the class or finding
+        reference: has the distances of validation images, where known
+    """
+    own = distances[model.prototype_classes.cpu() == label]
     usual = math.nan if reference is None else float(reference.usual_distances[label])
     return Familiarity(float(own.min()) if len(own) else None, None if math.isnan(usual) else usual)
 

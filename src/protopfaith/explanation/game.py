@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 import torch
@@ -48,7 +48,7 @@ def play_decision(
     # logits keeps the rounding of large sums, which in 16 bits may look like a random function.
     image = decision.picture.input
     # How many images fit is the same for all of one size: measured for the first one only.
-    known, same = network.batch_sizes, (tuple(image.shape), settings.memory, settings.autocast, tuple(names))
+    known, same = network.batch_sizes, batch_key(image, settings, names)
     found = play(
         function,
         image,
@@ -185,7 +185,7 @@ def play(
     if on_batch_size is not None and settings.traits.evaluates:
         on_batch_size(game.batch_size)
     if settings.autocast is not None:
-        result = with_exact_totals(result, function, game, driving)
+        result = with_exact_totals(result, exact_total(function, game), driving)
     return result.without_state()
 
 
@@ -210,18 +210,25 @@ def open_game(
     )
 
 
+def batch_key(image: Tensor, settings: Settings, names: Sequence[str]) -> Hashable:
+    """What decides how many images fit into a batch of one network."""
+    return tuple(image.shape), settings.memory, settings.autocast, tuple(names)
+
+
 @torch.no_grad()
-def with_exact_totals(
-    result: Attribution, function: Callable[[Tensor], Tensor], game: Game, driving: Sequence[int]
-) -> Attribution:
+def exact_total(function: Callable[[Tensor], Tensor], game: Game) -> Tensor:
+    """What the players of a game under autocast share without it, (outputs,)."""
+    whole, nothing = function(torch.stack([game.image, game.baseline])).double().cpu()
+    return whole - nothing
+
+
+def with_exact_totals(result: Attribution, total: Tensor, driving: Sequence[int]) -> Attribution:
     """The result of a game under autocast, with the totals that the function has without it.
 
     What rounding changed is redistributed as any gap is, in proportion to the values' variances: values then
     add up to the network's own numbers. It counts in the completeness gap, and the options hold how large it
     is, relative to the total, for the worst of the outputs `driving`.
     """
-    whole, nothing = function(torch.stack([game.image, game.baseline])).double().cpu()
-    total = whole - nothing
     change = result.total - total
     worst = (change[list(driving)].abs() / total[list(driving)].abs().clamp_min(1e-30)).max()
     variances = result.standard_errors.square().nan_to_num(nan=0.0)

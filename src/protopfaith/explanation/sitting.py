@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import cached_property
+
+from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.game import (
+    batch_key,
     decision_function,
+    exact_total,
     open_game,
     output_names,
     with_exact_totals,
 )
 from protopfaith.explanation.settings import Settings
 from protopfaith.network import FusedProtoPNet
-from protopfaith.shapley import Attribution, Players, estimate
+from protopfaith.shapley import Attribution, Game, Players, estimate
 
 
 class Sittings:
-    """One game, played a little further by every call of `play`.
+    """One game, played a little further by every call of `play`. It is opened by the first one, so that a
+    decision does not wait for it.
 
     Args:
         network: the network that decided, as games play it.
@@ -40,15 +47,25 @@ class Sittings:
     def __init__(self, network: FusedProtoPNet, decision: Decision, settings: Settings, players: Players):
         names = output_names(decision, settings)
         count = len(network.prototypes)
-        self.settings = settings
+        self.settings, self.players = settings, players
         self.driving = [*decision.named, count + names.index(decision.output)]
         self.function = decision_function(network, decision, names)
-        self.game = open_game(self.function, decision.picture.input, settings, players, check=False)
+        self.seconds = 0.0  # that evaluations took; on a GPU less, as nobody waits for them one by one
+        self._image = decision.picture.input
+        self._batches, self._key = network.batch_sizes, batch_key(self._image, settings, names)
         self._so_far: Attribution | None = None
 
-    @property
-    def players(self) -> Players:
-        return self.game.players
+    @cached_property
+    def game(self) -> Game:
+        """How many images fit into a batch is measured by the first game of a network alone."""
+        size = self.settings.batch_size or self._batches.get(self._key)
+        settings = replace(self.settings, batch_size=size)
+        return open_game(self._timed, self._image, settings, self.players, check=False)
+
+    @cached_property
+    def total(self) -> Tensor:
+        """What the players share without the rounding of autocast, (outputs,)."""
+        return exact_total(self.function, self.game)
 
     @property
     def evaluations(self) -> int:
@@ -60,7 +77,7 @@ class Sittings:
         """What is known so far, as explanations hold it; None before the first sitting."""
         found = self._so_far
         if found is not None and self.settings.autocast is not None:
-            found = with_exact_totals(found, self.function, self.game, self.driving)
+            found = with_exact_totals(found, self.total, self.driving)
         return None if found is None else found.without_state()
 
     def play(self, evaluations: int, precision: float | None = None) -> Attribution:
@@ -83,7 +100,14 @@ class Sittings:
             resume=self._so_far,
             **self.settings.options,
         )
+        self._batches.setdefault(self._key, self.game.batch_size)
         self._so_far = replace(self._so_far, reached=precision is None or self._so_far.precision <= precision)
         found = self.result
         assert found is not None
         return found
+
+    def _timed(self, images: Tensor) -> Tensor:
+        start = time.perf_counter()
+        outputs = self.function(images)
+        self.seconds += time.perf_counter() - start
+        return outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -23,24 +24,16 @@ from protopfaith.explanation.sitting import Sittings
 from protopfaith.serve.board import Board
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.networks import Network
+from protopfaith.serve.pace import ENOUGH, LEAST, SMALLEST
 from protopfaith.serve.question import USUAL_PRECISION, Question
 from protopfaith.serve.regions import FEW, first_players, players_for, spec_of
 from protopfaith.serve.whatif import WhatIf, hide
 from protopfaith.shapley import Attribution
 
-SMALLEST = 32  # evaluations of a slice
-LEAST, FIRST = 72, 128  # of the first one, whose map is to come soon: an estimate needs some to begin with
-SLICE, LONGEST = 0.4, 1.5  # seconds that a slice is to take, and may take
-GROWTH = (
-    4  # times as many evaluations as the last one had at most: what a slice costs is not known beforehand
-)
-SHARE = (
-    6  # of all evaluations so far, a slice adds at least one in so many: every slice has a fixed cost, too
-)
+MARGIN = 1.05  # times as many evaluations as the precision seems to need
 ASKED = 6  # passes that deciding takes, about
 CLEAR = 0.25  # relative error at which a finer map takes the place of the coarse one
 COARSE_EVALUATIONS = 512
-ENOUGH = 2_048  # evaluations after which the finer map is shown, however clear it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +91,11 @@ class Case:
         self.saved: dict[str, bytes] = {}  # files by name, as they were last made
         self.on_answer: Callable[[Case], None] = lambda case: None  # there is more to show
         self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
+        self.is_alone: Callable[[], bool] = lambda: True  # whether no other visitor waits for a turn
         self.shown: Shown | None = None
         self._coarse: Sittings | None = None
         self._fine: Sittings | None = None
         self._seconds = 0.0
-        self._step = FIRST
         self._in_slice = False
         self._lock = threading.Lock()
         self.writing = threading.Lock()  # of its progress
@@ -194,7 +187,8 @@ class Case:
         self.shown = Shown(self._coarse or self._fine, None, self._coarse is not None)
         spent = time.perf_counter() - start
         self._seconds += spent
-        self._step = max(LEAST, min(FIRST, int(ASKED / spent)))  # about a second's, on a slow network
+        if not self.network.pace.is_known:
+            self.network.pace.saw(ASKED, spent, spent)
         with self._lock:
             self.stage = "playing"
         self.on_answer(self)
@@ -206,8 +200,10 @@ class Case:
             if self.stage != "playing":  # it was stopped in time
                 return
             self._in_slice = True
+        before = self.shown
         self._play_slice()
-        self.on_answer(self)  # before it is said that nothing follows: pages no longer listen then
+        if self.shown is not before:  # else a finer map is not clear enough yet
+            self.on_answer(self)  # before it is said that nothing follows: pages no longer listen then
         with self._lock:
             self._in_slice = False
             if self.stage == "stopping":
@@ -218,29 +214,53 @@ class Case:
 
     def _play_slice(self) -> None:
         start = time.perf_counter()
-        if self._coarse is not None and not self._is_clear(self._coarse):
-            self.shown = Shown(self._coarse, self._coarse.play(self._step), True)
+        coarse = self._coarse is not None and not self._is_clear(self._coarse)
+        game = self._coarse if coarse else self._fine
+        assert game is not None
+        made, evaluating = game.evaluations, game.seconds
+        if coarse:
+            pace, alone = self.network.pace, self.is_alone()
+            step = min(pace.step(made, alone=alone), COARSE_EVALUATIONS - made) if made else pace.first()
+            self.shown = Shown(game, game.play(step), True)
         else:
-            self._play_fine()
+            self._play_fine(game)
         spent = time.perf_counter() - start
         self._seconds += spent
-        self._step = next_step(self._step, spent, self.evaluations)
+        on_cpu = self.picture.input.device.type == "cpu"  # elsewhere evaluations go on behind our back
+        self.network.pace.saw(
+            game.evaluations - made, game.seconds - evaluating if on_cpu else spent, in_all=spent
+        )
 
     def _is_clear(self, coarse: Sittings) -> bool:
+        """Whether the finer game is to begin: also where its map, at so many evaluations that it is shown, is
+        a slice away."""
         result = self.result
-        known = result is not None and result.precision <= CLEAR
-        return known or coarse.evaluations >= COARSE_EVALUATIONS
+        if result is None:
+            return False
+        near = self.network.pace.step(0, alone=self.is_alone()) >= ENOUGH
+        return near or result.precision <= CLEAR or coarse.evaluations >= COARSE_EVALUATIONS
 
-    def _play_fine(self) -> None:
-        assert self._fine is not None
-        left = self.bounds.evaluations - self._fine.evaluations
-        step = 2 ** len(self._fine.players) if len(self._fine.players) <= FEW else self._step
-        least = SMALLEST if self._fine.evaluations else LEAST
-        found = self._fine.play(max(least, min(step, left)), self.precision)
+    def _play_fine(self, fine: Sittings) -> None:
+        """Without a precision to stop at, which would be looked at, at the cost of a fit, time and again."""
+        left = self.bounds.evaluations - fine.evaluations
+        step = 2 ** len(fine.players) if len(fine.players) <= FEW else self._needed(fine)
+        least = SMALLEST if fine.evaluations else LEAST
+        found = fine.play(max(least, min(step, left)))
         if self._coarse is None or found.precision <= CLEAR or found.evaluations >= ENOUGH:
             if self._coarse is not None:
                 self._coarse, self.hidden = None, ()  # other regions from now on
-            self.shown = Shown(self._fine, found, False)
+            self.shown = Shown(fine, found, False)
+
+    def _needed(self, fine: Sittings) -> int:
+        """Evaluations of the next slice, where the end is near those up to the precision that was asked for:
+        errors fall with their square root."""
+        if not fine.evaluations and self._coarse is None:
+            return self.network.pace.first()
+        step, result = self.network.pace.step(fine.evaluations, alone=self.is_alone()), fine.result
+        if result is None:
+            return step
+        excess = (result.precision / self.precision) ** 2
+        return min(step, math.ceil(fine.evaluations * (MARGIN * excess - 1)))
 
     def without(self, shown: Shown, hidden: tuple[int, ...]) -> WhatIf:
         """The network's answer without some regions of a map."""
@@ -309,18 +329,3 @@ class Case:
             return False
         enough = shown.sittings.evaluations >= self.bounds.evaluations
         return enough or shown.result.precision <= self.precision
-
-
-def next_step(step: int, seconds: float, made: int) -> int:
-    """Evaluations of the next slice.
-
-    Args:
-        step: those of the last one.
-        seconds: that it took.
-        made: in all, so far.
-
-    >>> next_step(128, 0.01, 128), next_step(128, 0.2, 128), next_step(128, 1.2, 1_200)
-    (512, 256, 160)
-    """
-    wanted = max(int(step * SLICE / seconds), made // SHARE, SMALLEST)
-    return max(SMALLEST, min(wanted, int(step * LONGEST / seconds), GROWTH * step))

@@ -61,6 +61,7 @@ class Desk:
         picture = network.explainer.open(image, name)
         case = Case(network, picture, question or Question(), visitor, bounds=self.bounds, known=known)
         case.on_answer, case.on_state = write_answer, write_state
+        case.is_alone = lambda: self.worker.playing <= 1
         self._keep(case)
         return case
 

@@ -23,6 +23,7 @@ from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.settings import BaselineLike
 from protopfaith.explanation.sources import SourcePart
 from protopfaith.network import Outcome, PatchNetwork, outcome_of, probabilities
+from protopfaith.serve.pace import Pace
 from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.thresholds import FindingRule
 
@@ -44,6 +45,7 @@ class Network:
 
     def __init__(self, number: int, explainer: Explainer, name: str):
         self.number, self.explainer, self.name = number, explainer, name
+        self.pace = Pace()
         self.survey: Survey | None = None  # of training images, once somebody asked for it
         self.predictions: list[Answer | None] = [None] * len(self.test)
         self.stopped = ""  # why the other test images stay without an answer

@@ -26,7 +26,8 @@ from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.desk import Desk, write_answer
 from protopfaith.serve.networks import Network, run_name
-from protopfaith.serve.question import Question
+from protopfaith.serve.pace import GOALS
+from protopfaith.serve.question import FINEST, Question
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 
@@ -137,7 +138,10 @@ def opened(
     ):
         networks = _networks(runs, root, device)
         for network in networks:
-            worker.ask("", partial(_warm_up, network, bounds)).result()
+            case = worker.ask("", partial(_warm_up, network, bounds)).result()
+            if network.explainer.device.type != "cpu":
+                worker.when_idle(partial(_warm_further, case))
+        for network in networks:
             worker.when_idle(network.classify_some)
         actual = listening.getsockname()[1]
         desk = Desk(networks, worker, bounds)
@@ -173,13 +177,23 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
     return networks
 
 
-def _warm_up(network: Network, bounds: Bounds) -> None:
-    """One question to nobody: what the first one takes longer is over when visitors come."""
-    picture = network.explainer.open(network.explainer.blank())
-    case = Case(network, picture, Question(), "", bounds=bounds)
-    case.on_answer = write_answer
+def _warm_up(network: Network, bounds: Bounds) -> Case:
+    """One question to nobody: what the first one takes longer is over when visitors come. The image is noise,
+    as one without anything on it would be explained at once."""
+    blank = network.explainer.blank()
+    noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
+    case = Case(network, network.explainer.open(noise), Question(), "", bounds=bounds)
+    case.precision, case.on_answer = FINEST, write_answer
     case.decide()
     case.play()
+    return case
+
+
+def _warm_further(case: Case) -> bool:
+    """Another slice of it: a GPU prepares itself for every size of a batch, so all that a visitor's map plays
+    are played once before; whether there are more."""
+    case.play()
+    return case.stage == "playing" and case.evaluations < GOALS[-1]
 
 
 def _leave_a_core() -> None:

@@ -35,6 +35,21 @@ def test_a_rival_without_support_is_said_to_lack_it(explanation: Explanation) ->
     assert "lacks support" not in supported
 
 
+def test_a_class_that_lost_is_not_said_to_have_more_support(explanation: Explanation) -> None:
+    found = explanation.rival_closeness
+    assert found is not None
+    race = explanation.runner_up
+    assert race is not None
+    supported = replace(explanation, rival_closeness=replace(found, shares=found.shares.abs() + 1e3))
+    said = {
+        ahead: lead(replace(supported, runner_up=replace(race, rest=race.rest + ahead - race.total)))
+        for ahead in (2.0, -2.0)
+    }
+    assert "7.4 times less probable, though it has support, too" in said[2.0]
+    assert "more support than" in said[-2.0]
+    assert "more support than" not in said[2.0]
+
+
 def test_the_place_is_that_of_the_map_that_stands_below(explanation: Explanation) -> None:
     asked = replace(explanation, target=explanation.prediction)
     where = lies(asked.class_map)

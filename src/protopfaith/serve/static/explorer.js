@@ -247,6 +247,7 @@
           return;
         }
         const focused = block.contains(document.activeElement) && document.activeElement.matches(".pointable");
+        const drawing = name === "pictures" && document.activeElement === imagePicture();
         const open = block.querySelector("details[open]") !== null;
         block.innerHTML = blocks[name];
         if (open && block.querySelector("details")) {
@@ -255,6 +256,7 @@
         if (name === "pictures") {
           readNumbers();
           showDrawn();
+          letDraw(drawing);
         }
         if (focused && block.querySelector(".pointable")) {
           block.querySelector(".pointable").focus({ preventScroll: true });
@@ -482,8 +484,11 @@
     }
 
     // Regions drawn by hand: closed lines on the image, as shares of its sides.
+    // With the keyboard: a point that arrow keys move, and corners that are set where it stands.
     const drawn = [];
     let line = null;
+    let corners = [];
+    let point = [0.5, 0.5];
 
     function isDrawing() {
       return part(".draw").getAttribute("aria-pressed") === "true";
@@ -502,12 +507,12 @@
         one.remove();
       });
       const box = picture.viewBox.baseVal;
-      drawn.concat(line ? [line] : []).forEach(function (corners) {
+      drawn.concat(line ? [line] : [], corners.length ? [corners] : []).forEach(function (polygon) {
         const shape = document.createElementNS("http://www.w3.org/2000/svg", "polygon");
         shape.setAttribute("class", "drawn");
         shape.setAttribute(
           "points",
-          corners
+          polygon
             .map(function (corner) {
               return corner[0] * box.width + "," + corner[1] * box.height;
             })
@@ -515,8 +520,84 @@
         );
         picture.appendChild(shape);
       });
+      showPoint(picture, box);
       part(".draw-ask").hidden = !drawn.length;
       part(".draw-forget").hidden = !drawn.length;
+    }
+
+    // The point of the keyboard and the corners that are set, as crosses.
+    function showPoint(picture, box) {
+      picture.querySelectorAll(".drawn-point").forEach(function (one) {
+        one.remove();
+      });
+      const at = isDrawing() && document.activeElement === picture ? corners.concat([point]) : corners;
+      at.forEach(function (one) {
+        const cross = document.createElementNS("http://www.w3.org/2000/svg", "path");
+        const reach = box.width / 40;
+        const start = one[0] * box.width + "," + one[1] * box.height;
+        const across = "h" + 2 * reach + "m" + -reach + "," + -reach + "v" + 2 * reach;
+        cross.setAttribute("class", "drawn-point");
+        cross.setAttribute("d", "M" + start + "m" + -reach + ",0" + across);
+        picture.appendChild(cross);
+      });
+    }
+
+    // While regions are drawn the image can be reached with the keyboard.
+    function letDraw(focus) {
+      const picture = imagePicture();
+      if (!picture) {
+        return;
+      }
+      if (isDrawing()) {
+        picture.setAttribute("tabindex", "0");
+      } else {
+        picture.removeAttribute("tabindex");
+      }
+      if (focus && isDrawing()) {
+        picture.focus({ preventScroll: true });
+      }
+    }
+
+    function sayDrawn(text) {
+      part(".draw-said").textContent = text;
+    }
+
+    function pointWords() {
+      return Math.round(100 * point[0]) + "% from the left, " + Math.round(100 * point[1]) + "% from the top";
+    }
+
+    function regionsWords() {
+      return drawn.length === 1 ? "1 region is drawn." : drawn.length + " regions are drawn.";
+    }
+
+    function drawWithKey(event) {
+      const move = moves[event.key];
+      if (move) {
+        const far = event.shiftKey ? 0.01 : 0.05;
+        point = point.map(function (value, i) {
+          return Math.min(1, Math.max(0, Math.round(100 * (value + far * move[i])) / 100));
+        });
+        sayDrawn(pointWords());
+      } else if (event.key === " ") {
+        corners.push(point);
+        sayDrawn("Corner " + corners.length + ": " + pointWords() + ".");
+      } else if (event.key === "Backspace" && corners.length) {
+        corners.pop();
+        sayDrawn("The last corner is taken back; " + corners.length + " are left.");
+      } else if (event.key === "Enter" && corners.length < 3) {
+        sayDrawn("A region has at least three corners; " + corners.length + " are set.");
+      } else if (event.key === "Enter") {
+        drawn.push(corners);
+        corners = [];
+        sayDrawn("The region is closed. " + regionsWords());
+      } else if (event.key === "Escape") {
+        corners = [];
+        sayDrawn("The corners are discarded. " + regionsWords());
+      } else {
+        return;
+      }
+      event.preventDefault();
+      showDrawn();
     }
 
     function cornerOf(picture, event) {
@@ -526,13 +607,28 @@
         Math.min(1, Math.max(0, (event.clientY - frame.top) / frame.height)),
       ];
     }
-    part(".draw").addEventListener("click", function () {
+    part(".draw").addEventListener("click", function (event) {
       part(".draw").setAttribute("aria-pressed", String(!isDrawing()));
       part(".draw-help").hidden = !isDrawing();
       article.classList.toggle("drawing-on", isDrawing());
+      sayDrawn("");
       if (isDrawing()) {
         imagePicture().scrollIntoView({ block: "center" });
       }
+      letDraw(event.detail === 0); // pressed with a key
+      showDrawn();
+    });
+    article.addEventListener("keydown", function (event) {
+      if (isDrawing() && event.target === imagePicture()) {
+        drawWithKey(event);
+      }
+    });
+    ["focusin", "focusout"].forEach(function (kind) {
+      article.addEventListener(kind, function (event) {
+        if (isDrawing() && event.target === imagePicture()) {
+          window.setTimeout(showDrawn);
+        }
+      });
     });
     article.addEventListener("pointerdown", function (event) {
       const picture = event.target.closest(".pictures .picture:not(.pointable)");
@@ -558,6 +654,8 @@
     });
     part(".draw-forget").addEventListener("click", function () {
       drawn.length = 0;
+      corners = [];
+      sayDrawn("No region is drawn.");
       showDrawn();
     });
     part(".draw-ask").addEventListener("click", async function () {

@@ -154,7 +154,7 @@ def _rival(explanation: Explanation) -> str:
     if mine is None or other is None:
         return f"{subject} is {compared(_ahead(explanation, label))}."
     target = explanation.class_names[explanation.target]
-    return f"{subject} {_support(mine, other, name, target)}."
+    return f"{subject} {_support(mine, other, name, target, _ahead(explanation, label))}."
 
 
 def _rival_named(explanation: Explanation, label: int) -> str:
@@ -188,15 +188,19 @@ def compared(ahead: float) -> str:
     return f"{many} times {'less' if ahead > 0 else 'more'} probable"
 
 
-def _support(mine: Closeness, other: Closeness, rival: str, target: str) -> str:
-    """How much the rival is supported by its own prototypes, beside the explained class by its own."""
+def _support(mine: Closeness, other: Closeness, rival: str, target: str, ahead: float) -> str:
+    """How much the rival is supported by its own prototypes, beside the explained class by its own. Where the
+    one that is `ahead` has less of it, other things decide, and how probable the rival is comes first."""
     ours, theirs = float(mine.shares.sum()), float(other.shares.sum())
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
         return f"lacks support: the image is {_farther(rival)}"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
+    most = f"prototype {int(other.prototypes[best])}"
+    if (how == "less") != (ahead > 0):
+        return f"is {compared(ahead)}, though it has support, too, most of it from {most}"
     than = "as" if how == "about as much" else "than"
-    return f"has {how} support {than} {target}, most of it from prototype {int(other.prototypes[best])}"
+    return f"has {how} support {than} {target}, most of it from {most}"
 
 
 def about_mask(explanation: Explanation) -> str:
