@@ -13,14 +13,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PIL import Image, ImageChops
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 ROOT = Path(__file__).parents[1]
 RUN = Path("runs", "demo")  # as it is typed at the top of the repository
+OTHER = Path("runs", "demo_hidden")
 PICTURES = ROOT / "docs" / "pictures"
 LARGEST = 150_000  # bytes
 WIDTH = 1000  # pixels of the pictures
@@ -64,19 +70,24 @@ def main() -> None:
 
 
 def explore() -> None:
-    """The explorer with a map that has become sharp, without the regions that speak most for the class."""
-    import threading
-
+    """The explorer: test images to choose from; a map that has become sharp, without the regions that speak
+    most for the class; and the same image under a network that was trained on hidden regions."""
     from playwright.sync_api import sync_playwright
 
     from protopfaith.serve.server import opened
 
-    with opened([RUN], port=0, say=print) as server, sync_playwright() as playwright:
+    if not (OTHER / "model.safetensors").exists():
+        command("train", "birds", "augmentation.hide.share=0.5", "--out", str(OTHER))
+    with opened([RUN, OTHER], port=0, say=print) as server, sync_playwright() as playwright:
         threading.Thread(target=server.run, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1480})
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(600_000)
         page.goto(server.address)
+        page.locator(".thumb img").nth(40).wait_for()
+        page.wait_for_load_state("networkidle")
+        save(screenshot(page), "serve-choose")
+        page.set_viewport_size({"width": 1280, "height": 1480})
         page.locator(".thumb").nth(26).click()
         page.locator(".pictures .pointable").wait_for()
         case = server.desk.find(page.url.rpartition("/")[2])
@@ -86,11 +97,18 @@ def explore() -> None:
         case.hidden = tuple(sorted(case.explanation().class_map.evidence.argsort().tolist()[-4:]))
         page.reload()
         page.locator(".whatif-row").wait_for()
-        with tempfile.TemporaryDirectory() as folder:
-            page.screenshot(path=f"{folder}/serve.png")
-            save(Image.open(f"{folder}/serve.png"), "serve")
+        save(screenshot(page), "serve")
+        case.hidden = ()
+        page.locator(".other").select_option("1")
+        page.locator(".two .case").nth(1).locator(".progress[data-stage=done]").wait_for()
+        page.set_viewport_size({"width": 1280, "height": 1100})
+        save(screenshot(page), "serve-two")
         browser.close()
         server.stop()
+
+
+def screenshot(page: Page) -> Image.Image:
+    return Image.open(BytesIO(page.screenshot()))
 
 
 def take(name: str, picture: Picture) -> None:

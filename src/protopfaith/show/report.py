@@ -35,7 +35,9 @@ from protopfaith.show.wording.verdicts import verdicts
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: not clear yet, or none."
+CLEAR = (
+    "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: little or no clear effect."
+)
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[DrawnPicture, str]
 
@@ -109,6 +111,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
             _output(explanation, output, regions, pictures)
             for output, regions in maps_by_output(explanation).items()
         ],
+        "unfamiliar": explanation.is_unfamiliar,
         "probabilities": probability_bars(explanation),
         "evidence": evidence_bars(explanation),
         "sums": complete_sums(explanation),

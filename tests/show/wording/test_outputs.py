@@ -3,12 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 from protopfaith.explanation import Explanation
 from protopfaith.explanation.settings import OUTPUTS
+from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.outputs import (
     about_empty,
     adds_up,
+    against,
     in_favor,
     maps_by_output,
     output_name,
@@ -51,3 +54,25 @@ def test_the_map_of_a_class_that_was_not_decided_for_is_not_called_the_decision(
     other = replace(explanation, target=(explanation.prediction + 1) % len(explanation.class_names))
     assert "decision" not in where_heading(other)
     assert explanation.class_names[other.target] in where_heading(other)
+
+
+def test_regions_that_speak_against_the_decision_are_told_first(explanation: Explanation) -> None:
+    """All regions together lower the score of what was decided: an empty image is called the same."""
+    target = explanation.prediction
+    empty = torch.full_like(explanation.probabilities, 0.001)
+    empty[target] = 0.99
+    here = torch.full_like(explanation.probabilities, 0.01)
+    here[target] = 0.9
+    values = explanation.class_map.values
+    lowered = replace(explanation.class_map, values=-10 * values.abs() / values.abs().sum(), sign=1)
+    turned = replace(
+        explanation, target=target, class_map=lowered, empty_probabilities=empty, probabilities=here
+    )
+    said = against(turned)
+    assert "speak against it" in said
+    assert "99%" in said
+    assert said in lead(turned)
+    raised = replace(turned, class_map=replace(lowered, values=-lowered.values))
+    assert against(raised) == ""
+    surer = replace(turned, empty_probabilities=here, probabilities=empty)
+    assert "it is the highest all the same" in against(surer)

@@ -12,7 +12,7 @@ from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.question import CLOSE, most_probable, sureness
 from protopfaith.show.wording.findings import deciding_of_finding, findings_lead
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import adds_nothing, rival_of
+from protopfaith.show.wording.outputs import adds_nothing, against, rival_of
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.verdicts import is_rough, is_wrong, share_outside
 
@@ -21,7 +21,7 @@ def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
     if explanation.findings:
         return findings_lead(explanation)
-    said = f"{_decided(explanation)}{_corrected(explanation)} {_where(explanation)}"
+    said = f"{_decided(explanation)}{_corrected(explanation)} {_where(explanation)}{against(explanation)}"
     return said if explanation.is_unfamiliar else f"{said} {_rival(explanation)}"  # none of them is known
 
 
@@ -118,7 +118,7 @@ def _because_of_turns(explanation: Explanation) -> str:
     assert explanation.route is not None
     turns = sorted(explanation.route.turns, key=lambda turn: -turn.probability)
     said = [
-        f"something in it looks like prototype {turn.prototype} ({percent(turn.probability)})"
+        f"something in it looks like prototype {turn.prototype} ({percent(turn.probability)} sure)"
         for turn in turns
         if turn.right
     ][:1]

@@ -95,6 +95,25 @@ def caution(explanation: Explanation) -> str:
     return f"Caution: an empty image would be called {called}; the map shows only what changes from there."
 
 
+def against(explanation: Explanation) -> str:
+    """Why a class was decided for although all regions together speak against it; else nothing."""
+    regions, p = explanation.class_map, explanation.empty_probabilities
+    decided = explanation.target == explanation.prediction and explanation.output != "versus"
+    decided = decided and not explanation.findings
+    if not decided or p is None or adds_nothing(explanation) or float(regions.evidence.sum()) >= 0:
+        return ""
+    target = explanation.target
+    there, here = float(p[target]), float(explanation.probabilities[target])
+    if there > here:
+        return (
+            f" All regions together speak against it: an empty image would be called {target_of(explanation)} "
+            f"with even more certainty ({percent(there)}), and this one takes some of that back."
+        )
+    return (
+        " All regions together lower its score, compared with an empty image; it is the highest all the same."
+    )
+
+
 def adds_nothing(explanation: Explanation) -> bool:
     """Whether the image hardly changes what an empty one would be called, too."""
     changed = float(explanation.class_map.values.abs().sum())

@@ -11,6 +11,7 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.heat import outlined
 
 ENOUGH = 0.8  # of the outlined evidence: so much lies in the part of the image that is named
+AROUND = 0.4  # of the outlined evidence: where less lies around its strongest region, that is not named
 SCATTERED = "in many places"
 Span = tuple[float, float]
 START, HALF, END, ALL = (0.0, 0.5), (0.25, 0.75), (0.5, 1.0), (0.0, 1.0)
@@ -65,12 +66,14 @@ def place_for(regions: RegionValues, sign: int = 1) -> str | None:
 
 
 def strongest_for(regions: RegionValues, sign: int = 1) -> str | None:
-    """The same of the strongest of these regions; None where none is, or where it fills the image."""
+    """The same of the strongest of these regions; None where none is, where it fills the image, or where most
+    of the others lie elsewhere."""
     weights = outlined(regions, sign).double()
     if not bool(weights.any()):
         return None
     part = part_of(_of_pixels(regions, weights * (weights == weights.max())))
-    return None if part is None else part.words
+    around = 0.0 if part is None else share_in(part, _of_pixels(regions, weights))
+    return None if part is None or around < AROUND else part.words
 
 
 def _of_pixels(regions: RegionValues, weights: Tensor) -> Tensor:
