@@ -13,13 +13,14 @@ from protopfaith.conversion import FORMATS
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.moments import RULES
-from protopfaith.network import ENCODERS
+from protopfaith.network import ENCODERS, FAMILIES
 from protopfaith.shapley import ESTIMATORS
+from protopfaith.training import TRAINERS
 
 IN_A_BROWSER = "explorer"  # whose steps are clicks: tests/serve tries them
 FOLDER = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = [page for page in sorted(FOLDER.glob("*.md")) if page.stem != IN_A_BROWSER]
-REGISTRIES = (DATASETS, FORMATS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS)
+REGISTRIES = (DATASETS, FORMATS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS, FAMILIES, TRAINERS)
 BLOCK = re.compile(r'^```python(?: title="(?P<file>[\w.]+)")?\n(?P<code>.*?)^```', re.DOTALL | re.MULTILINE)
 
 
@@ -46,6 +47,7 @@ def test_there_is_a_page_for_each_kind_of_extension() -> None:
         "encoder",
         "data-set",
         "explainer",
+        "family",
         "report",
         "bring-your-network",
     }

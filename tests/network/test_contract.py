@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from protopfaith.data import ImageData, ImageSet, load_data
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation import EXPLAINERS, Options
+from protopfaith.evaluation import EXPLAINERS, Options, faithfulness
 from protopfaith.explanation import Explainer, decompose, explain
 from protopfaith.explanation.saving import load as load_explanation
 from protopfaith.moments import Gaussian
@@ -32,6 +32,7 @@ from protopfaith.network import (
     weights_of,
 )
 from protopfaith.shapley import Players
+from protopfaith.training import load_recipe, train
 
 IMAGE = (3, 48, 48)
 
@@ -260,6 +261,25 @@ def test_explainers_are_judged_on_it_and_it_is_pruned_or_says_how(name: str) -> 
     with torch.no_grad():
         x = torch.rand(2, *IMAGE)
         assert torch.allclose(smaller.distances(x), network.distances(x)[:, [0, 2, 3]], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_its_run_is_judged(name: str, tmp_path: Path) -> None:
+    """The whole judgment, of one prototype: curves, axioms and sanity checks."""
+    findings = outcome_of(FAMILIES[name]) == "several"
+    data = "birds_multilabel" if findings else "birds"
+    small = ["data.size=[32,32]", "data.options={train: 32, validation: 32, test: 32}"]
+    short = [f"schedule.{stage}.epochs=1" for stage in ("pretraining", "warmup", "joint", "classifier")]
+    recipe = load_recipe(data, [*small, *short, f"model.family={name}", "schedule.cycles=1"])
+    run = train(recipe, tmp_path / "run", progress=False)
+    quick = {"prototypes": 1, "steps": 5, "players": 8, "budget": 128, "truth_budget": 256, "checked": 1}
+    explainers = ["ours", "owen", "protopnet", "saliency", "dasp", "random"]
+    found = faithfulness(run, tmp_path / "judged", explainers=explainers, sizes=2, progress=False, **quick)
+    judged = {one.name for one in found.results}
+    assert judged | found.skipped.keys() == set(explainers)
+    assert {"ours", "owen", "random"} <= judged
+    assert all("moment rule" in why for why in found.skipped.values())
+    assert (tmp_path / "judged" / "index.html").is_file()
 
 
 def test_protopnet_is_a_family() -> None:

@@ -70,8 +70,27 @@ def test_the_drawing_has_every_node_once_and_the_way_from_root_to_leaf(depth: in
     assert all(0 <= dot.x <= drawing.width and 0 <= dot.y <= drawing.height for dot in drawing.dots)
 
 
-def test_a_tree_too_large_or_unknown_is_not_drawn() -> None:
-    large = full_tree(7)
-    route = Route((Turn(0, True, 0.9),), 0, torch.ones(2), large.children, (0,) * large.leaves)
-    assert draw_tree(route, ["cat", "dog"]) is None
+@pytest.mark.parametrize("depth", [7, 9])
+def test_of_a_large_tree_the_way_is_drawn_and_the_rest_in_parts(depth: int) -> None:
+    branches = full_tree(depth)
+    turns, place = [], 0
+    while place >= 0:
+        turns.append(Turn(place, place % 2 == 0, 0.9))
+        place = branches.children[place][place % 2 == 0]
+    classes = tuple(leaf % 5 for leaf in range(branches.leaves))
+    route = Route(tuple(turns), -1 - place, torch.ones(5), branches.children, classes)
+    drawing = draw_tree(route, ["ant", "bee", "cat", "dog", "eel"])
+    assert drawing is not None
+    assert sum(dot.taken for dot in drawing.dots) == depth + 1
+    assert sum(line.taken for line in drawing.lines) == depth
+    ends = [dot for dot in drawing.dots if dot.leaf]
+    assert sum(dot.leaves for dot in ends) == branches.leaves
+    largest = max(ends, key=lambda dot: dot.leaves)
+    assert largest.leaves == branches.leaves // 2
+    assert largest.text.startswith(f"{branches.leaves // 2} leaves: ")
+    assert largest.text.endswith("and 2 others")
+    assert all(0 <= dot.x <= drawing.width and 0 <= dot.y <= drawing.height for dot in drawing.dots)
+
+
+def test_an_unknown_tree_is_not_drawn() -> None:
     assert draw_tree(Route((), 0, torch.ones(2)), ["cat", "dog"]) is None

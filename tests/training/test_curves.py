@@ -10,7 +10,7 @@ def test_every_epoch_and_stage_is_shown(trained):
     assert lines["training (augmented)"].get_ydata().tolist() == table.train_balanced_accuracy.tolist()
     assert lines["validation"].get_xdata().tolist() == (table.epoch + 1).tolist()
     assert set(above.get_legend_handles_labels()[1]) >= set(NAMES.values())
-    assert "projected (leaves)" in curves_figure(table, "prototree").axes[0].get_legend_handles_labels()[1]
+    assert "projected (leaves)" in curves_figure(table, "leaves").axes[0].get_legend_handles_labels()[1]
     assert {line.get_label() for line in below.lines} == {"loss", "cross entropy"}
     # stages touch each other and cover all epochs, in two cycles of joint and classifier
     edges = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in above.patches]

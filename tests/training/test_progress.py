@@ -62,7 +62,7 @@ def test_what_was_not_measured_is_left_out():
 
 def test_the_last_stage_of_a_tree_is_about_its_leaves():
     assert title(STAGE) == "cycle 3 classifier (F)"
-    assert title(STAGE, "prototree") == "cycle 3 leaves"
+    assert title(STAGE, "leaves") == "cycle 3 leaves"
 
 
 def test_silence_when_asked_for():

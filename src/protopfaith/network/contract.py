@@ -110,9 +110,10 @@ class PrototypeNetwork(Protocol):
     Logits are those of one class of many, whose probabilities are their softmax; a network whose `outcome` is
     "several" decides on findings instead, each by itself: their probabilities are the logits' sigmoids.
 
-    Two methods more are asked for where there are such. `route(distances)`, of a network that decides by a
+    Three methods more are asked for where there are such. `route(distances)`, of a network that decides by a
     way through a tree: of the distances (P,) of one image, a `Route`. `occurrence_maps(x)`, of one that says
     itself where it looks for each prototype: (B, P, h, w), which then stand beside our maps.
+    `keep(kept)`, of one that does without some of its prototypes: forgets all others, in place.
 
     Args:
         args: whatever a family takes
@@ -316,6 +317,20 @@ def route_of(network: PrototypeNetwork, distances: Tensor) -> Route | None:
     tensor(distances, "Distances", "one per prototype", 1)
     route = getattr(network, "route", None)
     return route(distances) if callable(route) else None
+
+
+def can_drop(network: PrototypeNetwork) -> bool:
+    """Whether single prototypes of a network can go: then it has `keep`.
+
+    Args:
+        network: any family's
+
+    >>> from protopfaith.network import ProtoPNet
+    >>> can_drop(ProtoPNet("small", ["cat", "dog"], 1, 8))
+    True
+    """
+    instance(network, nn.Module, "The network", "a prototype network")
+    return callable(getattr(network, "keep", None))
 
 
 def class_of(network: PrototypeNetwork, prototype: int) -> str:

@@ -176,8 +176,18 @@ class PatchNetwork(nn.Module):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What the constructor needs to build this network again, but for a module given as encoder."""
-        raise NotImplementedError
+        """What the constructor needs to build this network again, but for a module given as encoder; what
+        `header` names is a family's own to add."""
+        special = {} if self.layers is None else {"layers": self.layers}
+        return {
+            "family": self.family,
+            "encoder": self.encoder_name,
+            "classes": list(self.class_names),
+            "prototype_channels": self.prototypes.shape[1],
+            "in_channels": self.in_channels,
+            "activation": self.activation,
+            **special,
+        }
 
     def _check(self, x: Tensor) -> None:
         if not isinstance(x, Tensor) and (not hasattr(x, "mean") or hasattr(x, "__array__")):

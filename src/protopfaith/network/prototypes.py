@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +13,7 @@ from torch import Tensor
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network.contract import NO_CLASS
-from protopfaith.network.model import ProtoPNet
+from protopfaith.network.contract import NO_CLASS, can_drop
 from protopfaith.network.patches import PatchNetwork
 
 
@@ -149,7 +149,7 @@ def duplicate_groups(
     return tuple(sorted(groups))
 
 
-def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
+def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
     """A copy of `model` with the prototypes `keep` alone (P booleans, or indices), in their old order.
 
     F loses the columns of the others; its remaining weights stay as they are.
@@ -164,7 +164,7 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
     [0, 1, 1]
     """
     check_arguments(prune, locals())
-    if not isinstance(model, ProtoPNet):
+    if not can_drop(model):
         raise ProtoPFaithError(
             f"Of a {type(model).__name__} no single prototypes can be dropped, because its outputs are no "
             "sums over them; prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))."
@@ -177,7 +177,7 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> ProtoPNet:
         raise ProtoPFaithError(
             f"Pruning would leave no prototype for {names}: keep at least one of every class."
         )
-    pruned = copy.deepcopy(model)
+    pruned: Any = copy.deepcopy(model)
     pruned.keep(kept)
     return pruned
 

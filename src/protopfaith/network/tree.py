@@ -218,17 +218,7 @@ class ProtoTree(PatchNetwork):
     @property
     def config(self) -> dict[str, Any]:
         """What the constructor needs to build this network again, but for a module given as encoder."""
-        special = {} if self.layers is None else {"layers": self.layers}
-        return {
-            "family": self.family,
-            "encoder": self.encoder_name,
-            "classes": list(self.class_names),
-            "prototype_channels": self.prototypes.shape[1],
-            "in_channels": self.in_channels,
-            "activation": self.activation,
-            "tree": [list(pair) for pair in self.branches.children],
-            **special,
-        }
+        return {**super().config, "tree": [list(pair) for pair in self.branches.children]}
 
 
 def log_mixture(ways: Tensor, log_distributions: Tensor) -> Tensor:

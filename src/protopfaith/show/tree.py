@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +16,8 @@ from protopfaith.show.bars import Bars, Sum, Term, share_bars, sum_bars
 from protopfaith.show.pictures import DrawnPicture, Meaning, Pictures
 from protopfaith.show.wording.numbers import percent
 
-MOST_LEAVES = 64  # that fit into one drawing
+MOST_LEAVES = 64  # that fit into one drawing; of larger trees what lies off the way is drawn as one
+MOST_NAMED = 3  # classes of such a part
 MOST_CLASSES = 4  # of a leaf
 WIDEST = 4  # steps to the left or right that a page has room for
 SIMILAR = Meaning(
@@ -51,13 +53,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Dot:
-    """A node or a leaf of the drawing."""
+    """A node, a leaf, or a part of the tree that is drawn as one."""
 
     x: float
     y: float
     text: str
     taken: bool
     leaf: bool
+    leaves: int = 1  # of such a part
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,16 @@ class Drawing:
     lines: tuple[Line, ...]
     dots: tuple[Dot, ...]
     alt: str
+
+    @property
+    def leaves(self) -> int:
+        """Of the whole tree."""
+        return sum(dot.leaves for dot in self.dots if dot.leaf)
+
+    @property
+    def parts(self) -> bool:
+        """Whether some of the tree is drawn as one."""
+        return any(dot.leaves > 1 for dot in self.dots)
 
 
 @dataclass(frozen=True)
@@ -207,45 +220,77 @@ def share_of_leaf(explanation: Explanation, route: Route) -> str:
 
 
 def draw_tree(route: Route, class_names: Sequence[str]) -> Drawing | None:
-    """The whole tree; None where it is not known, or too large for a drawing.
+    """The whole tree, or of a large one the way and what branches off it; None where it is not known.
 
     Args:
         route: of one image
         class_names: of the network
     """
-    if not route.children or len(route.children) >= MOST_LEAVES:
+    if not route.children:
         return None
+    large = len(route.children) >= MOST_LEAVES
     sides = {turn.prototype: turn.right for turn in route.turns}
     lines: list[Line] = []
     dots: list[Dot] = []
-    leaves = len(route.children) + 1
-    step = max(100 / leaves, 1.0)
-    next_leaf = iter(range(leaves))
+    sides_taken = _taken_nodes(route)
+    columns = len(sides_taken) + 1 if large else len(route.children) + 1
+    step = max(100 / columns, 1.0)
+    next_column = iter(range(columns))
 
     def settle(place: int, depth: int, taken: bool) -> tuple[float, float]:
         """Draws what is below; gives where the place itself is."""
         y = 6.0 + 11.0 * depth
         if place < 0:
-            x = step * (next(next_leaf) + 0.5)
+            x = step * (next(next_column) + 0.5)
             label = class_names[route.leaf_classes[-1 - place]] if route.leaf_classes else ""
             dots.append(Dot(round(x, 2), y, f"leaf {-1 - place}: {label}", taken, leaf=True))
             return x, y
+        if large and place not in sides_taken:
+            x = step * (next(next_column) + 0.5)
+            below = _leaves_below(route, place)
+            dots.append(Dot(round(x, 2), y, _named(route, below, class_names), False, True, len(below)))
+            return x, y
         right = sides.get(place)
-        below = [
+        ends = [
             settle(child, depth + 1, taken and right is not None and right == side)
             for side, child in zip((False, True), route.children[place], strict=True)
         ]
-        x = sum(one for one, _ in below) / 2
-        for side, (there, down) in zip((False, True), below, strict=True):
+        x = sum(one for one, _ in ends) / 2
+        for side, (there, down) in zip((False, True), ends, strict=True):
             on_way = taken and right is not None and right == side
             lines.append(Line(round(x, 2), y, round(there, 2), down, on_way))
         dots.append(Dot(round(x, 2), y, f"prototype {place}", taken, leaf=False))
         return x, y
 
     settle(0, 0, taken=True)
-    height = max(dot.y for dot in dots) + 6
+    height = max(dot.y + (4 if dot.leaves > 1 else 0) for dot in dots) + 6
     lines.sort(key=lambda line: line.taken)  # the way lies above the rest
     words = ", ".join(f"prototype {t.prototype} {'yes' if t.right else 'no'}" for t in route.turns)
     return Drawing(
-        round(step * leaves, 2), height, tuple(lines), tuple(dots), f"The tree, and the way: {words}"
+        round(step * columns, 2), height, tuple(lines), tuple(dots), f"The tree, and the way: {words}"
     )
+
+
+def _taken_nodes(route: Route) -> set[int]:
+    """The nodes on the way, from the root to the leaf, also those that pass every image on."""
+    above = {child: node for node, pair in enumerate(route.children) for child in pair}
+    place, found = -1 - route.leaf, set()
+    while place in above:
+        place = above[place]
+        found.add(place)
+    return found
+
+
+def _leaves_below(route: Route, place: int) -> list[int]:
+    if place < 0:
+        return [-1 - place]
+    return [leaf for child in route.children[place] for leaf in _leaves_below(route, child)]
+
+
+def _named(route: Route, leaves: Sequence[int], class_names: Sequence[str]) -> str:
+    """How many leaves, and the classes that most of them are for."""
+    counted = Counter(route.leaf_classes[leaf] for leaf in leaves) if route.leaf_classes else Counter()
+    some = [class_names[label] for label, _ in counted.most_common(MOST_NAMED)]
+    others = len(counted) - len(some)
+    more = f" and {others} {'others' if others > 1 else 'other'}" if others else ""
+    return f"{len(leaves)} leaves: {', '.join(some)}{more}" if some else f"{len(leaves)} leaves"

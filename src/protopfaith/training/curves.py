@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protopfaith.files import atomic
+from protopfaith.training.family import trainer_named
 from protopfaith.training.run import Run
 
 if TYPE_CHECKING:
@@ -17,20 +18,19 @@ NAMES = {
     "pretraining": "plain classifier",
     "warmup": "warm-up (Z, Q)",
     "joint": "joint (V, Z, Q)",
-    "classifier": "projected (F)",
 }
-OF_TREES = {"classifier": "projected (leaves)"}
 
 
-def curves_figure(metrics: pd.DataFrame, family: str = "protopnet") -> Figure:
-    """Balanced accuracies above, losses below, over the epochs of `Run.metrics()`; stages are shaded."""
+def curves_figure(metrics: pd.DataFrame, last_part: str = "F") -> Figure:
+    """Balanced accuracies above, losses below, over the epochs of `Run.metrics()`; stages are shaded, that of
+    what learns after projection by its name."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5), layout="constrained", dpi=130)
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = metrics.epoch + 1
     for axes in (above, below):
-        _shade(axes, metrics, NAMES | (OF_TREES if family == "prototree" else {}))
+        _shade(axes, metrics, NAMES | {"classifier": f"projected ({last_part})"})
         axes.spines[["top", "right"]].set_visible(False)
     above.plot(epochs, metrics.train_balanced_accuracy, color="#d95f02", label="training (augmented)")
     validation = metrics.validation_balanced_accuracy
@@ -46,8 +46,9 @@ def curves_figure(metrics: pd.DataFrame, family: str = "protopnet") -> Figure:
 
 def save_curves(run: Run) -> None:
     """`curves.png` in the run's folder."""
+    last_part = trainer_named(run.recipe().model.family).last_part
     with atomic(run.folder / "curves.png") as partial:
-        curves_figure(run.metrics(), run.recipe().model.family).savefig(partial, format="png")
+        curves_figure(run.metrics(), last_part).savefig(partial, format="png")
 
 
 def _shade(axes: Axes, metrics: pd.DataFrame, names: dict[str, str]) -> None:

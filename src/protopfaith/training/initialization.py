@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.data import Preprocessing
-from protopfaith.network import PatchNetwork, XProtoNet
+from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
-from protopfaith.training.finding_projection import seen_prototypes
 
 IMAGES_PER_CLASS = 64
 TELLING_SHARE = 0.1  # of an image's positions, for evidence
@@ -27,11 +26,9 @@ def patch_prototypes(
     """New prototypes (P x L): for each class, latent vectors near the centers of its K clusters.
 
     With the plain classifier's `head` only the patches that speak most for the class take part: those where
-    head weight times encoder feature (its class activation map) is largest. Those of an XProtoNet start on
-    what they see of whole images. `owners` (P) are classes to start from for prototypes that belong to none.
+    head weight times encoder feature (its class activation map) is largest. `owners` (P) are classes to start
+    from for prototypes that belong to none.
     """
-    if isinstance(model, XProtoNet):
-        return seen_prototypes(model, batches, preprocessing, generator)
     training = model.training
     model.eval()
     prototypes = model.prototypes.detach().clone()

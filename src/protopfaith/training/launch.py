@@ -8,7 +8,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -19,17 +19,16 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason, remove_leftovers
 from protopfaith.locks import exclusive
-from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree
+from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
 from protopfaith.network.encoders.lite import INSTALL, LITE, has_lite_weights
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
-from protopfaith.training.finding_objectives import check_outcome
+from protopfaith.training.family import trainer_named, trainer_of
 from protopfaith.training.images import seed_for
-from protopfaith.training.recipe import ComputeRecipe, ModelRecipe, Recipe
+from protopfaith.training.recipe import ComputeRecipe, Recipe
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
-from protopfaith.training.tree import build_tree, trainer_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -97,7 +96,8 @@ def train(
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
     recipe, model = build_reachable(recipe, data) if model is None else (recipe, model)
-    check_outcome(data.outcome, model, recipe)
+    trainer_class = trainer_of(type(model))
+    trainer_class.check(model, recipe, data)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
@@ -105,8 +105,7 @@ def train(
             holding.enter_context(exclusive(folder / LOCK, f"The run {folder}"))
         holding.enter_context(keeping_freed_memory())
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
-        kind = trainer_of(model)
-        trainer = kind(fabric, run, recipe, data, model, progress=progress)
+        trainer = trainer_class(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
         try:
@@ -190,19 +189,7 @@ def build_model(recipe: Recipe, data: ImageData) -> PatchNetwork:
     check_arguments(build_model, locals())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(recipe.seed, "model"))
-        if recipe.model.family == ProtoTree.family:
-            return build_tree(recipe, data)
-        family: Any = FAMILIES[recipe.model.family]
-        return family(
-            recipe.model.encoder,
-            list(data.classes),
-            recipe.model.prototypes_per_class,
-            recipe.model.prototype_channels,
-            in_channels=data.preprocessing.channels,
-            activation=_activation(recipe),
-            similarity=recipe.model.similarity,
-            weights=recipe.model.weights,
-        )
+        return trainer_named(recipe.model.family).build(recipe, data)
 
 
 def build_reachable(recipe: Recipe, data: ImageData) -> tuple[Recipe, PatchNetwork]:
@@ -224,12 +211,6 @@ def build_reachable(recipe: Recipe, data: ImageData) -> tuple[Recipe, PatchNetwo
     )
     recipe = replace(recipe, model=replace(recipe.model, encoder=other))
     return recipe, build_model(recipe, data)
-
-
-def _activation(recipe: Recipe) -> str:
-    """The recipe's; an XProtoNet has one alone, which a recipe that says nothing means."""
-    usual = recipe.model.family == "xprotonet" and recipe.model.activation == ModelRecipe().activation
-    return "unit" if usual else recipe.model.activation
 
 
 def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> Fabric:

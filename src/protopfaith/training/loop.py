@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +14,15 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, distinct_prototypes, output_channels
+from protopfaith.network import distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
 from protopfaith.training.collapse import signs_of_collapse
-from protopfaith.training.finding_objectives import findings_objective
+from protopfaith.training.family import TRAINERS
 from protopfaith.training.graphs import GraphedEncoder, can_be_captured
+from protopfaith.training.hooks import Hooks
 from protopfaith.training.images import TrainingImages, seed_for
-from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import classes_objective
 from protopfaith.training.probe import (
@@ -36,7 +36,7 @@ from protopfaith.training.probe import (
     temper,
 )
 from protopfaith.training.progress import TrainingProgress
-from protopfaith.training.projection import count_distinct, project
+from protopfaith.training.projection import count_distinct
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
 from protopfaith.training.saving import PERFECT, Saver, is_better
@@ -45,7 +45,6 @@ from protopfaith.training.schedule import (
     Stage,
     make_optimizer,
     make_scheduler,
-    make_stages,
     trained_parts,
 )
 from protopfaith.training.streams import BatchStream, stage_batches
@@ -58,8 +57,10 @@ KEPT = "kept."
 COSTS = ("loss", "cross_entropy", "cluster", "separation")
 
 
-class Trainer:
-    """Runs the stages of a recipe on one model."""
+@TRAINERS.register("protopnet")
+class Trainer(Hooks):
+    """Runs the stages of a recipe on one model. What a family does otherwise it overrides: methods without a
+    leading underscore are meant for that."""
 
     def __init__(
         self,
@@ -67,14 +68,14 @@ class Trainer:
         run: Run,
         recipe: Recipe,
         data: ImageData,
-        model: ProtoPNet,
+        model: Any,
         *,
         stages: list[Stage] | None = None,
         projecting: bool = True,
         progress: bool = True,
     ):
         self.fabric, self.run, self.recipe, self.data, self.model = fabric, run, recipe, data, model
-        self.stages = make_stages(recipe.schedule, len(data.train)) if stages is None else stages
+        self.stages = self.stages_of(recipe.schedule, len(data.train)) if stages is None else stages
         self.projecting = projecting
         self.images = TrainingImages(fabric, recipe, data)
         self.saver = Saver(fabric, run, recipe, data, self.stages)
@@ -96,7 +97,7 @@ class Trainer:
         self.generator = torch.Generator(fabric.device)
         iterations = sum(stage.epochs for stage in self.stages) * self.images.iterations
         shown = progress and fabric.is_global_zero
-        self.progress = TrainingProgress(shown, iterations, family=recipe.model.family)
+        self.progress = TrainingProgress(shown, iterations, last_part=self.last_part)
         self._checkpoint: Checkpoint | None = None
 
     # --- the whole run
@@ -162,8 +163,8 @@ class Trainer:
             moved=self.saver.position.moved,
             iterations=stage.epochs * self.images.iterations,
         )
-        objective, fabric_optimizer = self.fabric.setup(self._objective(stage), optimizer)
-        scheduler = make_scheduler(optimizer, stage, self.recipe, stage.epochs * self.images.iterations)
+        objective, fabric_optimizer = self.fabric.setup(self.objective(stage), optimizer)
+        scheduler = self.scheduler(optimizer, stage, stage.epochs * self.images.iterations)
         if self._checkpoint is not None and first_epoch > 0:
             self._restore(optimizer, scheduler, self._checkpoint)
         self._checkpoint = None
@@ -209,23 +210,26 @@ class Trainer:
         if stage == first and stage.name != "classifier" and recipe.model.initialization != "random":
             head = self.head if recipe.model.initialization == "evidence" else None
             generator = torch.Generator().manual_seed(seed_for(recipe.seed, "patches"))
-            prototypes = patch_prototypes(self.model, self.images.train, preprocessing, generator, head)
+            prototypes = self.start(self.model, self.images.train, preprocessing, generator, head)
             self.model.prototypes.data.copy_(self.fabric.broadcast(prototypes))
         if stage.projected and self.projecting:
             before = prototype_accuracy(self.model, self.images)
-            project(
-                self.model,
-                self.images.train,
-                self.data.train,
-                preprocessing,
-                distinct=recipe.projection.distinct,
-                rank=self.fabric.global_rank,
-                ranks=self.fabric.world_size,
-                sum_over_ranks=self.images.sum,
-            )
+            self._project(distinct=recipe.projection.distinct)
             after = prototype_accuracy(self.model, self.images)
             for sentence in signs_of_collapse(before, after, distinct_prototypes(self.model)):
                 self.progress.say(sentence)
+
+    def _project(self, *, distinct: bool = False) -> None:
+        self.project(
+            self.model,
+            self.images.train,
+            self.data.train,
+            self.data.preprocessing,
+            distinct=distinct,
+            rank=self.fabric.global_rank,
+            ranks=self.fabric.world_size,
+            sum_over_ranks=self.images.sum,
+        )
 
     def _start_from_probe(self) -> None:
         """The head becomes a linear probe of V as it came, and both are kept; V without weights has none."""
@@ -271,7 +275,7 @@ class Trainer:
                 f"{len(repeated)} prototypes repeat another of their class and start anew on other patches."
             )
             generator = torch.Generator().manual_seed(seed_for(self.recipe.seed, "anew", stage.cycle))
-            fresh = patch_prototypes(self.model, self.images.train, self.data.preprocessing, generator)
+            fresh = self.start(self.model, self.images.train, self.data.preprocessing, generator)
             fresh = self.fabric.broadcast(fresh)
             self.model.prototypes.data[list(repeated)] = fresh[list(repeated)]
 
@@ -279,7 +283,8 @@ class Trainer:
         """What happens once, after a stage's last epoch and before that is validated."""
         if stage.name == "pretraining" and self.kept:
             self._move_as_far_as_it_helps(stage)
-        if stage.name in ("warmup", "joint") and self.recipe.model.logit_scale:
+        scaled = self.recipe.model.logit_scale and hasattr(self.model, "classifier")
+        if stage.name in ("warmup", "joint") and scaled:
             with torch.no_grad():
                 self.model.classifier.weight.mul_(self.log_scale.exp())
                 self.log_scale.zero_()
@@ -329,7 +334,7 @@ class Trainer:
             "encoder": list(self.model.encoder.parameters()),
             "features": list(self.model.features.parameters()),
             "prototypes": [self.model.prototypes],
-            "classifier": list(self.model.classifier.parameters()),
+            "classifier": self.last_parameters(),
             "head": list(self.head.parameters()),
             "scale": [self.log_scale],
         }
@@ -339,12 +344,33 @@ class Trainer:
                 parameter.requires_grad_(part in trained)
         return parts
 
-    def _objective(self, stage: Stage) -> nn.Module:
-        make = findings_objective if self.data.outcome == "several" else classes_objective
+    def last_parameters(self) -> list[nn.Parameter]:
+        """What learns after projection: F's weights."""
+        return list(self.model.classifier.parameters())
+
+    def objective(self, stage: Stage) -> nn.Module:
+        """What a stage minimizes: a module of images (distances, as `Exact`, after projection) and labels
+        that gives a dict with `loss`, `cross_entropy` and `logits`.
+
+        Args:
+            stage: which one
+        """
+        return classes_objective(stage.name, self.model, self.head, self.recipe, **self._told())
+
+    def _told(self) -> dict[str, Any]:
+        """What objectives are told beside the network: weights of the classes, and the logits' factor."""
         scale = self.log_scale if self.recipe.model.logit_scale else None
-        return make(
-            stage.name, self.model, self.head, self.recipe, weights=self.class_weights, log_scale=scale
-        )
+        return {"weights": self.class_weights, "log_scale": scale}
+
+    def scheduler(self, optimizer: Optimizer, stage: Stage, iterations: int) -> LRScheduler:
+        """Learning rates over the iterations of a stage.
+
+        Args:
+            optimizer: whose rates are the highest
+            stage: which one
+            iterations: of the whole stage; it is stepped after every one
+        """
+        return make_scheduler(optimizer, stage, self.recipe, iterations)
 
     def _graphs(self, epochs: int) -> GraphedEncoder:
         """V for the epochs of a stage that are left: its steps as CUDA graphs, where that can be."""
@@ -399,7 +425,7 @@ class Trainer:
             optimizer.step()
             scheduler.step()
             self.model.settle_prototypes()
-            self._after_step(result, labels, len(order))
+            self.after_step(result, labels, len(order))
             for name in COSTS:
                 if name in result:
                     sums[name] = sums.get(name, 0) + result[name].detach() / len(order)
@@ -407,8 +433,14 @@ class Trainer:
             self.progress.advance()
         return sums
 
-    def _after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
-        """What a family does after every step; `batches` are those of an epoch."""
+    def after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
+        """What a family does after every step.
+
+        Args:
+            result: of the objective
+            labels: of the batch
+            batches: of an epoch
+        """
 
     def _measure(
         self,

@@ -48,6 +48,7 @@ MEANINGS = {
     "model.similarity": "what F reads of a distance s: linear (-s, the paper) or log (Chen et al.)",
     "model.initialization": "of prototypes: random, patches of training images, evidence (telling ones)",
     "model.logit_scale": "learn one factor for all logits while F is fixed; it goes into F's weights",
+    "model.options": "whatever else the family takes, by name",
     "tree": "of the family prototree",
     "tree.depth": "2^depth leaves; null: one level more than the classes need for a leaf each",
     "tree.prune": "leaves go whose most probable class is at most so much above chance",

@@ -19,18 +19,15 @@ TITLES = {
     "joint": "joint (V, Z, Q)",
     "classifier": "classifier (F)",
 }
-LEAVES = "leaves"  # what a tree has in the place of F
 
 
 class TrainingProgress:
     """A bar over all iterations with stage, losses, balanced accuracy and distinct prototypes, and a line for
     every finished stage."""
 
-    def __init__(
-        self, shown: bool, iterations: int, console: Console | None = None, *, family: str = "protopnet"
-    ):
+    def __init__(self, shown: bool, iterations: int, console: Console | None = None, *, last_part: str = "F"):
         self.bar, self.iterations, self.shown = Bar(shown, console), iterations, shown
-        self.family = family
+        self.last_part = last_part
 
     def __enter__(self) -> TrainingProgress:
         self.bar.__enter__()
@@ -49,7 +46,7 @@ class TrainingProgress:
 
     def stage(self, stage: Stage) -> None:
         """A stage begins, or goes on."""
-        self.bar.update(title(stage, self.family))
+        self.bar.update(title(stage, self.last_part))
 
     def say(self, sentence: str) -> None:
         """A sentence that stays."""
@@ -62,14 +59,16 @@ class TrainingProgress:
         """An epoch is over."""
         self.bar.update(note=describe(metrics))
         if metrics.stage_epoch + 1 == stage.epochs:
-            self.bar.say(f"{title(stage, self.family):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}")
+            self.bar.say(
+                f"{title(stage, self.last_part):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}"
+            )
 
 
-def title(stage: Stage, family: str = "protopnet") -> str:
-    """A stage's name as people read it, with its cycle."""
+def title(stage: Stage, last_part: str = "F") -> str:
+    """A stage's name as people read it, with its cycle; `last_part` is what learns after projection."""
     cycle = f"cycle {stage.cycle} " if stage.cycle else ""
-    of_leaves = stage.name == "classifier" and family == "prototree"
-    return f"{cycle}{LEAVES if of_leaves else TITLES[stage.name]}"
+    own = stage.name == "classifier" and last_part != "F"
+    return f"{cycle}{last_part if own else TITLES[stage.name]}"
 
 
 def describe(metrics: EpochMetrics) -> str:

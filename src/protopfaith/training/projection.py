@@ -19,12 +19,11 @@ from protopfaith.network import (
     NO_CLASS,
     PatchNetwork,
     PrototypeSource,
-    XProtoNet,
     distinct_prototypes,
     equality_tolerance,
 )
 from protopfaith.training.batches import ImageBatches, sequential_order
-from protopfaith.training.finding_projection import project_seen
+from protopfaith.training.family import trainer_of
 
 Sum = Callable[[Tensor], Tensor]  # adds a tensor up over all processes
 
@@ -40,7 +39,6 @@ class Candidates:
     vectors: Tensor  # P x M x L
 
 
-@torch.no_grad()
 def project(
     model: PatchNetwork,
     batches: ImageBatches,
@@ -86,18 +84,33 @@ def project(
     instance(preprocessing, Preprocessing, "How images are prepared", "a Preprocessing")
     if not callable(getattr(batches, "batches", None)):
         raise ProtoPFaithError(f"Images come in batches, as of ResidentImages, not in {shown(batches)}.")
-    if isinstance(model, XProtoNet):
-        return project_seen(
-            model,
-            batches,
-            images,
-            preprocessing,
-            distinct=distinct,
-            batch_size=batch_size,
-            rank=rank,
-            ranks=ranks,
-            sum_over_ranks=sum_over_ranks,
-        )
+    trainer_of(type(model)).project(
+        model,
+        batches,
+        images,
+        preprocessing,
+        distinct=distinct,
+        batch_size=batch_size,
+        rank=rank,
+        ranks=ranks,
+        sum_over_ranks=sum_over_ranks,
+    )
+
+
+@torch.no_grad()
+def project_patches(
+    model: PatchNetwork,
+    batches: ImageBatches,
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    *,
+    distinct: bool = False,
+    batch_size: int = 64,
+    rank: int = 0,
+    ranks: int = 1,
+    sum_over_ranks: Sum = lambda tensor: tensor,
+) -> None:
+    """The same for prototypes that are latent patches, as those of most families."""
     training = model.training
     model.eval()
     table, labels = class_table(model.prototype_classes, len(model.class_names)), batches.labels
@@ -114,7 +127,6 @@ def project(
         chosen = choose(candidates, model.prototype_classes.cpu(), tolerance)
     _move(model, images, candidates, chosen)
     model.train(training)
-    return None
 
 
 def class_table(prototype_classes: Tensor, classes: int) -> Tensor:

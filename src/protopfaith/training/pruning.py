@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,21 +9,18 @@ from pathlib import Path
 
 import torch
 from rich.table import Table
-from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import finite_number, instance, shown
+from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
-from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic
-from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree, XProtoNet, distinct_prototypes, prune
+from protopfaith.training.family import trainer_of
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import keep_reference
 from protopfaith.training.run import Run, create_run, refuse_existing
 from protopfaith.training.schedule import Stage
-from protopfaith.training.tree import trainer_of
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,8 @@ def prune_run(
     place = choose_device(device)
     data = run.data() if data is None else data
     before = run.model(place)
-    pruned, dropped = _pruned(before, drop, tolerance, leaves)
+    kind = trainer_of(type(before))
+    pruned, dropped = kind.pruned(before, drop, tolerance, leaves)
     recipe = run.recipe()
     if run.root is not None:  # the new run finds its images by itself
         recipe = replace(recipe, data=replace(recipe.data, root=str(run.root)))
@@ -107,7 +104,6 @@ def prune_run(
     with atomic(folder) as unfinished, torch.random.fork_rng():
         origin = {"pruned_from": run.folder.name, "dropped_prototypes": list(dropped)}
         new = create_run(unfinished, recipe, data, **origin)
-        kind = trainer_of(pruned)
         kind(fabric, new, recipe, data, pruned, stages=stages, projecting=False, progress=progress).fit()
         after = new.model(place)
         keep_reference(new, data, after)  # before the folder has its name: it is whole or absent
@@ -119,82 +115,3 @@ def prune_run(
         validation=(accuracy(before, data.validation), accuracy(after, data.validation)),
         test=(accuracy(before, data.test), accuracy(after, data.test)),
     )
-
-
-def _pruned(
-    model: PatchNetwork, drop: Sequence[int] | None, tolerance: float | None, leaves: float | None
-) -> tuple[PatchNetwork, tuple[int, ...]]:
-    """A network without some prototypes, and which went."""
-    if isinstance(model, ProtoTree):
-        if leaves is None or drop is not None or tolerance is not None:
-            raise ProtoPFaithError(
-                "A ProtoTree is pruned by its leaves, not by its prototypes; say how much above chance those "
-                "that stay must be, as in --leaves 0.1."
-            )
-        return prune_tree(model, leaves)
-    if leaves is not None:
-        raise ProtoPFaithError(
-            f"A {type(model).__name__} has no leaves to prune; leave out --leaves, and name prototypes to "
-            "drop where not all duplicates are meant."
-        )
-    dropped = _to_drop(model, drop, tolerance)
-    kept = [index for index in range(len(model.prototypes)) if index not in dropped]
-    pruned = prune(model, kept)
-    if isinstance(model, ProtoPNet) and not isinstance(model, XProtoNet):  # whose equals see different things
-        pruned.classifier.weight.data = _merged_weights(model, kept, tolerance)
-    return pruned, dropped
-
-
-def _merged_weights(model: ProtoPNet, kept: Sequence[int], tolerance: float | None) -> Tensor:
-    """F's weights (C, kept): one that stays has those of its equals that go, as their distances are the same.
-    So dropping repeats alone changes no logit."""
-    weights, staying = model.classifier.weight.detach().clone(), set(kept)
-    for group in distinct_prototypes(model, tolerance).groups:
-        stay = [index for index in group if index in staying]
-        gone = [index for index in group if index not in staying]
-        if stay:
-            weights[:, stay[0]] += weights[:, gone].sum(1)
-    return weights[:, list(kept)]
-
-
-def prune_tree(model: ProtoTree, above_chance: float) -> tuple[ProtoTree, tuple[int, ...]]:
-    """A copy of a tree without leaves near chance, and the nodes that went with them.
-
-    Args:
-        model: the tree; it stays as it is
-        above_chance: what the most probable class of a leaf must have above 1 / C to stay
-
-    >>> tree = ProtoTree("small", ["cat", "dog"], depth=2, prototype_channels=8)
-    >>> tree.leaves.data[0, 0] = tree.leaves.data[3, 1] = 5.0
-    >>> smaller, dropped = prune_tree(tree, 0.1)
-    >>> smaller.branches.children, dropped
-    (((-1, -2),), (1, 2))
-    """
-    finite_number(above_chance, "What leaves have above chance", least=0)
-    pruned = copy.deepcopy(model)
-    if not pruned.prune_leaves(above_chance):
-        raise ProtoPFaithError(
-            f"No leaf of this tree is at most {above_chance:g} above chance; give a larger --leaves."
-        )
-    kept = set(pruned.branches.without(~pruned.alive.cpu())[1])
-    return pruned.finished(), tuple(node for node in range(len(model.prototypes)) if node not in kept)
-
-
-def _to_drop(model: PatchNetwork, drop: Sequence[int] | None, tolerance: float | None) -> tuple[int, ...]:
-    if tolerance is not None:
-        finite_number(tolerance, "The tolerance", least=0)
-    if drop is None:
-        dropped = distinct_prototypes(model, tolerance).duplicates
-        if not dropped:
-            raise ProtoPFaithError(
-                "No two prototypes of a class are the same; name those to drop, as in --prototypes 2,9."
-            )
-        return dropped
-    if isinstance(drop, str) or not all(isinstance(index, int) for index in drop):
-        raise ProtoPFaithError(f"Prototypes to drop are a list of numbers, not {shown(drop)}.")
-    last = len(model.prototypes) - 1
-    if not len(drop) or not all(0 <= index <= last for index in drop):
-        raise ProtoPFaithError(
-            f"Prototypes to drop have indices from 0 to {last}, but got {shown(list(drop))}."
-        )
-    return tuple(sorted(set(drop)))

@@ -69,6 +69,7 @@ class ModelRecipe:
     initialization: Literal["random", "patches", "evidence"] = "random"
     # Learn one factor for all logits while F is fixed; at the end of a stage it goes into F's weights.
     logit_scale: bool = False
+    options: dict[str, Any] = field(default_factory=dict)  # whatever else the family takes
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ class Recipe:
     seed: int = field(default=0, metadata=SEED)
     data: DataRecipe = DataRecipe()
     augmentation: Augmentation = field(default_factory=Augmentation)
-    model: ModelRecipe = ModelRecipe()
+    model: ModelRecipe = field(default_factory=ModelRecipe)
     tree: TreeRecipe = TreeRecipe()
     costs: CostWeights = field(default_factory=CostWeights)
     optimization: OptimizationRecipe = OptimizationRecipe()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import nn
 from torch.optim import AdamW, Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CyclicLR, LinearLR, LRScheduler, MultiStepLR, OneCycleLR
+from torch.optim.lr_scheduler import ConstantLR, CyclicLR, LinearLR, LRScheduler, OneCycleLR
 
 from protopfaith.training.blocks import depth_shares
 from protopfaith.training.recipe import Recipe, ScheduleRecipe
@@ -168,9 +168,6 @@ def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iteration
     if stage.name == "warmup":
         warmup = schedule.warmup
         return LinearLR(optimizer, warmup.start, warmup.end, total_iters=max(iterations - 1, 1))
-    if stage.name == "joint" and recipe.model.family == "prototree":
-        milestones = sorted({max(1, round(share * iterations)) for share in recipe.tree.milestones})
-        return MultiStepLR(optimizer, milestones, gamma=0.5)
     cyclic = schedule.joint if stage.name == "joint" else schedule.classifier
     return CyclicLR(
         optimizer,

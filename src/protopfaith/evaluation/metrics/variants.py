@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch.nn.functional import conv2d, linear
 
 from protopfaith.evaluation.explainers import Explainable, network_of
 from protopfaith.evaluation.explainers.common import has_occurrence_maps, occurrence_maps
-from protopfaith.network import SIMILARITIES, PatchNetwork, ProtoPNet
+from protopfaith.network import SIMILARITIES, PatchNetwork, can_drop
 
 logger = logging.getLogger("protopfaith")
 
@@ -84,8 +85,8 @@ def narrowed(model: PatchNetwork, prototypes: Sequence[int]) -> PatchNetwork:
     """The network with some of its prototypes alone, in that order: the others cost time, and there may be
     thousands. The encoder is not copied. Of a network whose outputs are no sums, for its distances."""
     other = copy.deepcopy(model, {id(model.encoder): model.encoder})
-    if isinstance(other, ProtoPNet):
-        other.keep(list(prototypes))
+    if can_drop(other):
+        cast("Any", other).keep(list(prototypes))
         return other
     chosen = torch.tensor(list(prototypes), device=model.prototypes.device)
     other.prototypes = nn.Parameter(model.prototypes.detach()[chosen])

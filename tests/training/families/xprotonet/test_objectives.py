@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import ProtoPNet, XProtoNet
+from protopfaith.network import XProtoNet
 from protopfaith.training import Run, load_recipe, train
-from protopfaith.training.finding_objectives import (
+from protopfaith.training.families.xprotonet.objectives import (
     ClassifierFindings,
     PlainFindings,
     PrototypeFindings,
-    check_outcome,
 )
 from protopfaith.training.losses import CostWeights
 from protopfaith.training.objectives import Exact
@@ -95,14 +94,6 @@ def test_what_is_for_classes_is_refused(override: str, words: str, tmp_path) -> 
     with pytest.raises(ProtoPFaithError, match=words):
         train(load_recipe("birds_multilabel", [*SMALL, *SHORT, override]), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("name", ["occurrence", "consistency"])
-def test_what_is_for_findings_is_refused_for_classes(name: str) -> None:
-    with pytest.raises(ProtoPFaithError, match=f"costs.{name} is for networks with occurrence maps"):
-        check_outcome("one", ProtoPNet("small", 2, 1, 4), load_recipe("birds", [f"costs.{name}=1"]))
-    with pytest.raises(ProtoPFaithError, match="choose another"):
-        check_outcome("one", XProtoNet("small", 2, 2, 4), load_recipe("birds"))
 
 
 def test_a_run_is_trained_resumed_and_read(tmp_path) -> None:

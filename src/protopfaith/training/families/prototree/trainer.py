@@ -17,32 +17,34 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, MultiStepLR
 
 from protopfaith.data import ImageData
 from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.network import PatchNetwork, ProtoTree, distinct_prototypes
+from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree, distinct_prototypes
 from protopfaith.network.tree import log_mixture
 from protopfaith.training.collapse import FALL
-from protopfaith.training.images import seed_for
-from protopfaith.training.initialization import patch_prototypes
-from protopfaith.training.loop import Trainer
-from protopfaith.training.losses import CostWeights, companion_cost
-from protopfaith.training.metrics import EpochMetrics, add_to_confusion
-from protopfaith.training.objectives import Exact, PlainObjective, plain_logits
-from protopfaith.training.projection import project
-from protopfaith.training.recipe import Recipe, ScheduleRecipe
-from protopfaith.training.run import Run
-from protopfaith.training.schedule import Stage, make_stages, trained_parts
-from protopfaith.training.streams import BatchStream
-from protopfaith.training.tree_start import (
+from protopfaith.training.families.prototree.pruning import prune_tree
+from protopfaith.training.families.prototree.start import (
     ROUNDS,
     scale_features,
     split_classes,
     start_leaves,
     typical_classes,
 )
+from protopfaith.training.family import TRAINERS
+from protopfaith.training.hooks import own_options
+from protopfaith.training.images import seed_for
+from protopfaith.training.initialization import patch_prototypes
+from protopfaith.training.loop import Trainer
+from protopfaith.training.losses import CostWeights, companion_cost
+from protopfaith.training.metrics import EpochMetrics, add_to_confusion
+from protopfaith.training.objectives import Exact, PlainObjective, plain_logits
+from protopfaith.training.recipe import Recipe, ScheduleRecipe
+from protopfaith.training.run import Run
+from protopfaith.training.schedule import Stage, make_stages
+from protopfaith.training.streams import BatchStream
 from protopfaith.training.validation import prototype_accuracy
 
 if TYPE_CHECKING:
@@ -52,25 +54,6 @@ if TYPE_CHECKING:
 SOME = 256  # images that distances are measured on
 
 
-def build_tree(recipe: Recipe, data: ImageData) -> ProtoTree:
-    """The recipe's tree for the data's classes; raises for one on the unit sphere."""
-    if recipe.model.activation == "unit":
-        raise ProtoPFaithError(
-            "On the unit sphere no distance is larger than 2, so that no node of a ProtoTree could send an "
-            "image to the left with more than 86%; set model.activation=sigmoid, or start from the recipe "
-            "cub_prototree."
-        )
-    return ProtoTree(
-        recipe.model.encoder,
-        list(data.classes),
-        recipe.tree.depth or usual_depth(len(data.classes)),
-        recipe.model.prototype_channels,
-        in_channels=data.preprocessing.channels,
-        activation=recipe.model.activation,
-        weights=recipe.model.weights,
-    )
-
-
 def usual_depth(classes: int) -> int:
     """One level more than the classes need for a leaf each.
 
@@ -78,16 +61,6 @@ def usual_depth(classes: int) -> int:
     (4, 9)
     """
     return math.ceil(math.log2(classes)) + 1
-
-
-def tree_stages(schedule: ScheduleRecipe, images: int) -> list[Stage]:
-    """A tree is projected once: the joint stages of all cycles are one.
-
-    >>> [(stage.name, stage.epochs) for stage in tree_stages(ScheduleRecipe(), 100)]
-    [('warmup', 10), ('joint', 30), ('classifier', 10)]
-    """
-    joint = replace(schedule.joint, epochs=schedule.joint.epochs * schedule.cycles)
-    return make_stages(replace(schedule, cycles=1, joint=joint), images)
 
 
 def leaf_counts(
@@ -171,26 +144,58 @@ def tree_cost(
     }
 
 
+@TRAINERS.register("prototree")
 class TreeTrainer(Trainer):
     """Runs the stages of a recipe on a tree."""
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        run: Run,
-        recipe: Recipe,
-        data: ImageData,
-        model: Any,
-        *,
-        stages: list[Stage] | None = None,
-        **options: Any,
-    ):
+    last_part = "leaves"
+
+    def __init__(self, fabric: Fabric, run: Run, recipe: Recipe, data: ImageData, model: Any, **options: Any):
         self.tree: ProtoTree = model
-        if stages is None:
-            stages = tree_stages(recipe.schedule, len(data.train))
         # Log probabilities have their scale already.
         recipe = replace(recipe, model=replace(recipe.model, logit_scale=False))
-        super().__init__(fabric, run, recipe, data, model, stages=stages, **options)
+        super().__init__(fabric, run, recipe, data, model, **options)
+
+    @classmethod
+    def build(cls, recipe: Recipe, data: ImageData) -> PatchNetwork:
+        """The recipe's tree for the data's classes; raises for one on the unit sphere."""
+        if recipe.model.activation == "unit":
+            raise ProtoPFaithError(
+                "On the unit sphere no distance is larger than 2, so that no node of a ProtoTree could send "
+                "an image to the left with more than 86%; set model.activation=sigmoid, or start from the "
+                "recipe cub_prototree."
+            )
+        depth = recipe.tree.depth or usual_depth(len(data.classes))
+        return cls.construct(FAMILIES[recipe.model.family], recipe, data, depth, **own_options(recipe))
+
+    @classmethod
+    def stages_of(cls, schedule: ScheduleRecipe, images: int) -> list[Stage]:
+        """A tree is projected once: the joint stages of all cycles are one.
+
+        >>> [(stage.name, stage.epochs) for stage in TreeTrainer.stages_of(ScheduleRecipe(), 100)]
+        [('warmup', 10), ('joint', 30), ('classifier', 10)]
+        """
+        joint = replace(schedule.joint, epochs=schedule.joint.epochs * schedule.cycles)
+        return make_stages(replace(schedule, cycles=1, joint=joint), images)
+
+    @classmethod
+    def pruned(
+        cls, model: Any, drop: Sequence[int] | None, tolerance: float | None, leaves: float | None
+    ) -> tuple[PatchNetwork, tuple[int, ...]]:
+        """A copy without leaves that are hardly above chance, and the nodes that went with them."""
+        if leaves is None or drop is not None or tolerance is not None:
+            raise ProtoPFaithError(
+                "A ProtoTree is pruned by its leaves, not by its prototypes; say how much above chance those "
+                "that stay must be, as in --leaves 0.1."
+            )
+        return prune_tree(model, leaves)
+
+    def scheduler(self, optimizer: Optimizer, stage: Stage, iterations: int) -> LRScheduler:
+        """Milestones halve the rate of the joint stage."""
+        if stage.name != "joint":
+            return super().scheduler(optimizer, stage, iterations)
+        milestones = sorted({max(1, round(share * iterations)) for share in self.recipe.tree.milestones})
+        return MultiStepLR(optimizer, milestones, gamma=0.5)
 
     def _prepare(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""
@@ -246,15 +251,7 @@ class TreeTrainer(Trainer):
         gone = tree.prune_leaves(self.recipe.tree.prune)
         if gone:
             self.progress.say(f"{gone} of {len(tree.leaves)} leaves are near chance and go.")
-        project(
-            tree,
-            self.images.train,
-            self.data.train,
-            self.data.preprocessing,
-            rank=self.fabric.global_rank,
-            ranks=self.fabric.world_size,
-            sum_over_ranks=self.images.sum,
-        )
+        self._project()
         after = prototype_accuracy(tree, self.images)
         if before is not None and after is not None and before - after > FALL:
             self.progress.say(
@@ -265,23 +262,11 @@ class TreeTrainer(Trainer):
         if stage.name == "pretraining":
             super()._conclude(stage)
 
-    def _trainable(self, stage: Stage) -> dict[str, list[nn.Parameter]]:
-        """The parameters of every part. Leaves learn without gradients, in every stage; in the last one they
-        stand where the optimizer wants something to hold."""
-        parts = {
-            "encoder": list(self.tree.encoder.parameters()),
-            "features": list(self.tree.features.parameters()),
-            "prototypes": [self.tree.prototypes],
-            "classifier": [self.tree.leaves],
-            "head": list(self.head.parameters()),
-        }
-        trained = trained_parts(stage, self.recipe)
-        for part, parameters in parts.items():
-            for parameter in parameters:
-                parameter.requires_grad_(part in trained)
-        return parts
+    def last_parameters(self) -> list[nn.Parameter]:
+        """Leaves, which learn without gradients: they stand where the optimizer wants something to hold."""
+        return [self.tree.leaves]
 
-    def _objective(self, stage: Stage) -> nn.Module:
+    def objective(self, stage: Stage) -> nn.Module:
         if stage.name == "pretraining":
             smoothing = self.recipe.schedule.pretraining.label_smoothing
             return PlainObjective(self.tree.encoder, self.head, smoothing, self.class_weights)
@@ -290,7 +275,7 @@ class TreeTrainer(Trainer):
         head = self.head if self.recipe.costs.companion else None
         return TreeObjective(self.tree, self.recipe.costs, head, self.class_weights)
 
-    def _after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
+    def after_step(self, result: dict[str, Tensor], labels: Tensor, batches: int) -> None:
         if "ways" in result:
             self._learn_leaves(result, labels, batches)
 
@@ -337,8 +322,3 @@ class TreeTrainer(Trainer):
         tree = self.tree.finished()
         distinct = distinct_prototypes(tree).distinct
         return replace(found, distinct_prototypes=distinct, prototypes=len(tree.prototypes))
-
-
-def trainer_of(model: PatchNetwork) -> type[Any]:
-    """The trainer that knows a network's family."""
-    return TreeTrainer if isinstance(model, ProtoTree) else Trainer

@@ -9,7 +9,7 @@ import torch
 
 from protopfaith.network import ProtoTree
 from protopfaith.network.branches import full_tree
-from protopfaith.training.tree_start import (
+from protopfaith.training.families.prototree.start import (
     UNDECIDED,
     scale_features,
     split_classes,

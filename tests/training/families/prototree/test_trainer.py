@@ -15,9 +15,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, explain_prototypes
 from protopfaith.network import NO_CLASS, ProtoTree
 from protopfaith.training import Recipe, Run, prune_run, train
+from protopfaith.training.families.prototree.trainer import TreeTrainer, leaf_counts
 from protopfaith.training.recipe import recipe_from_dict
-from protopfaith.training.schedule import Stage, make_scheduler
-from protopfaith.training.tree import leaf_counts, tree_stages
 from tests.training.conftest import TINY
 
 MORE: dict[str, Any] = {"tree": {"depth": 3, "prune": 0.02}}
@@ -61,20 +60,15 @@ def test_a_tree_on_the_unit_sphere_is_refused(tree_recipe: Recipe, data: ImageDa
 
 
 def test_cycles_of_a_tree_are_one_joint_stage(tree_recipe: Recipe) -> None:
-    stages = tree_stages(tree_recipe.schedule, 36)
+    stages = TreeTrainer.stages_of(tree_recipe.schedule, 36)
     assert [stage.name for stage in stages] == ["pretraining", "warmup", "joint", "classifier"]
     assert stages[2].epochs == tree_recipe.schedule.cycles * tree_recipe.schedule.joint.epochs
 
 
-def test_milestones_halve_the_rate(tree_recipe: Recipe) -> None:
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    scheduler = make_scheduler(optimizer, Stage("joint", 1), tree_recipe, 100)
-    rates = []
-    for _ in range(100):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        scheduler.step()
-    assert (rates[59], rates[61], rates[76], rates[86], rates[96]) == (1, 0.5, 0.25, 0.125, 0.0625)
+def test_milestones_halve_the_rate(tree_run: Run) -> None:
+    joint = tree_run.metrics().query("stage == 'joint'").learning_rate
+    assert (joint.iloc[0], joint.iloc[-1]) == (pytest.approx(16 * joint.iloc[-1]), joint.min())
+    assert bool((joint.diff().dropna() <= 0).all())
 
 
 def test_a_trained_tree_knows_its_classes_and_its_sources(tree_run: Run, data: ImageData) -> None:
@@ -103,8 +97,6 @@ def test_every_prototype_is_on_the_nearest_patch_of_any_class(tree_run: Run, dat
 def test_an_interrupted_run_ends_with_the_same_tree(
     tree_run: Run, tree_recipe: Recipe, data: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from protopfaith.training.tree import TreeTrainer
-
     whole, calls = TreeTrainer._train_leaves, []
 
     def interrupted(self: TreeTrainer, *args: Any) -> Any:

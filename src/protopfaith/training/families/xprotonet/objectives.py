@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import XProtoNet, occurrence_pooling
 from protopfaith.training.finding_losses import (
     cluster_and_separation,
@@ -126,7 +125,7 @@ def finding_costs(
 
 def findings_objective(
     stage: str,
-    model: nn.Module,
+    model: XProtoNet,
     head: nn.Linear,
     recipe: Recipe,
     *,
@@ -134,41 +133,8 @@ def findings_objective(
     log_scale: nn.Parameter | None,
 ) -> nn.Module:
     """What a stage minimizes on images with several findings."""
-    assert isinstance(model, XProtoNet), "checked before the run is opened, by check_outcome"
     if stage == "pretraining":
         return PlainFindings(model.encoder, head, weights)
     if stage == "classifier":
         return ClassifierFindings(model, recipe.costs, weights)
     return PrototypeFindings(model, recipe.costs, weights, log_scale)
-
-
-def check_outcome(outcome: str, model: nn.Module, recipe: Recipe) -> None:
-    """Raises if data and network do not agree on what an image may show, or if the recipe asks for what is
-    made for classes alone."""
-    if (outcome == "several") != isinstance(model, XProtoNet):
-        raise ProtoPFaithError(
-            "These images show several findings, which an XProtoNet decides; set model.family=xprotonet."
-            if outcome == "several"
-            else "An XProtoNet decides on findings that are there or not, but these images have one class "
-            "each; choose another model.family, or data with findings."
-        )
-    if outcome != "several":
-        for name in ("occurrence", "consistency"):
-            if getattr(recipe.costs, name):
-                raise ProtoPFaithError(
-                    f"costs.{name} is for networks with occurrence maps (model.family=xprotonet); set it "
-                    "to 0."
-                )
-        return
-    if recipe.model.prototypes_per_class < 2:
-        raise ProtoPFaithError(
-            "A finding needs at least two prototypes, one for its presence and one for its absence; raise "
-            "model.prototypes_per_class."
-        )
-    for name in ("individual", "companion", "places", "label_smoothing"):
-        if getattr(recipe.costs, name):
-            raise ProtoPFaithError(f"costs.{name} is made for one class per image; set it to 0 for findings.")
-    if recipe.schedule.pretraining.probe:
-        raise ProtoPFaithError(
-            "schedule.pretraining.probe is made for one class per image; set it to false for findings."
-        )

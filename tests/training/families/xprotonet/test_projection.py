@@ -8,7 +8,7 @@ import torch
 from protopfaith.data import load_data
 from protopfaith.network import XProtoNet
 from protopfaith.training.batches import ResidentImages
-from protopfaith.training.finding_projection import nearest_images, seen_prototypes, suits
+from protopfaith.training.families.xprotonet.projection import nearest_images, seen_prototypes, suits
 from protopfaith.training.projection import project
 
 CPU = torch.device("cpu")
