@@ -36,7 +36,7 @@ SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
 CLEAR = (
-    "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: little or no clear effect."
+    "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: little, or not clear yet."
 )
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[DrawnPicture, str]

@@ -70,7 +70,7 @@ def test_regions_that_speak_against_the_decision_are_told_first(explanation: Exp
     )
     said = against(turned)
     assert "speak against it" in said
-    assert "99%" in said
+    assert "99.0%" in said
     assert said in lead(turned)
     raised = replace(turned, class_map=replace(lowered, values=-lowered.values))
     assert against(raised) == ""

@@ -106,8 +106,9 @@ def against(explanation: Explanation) -> str:
     there, here = float(p[target]), float(explanation.probabilities[target])
     if there > here:
         return (
-            f" All regions together speak against it: an empty image would be called {target_of(explanation)} "
-            f"with even more certainty ({percent(there)}), and this one takes some of that back."
+            " All regions together speak against it: an empty image would be called "
+            f"{target_of(explanation)} with even more certainty ({percent(there)}), and this one takes "
+            "some of that back."
         )
     return (
         " All regions together lower its score, compared with an empty image; it is the highest all the same."
