@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
+from protopfaith.files import reason
 
 Rule = Callable[..., Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 RULES: dict[Callable, Rule] = {}
 """Every torch function that random variables can pass through, with its rule."""
 
@@ -79,12 +82,44 @@ def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:
         raise missing_rule(function, "out")
     try:
         result = found(function, *args, **kwargs)
-    except TypeError as error:
-        unknown = _unknown_argument(found, function, args, kwargs)
-        if unknown is None:
-            raise
-        raise missing_rule(function, unknown) from error
+    except Exception as error:
+        unknown = None
+        if isinstance(error, TypeError):
+            unknown = _unknown_argument(found, function, args, kwargs)
+        if unknown is not None:
+            raise missing_rule(function, unknown) from error
+        if is_meant(error) or not found.__module__.startswith(f"{__package__}."):
+            raise  # whoever writes a rule wants to see where it fails
+        raise not_applicable(name_of(function), error) from error
     return args[0].become(result, name_of(function)) if in_place else result
+
+
+def is_meant(error: Exception) -> bool:
+    """Whether an exception is for those further up: a sentence of ours, or less at a time would do."""
+    return isinstance(error, ProtoPFaithError) or is_out_of_memory(error)
+
+
+def not_applicable(operation: str, error: Exception) -> ProtoPFaithError:
+    """What stands for an exception of torch's, or of Python's, about arguments or their shapes."""
+    return ProtoPFaithError(
+        f"{operation} cannot be applied to these random variables ({reason(error)}); check what it is given, "
+        "and the shapes."
+    )
+
+
+def in_a_sentence(method: Method) -> Method:
+    """A method whose exceptions about its arguments are sentences of ours; it costs nothing but a call."""
+
+    @wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:
+            if is_meant(error):
+                raise
+            raise not_applicable(method.__qualname__, error) from error
+
+    return checked  # type: ignore[return-value]
 
 
 def _unknown_argument(found: Rule, function: Callable, args: tuple, kwargs: dict[str, Any]) -> str | None:
