@@ -210,6 +210,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"type": "Resize", "params": "64"},
+        {"type": "Resize", "params": {"size": "large"}},
+        {"type": "Normalize", "params": {"mean": 0.5}},
+        {"type": "Normalize", "params": {"std": [0, 0, 0]}},
+    ],
+)
+def test_transforms_that_make_no_sense_are_one_sentence(step: Any, folder: Path, tmp_path: Path) -> None:
+    (copy_of(folder, tmp_path)).symlink_to(folder / "model_state.pth")
+    data = {"test_set": {"params": {"transform": [step]}}}
+    (tmp_path / "net" / "dataset.yml").write_text(yaml.safe_dump(data))
+    with pytest.raises(ProtoPFaithError, match=r"dataset\.yml"):
+        read_cabrnet(tmp_path / "net", Asked())
+
+
 CONVOLUTION, MEMBERSHIP = "extractor.add_on.conv1", "classifier.proto_class_map"
 ODD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "cut": lambda values: values[:-1],

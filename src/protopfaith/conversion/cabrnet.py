@@ -309,6 +309,10 @@ def _preprocessing(path: Path, asked: Asked, channels: int) -> tuple[Preprocessi
     size, mean, std, notes = usual.size, usual.mean, usual.std, []
     for step in _steps(params.get("transform") if isinstance(params, dict) else None):
         kind, values = step.get("type"), step.get("params") or {}
+        if not isinstance(values, dict):
+            raise ProtoPFaithError(
+                f"The params of {shown(kind)} in {path} are {shown(values)}; write keys and values there."
+            )
         if kind == "Resize":
             size = values.get("size", size)
             if isinstance(size, int):
@@ -316,10 +320,13 @@ def _preprocessing(path: Path, asked: Asked, channels: int) -> tuple[Preprocessi
                     "Images are resized to a square; CaBRNet's Resize of one number kept their aspect."
                 )
         elif kind == "Normalize":
-            mean, std = tuple(values.get("mean", mean)), tuple(values.get("std", std))
+            mean, std = values.get("mean", mean), values.get("std", std)
         elif kind not in LEFT_OUT:
             notes.append(f"The transform {shown(kind)} of {DATA} is left out.")
-    return Preprocessing(asked.size or size, channels, mean, std), tuple(notes)  # type: ignore[arg-type]
+    try:
+        return Preprocessing(asked.size or size, channels, mean, std), tuple(notes)  # type: ignore[arg-type]
+    except ProtoPFaithError as error:
+        raise ProtoPFaithError(f"The transforms in {path} cannot be repeated: {error}") from error
 
 
 def _steps(transform: Any) -> Iterator[dict[str, Any]]:
