@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError, is_out_of_memory
 from protopfaith.files import reason
 
@@ -51,7 +52,7 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     found: list[Callable] = []
     for entry in functions:
         if not isinstance(entry, str) and not callable(entry):
-            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {entry!r}.")
+            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {shown(entry)}.")
         found += forms(entry) if isinstance(entry, str) else (entry,)
 
     def register(function: Rule) -> Rule:
