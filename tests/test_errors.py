@@ -3,8 +3,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
+import torch
 
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
 from protopfaith.training import load_recipe
 
 
@@ -26,3 +27,13 @@ def test_it_reaches_other_processes_as_it_is() -> None:
 
 def test_a_mistake_in_a_program_is_something_else() -> None:
     assert not issubclass(ProtoPFaithError, (ValueError, RuntimeError, OSError))
+
+
+def test_memory_that_ran_out_is_known_on_any_device() -> None:
+    for error in (MemoryError(), torch.OutOfMemoryError("x"), RuntimeError("CUDA error: out of memory")):
+        assert is_out_of_memory(error)
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60)
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(RuntimeError("a wrong shape"))
+    assert not is_out_of_memory(ProtoPFaithError("It ran out of memory."))

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from protopfaith import __version__
+from protopfaith.errors import is_out_of_memory
 from protopfaith.files import reason
 
 NAME = "protopfaith-error.log"
@@ -25,7 +26,7 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
         folder: that of the results
     """
     kind = type(error).__name__
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+    if is_out_of_memory(error):
         return (
             f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
             "batch."

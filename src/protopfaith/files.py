@@ -229,7 +229,9 @@ def read_plain_text(path: Path, expected: str) -> str:
             raise ProtoPFaithError(f"{path} has more than {LARGEST_TEXT:,} bytes; give {expected}.")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProtoPFaithError(f"{path} is not a text file; give {expected}.") from error
+        raise ProtoPFaithError(
+            f"{path} is not a text file in UTF-8; give {expected}, saved as UTF-8."
+        ) from error
     except (OSError, ValueError) as error:
         raise ProtoPFaithError(f"{path} cannot be read ({reason(error)}); give {expected}.") from error
 

@@ -240,3 +240,18 @@ def test_lightning_is_silent_about_what_the_recipe_says() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "Mixed Precision" not in done.stderr + done.stdout
+
+
+def test_a_folder_that_is_gone_is_told_before_anything_is_imported(tmp_path: Path) -> None:
+    """MKL ends the whole process there, with words of its own."""
+    program = (
+        "import os, sys, protopfaith.cli; os.rmdir(os.getcwd());"
+        "sys.argv = ['protopfaith', 'predict', 'a', 'b']; protopfaith.cli.main()"
+    )
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path / "gone", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: The folder that this command was called in is not there any more")
+    assert "MKL" not in done.stdout + done.stderr

@@ -36,6 +36,13 @@ def test_shapes_tell_encoders_of_the_same_names_apart(other: str) -> None:
     assert not encoder_differences(other, state)
 
 
+@pytest.mark.parametrize("channels", [2, 4, 6])
+def test_images_have_one_or_three_channels(channels: int) -> None:
+    assert f"{channels} channels instead of 1 or 3" in encoder_differences(
+        "resnet18", state_of("resnet18", channels)
+    )
+
+
 def test_what_is_no_encoder_is_one_sentence() -> None:
     odd = state_of("vgg11")
     odd["features.0.weight"] = torch.empty(64, 3, 5, 5, device="meta")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 import yaml
 
 from protopfaith.conversion import convert
+from protopfaith.conversion.cabrnet import read_cabrnet
+from protopfaith.conversion.formats import Asked
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoTree
 from tests.conversion.originals import PPNet, original
@@ -155,6 +158,12 @@ WRONG = {
     "several pipelines": changed("extractor", "backbone", "postprocess", value={"stride_divider": {}}),
     "CosineSimilarity": changed("similarity", "name", value="CosineSimilarity"),
     "is 'Tanh'": changed("extractor", "convnet", "add_on", "relu1", value={"type": "Tanh"}),
+    r"'conv1' of .* is \['Conv2d'\]": changed(
+        "extractor", "convnet", "add_on", "conv1", value={"type": ["Conv2d"]}
+    ),
+    r"'relu1' of .* is \{\}": changed("extractor", "convnet", "add_on", "relu1", value={"type": {}}),
+    r"'conv2' of .* is \[1\]": changed("extractor", "convnet", "add_on", "conv2", value=[1]),
+    "would fit the layers around it": changed("extractor", "convnet", "add_on", "conv1", value="ReLU"),
     "no section 'classifier'": changed("classifier", value=None),
     "no number": changed("similarity", "params", value={"stability_factor": "small"}),
 }
@@ -191,3 +200,70 @@ def test_transforms_that_cannot_be_repeated_are_told(tmp_path: Path) -> None:
     notes = " ".join(convert(tmp_path / "net", tmp_path / "run").network.notes)
     assert "kept their aspect" in notes
     assert "'CenterCrop' of dataset.yml is left out" in notes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory whose state dict tests replace."""
+    found = tmp_path_factory.mktemp("cabrnet") / "net"
+    write(found, original(), ARCHITECTURE)
+    return found
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"type": "Resize", "params": "64"},
+        {"type": "Resize", "params": {"size": "large"}},
+        {"type": "Normalize", "params": {"mean": 0.5}},
+        {"type": "Normalize", "params": {"std": [0, 0, 0]}},
+    ],
+)
+def test_transforms_that_make_no_sense_are_one_sentence(step: Any, folder: Path, tmp_path: Path) -> None:
+    (copy_of(folder, tmp_path)).symlink_to(folder / "model_state.pth")
+    data = {"test_set": {"params": {"transform": [step]}}}
+    (tmp_path / "net" / "dataset.yml").write_text(yaml.safe_dump(data))
+    with pytest.raises(ProtoPFaithError, match=r"dataset\.yml"):
+        read_cabrnet(tmp_path / "net", Asked())
+
+
+CONVOLUTION, MEMBERSHIP = "extractor.add_on.conv1", "classifier.proto_class_map"
+ODD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "cut": lambda values: values[:-1],
+    "doubled": lambda values: torch.cat([values, values]),
+    "empty": lambda _: torch.zeros(0),
+    "a number": lambda _: torch.tensor(1.0),
+    "with another dimension": lambda values: values[None],
+}
+
+
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_a_convolution_of_another_shape_is_one_sentence(part: str, folder: Path, tmp_path: Path) -> None:
+    state = torch.load(folder / "model_state.pth", weights_only=True)
+    copied = copy_of(folder, tmp_path)
+    for change in ODD.values():
+        torch.save({**state, f"{CONVOLUTION}.{part}": change(state[f"{CONVOLUTION}.{part}"])}, copied)
+        with pytest.raises(ProtoPFaithError, match=r"use another copy of it|can be converted"):
+            convert(copied.parent, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def copy_of(folder: Path, place: Path) -> Path:
+    """The description alone, in a folder of its own; returns where the state dict belongs."""
+    (place / "net").mkdir()
+    (place / "net" / "model_arch.yml").write_bytes((folder / "model_arch.yml").read_bytes())
+    return place / "net" / "model_state.pth"
+
+
+def test_classes_of_prototypes_may_be_truth_values(folder: Path, tmp_path: Path) -> None:
+    state = torch.load(folder / "model_state.pth", weights_only=True)
+    torch.save({**state, MEMBERSHIP: state[MEMBERSHIP].bool()}, copy_of(folder, tmp_path))
+    found = read_cabrnet(tmp_path / "net", Asked(size=64))
+    assert found.owners.tolist() == state[MEMBERSHIP].argmax(1).tolist()
+
+
+def test_a_cell_that_never_ends_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    torch.save(torch.load(folder / "model_state.pth", weights_only=True), copy_of(folder, tmp_path))
+    (tmp_path / "net" / "projection_info.csv").write_text(f"proto_idx,img_idx,h,w\n{'1' * 200_000},1,1,1\n")
+    with pytest.raises(ProtoPFaithError, match="projection_info"):
+        convert(tmp_path / "net", tmp_path / "run")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from protopfaith.conversion import ForeignNetwork
-from protopfaith.conversion.foreign import build, check_owners
+from protopfaith.conversion.foreign import build, check_owners, plain_numbers
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ProtoPNet, ProtoTree, build_encoder
 from protopfaith.network.branches import Branches
@@ -56,6 +56,24 @@ def test_a_tree_keeps_its_nodes_and_leaves(network: ForeignNetwork) -> None:
     assert isinstance(model, ProtoTree)
     assert torch.equal(model.prototypes, tree.prototypes)
     assert torch.equal(model.leaves, leaves)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["weights", "bias"])
+def test_tensors_of_another_shape_are_refused(place: int, network: ForeignNetwork) -> None:
+    first, second = (list(pair) for pair in network.convolutions)
+    second[place] = second[place][:1]  # which torch would stretch
+    wrong = replace(network, convolutions=[tuple(first), tuple(second)])
+    with pytest.raises(ProtoPFaithError, match=r"of shape \(1,.* where \(8,"):
+        build(wrong, ["a", "b"])
+
+
+def test_numbers_become_float32_and_others_are_refused() -> None:
+    kinds = (torch.bool, torch.int8, torch.float16, torch.bfloat16, torch.float64)
+    found = plain_numbers({str(kind): torch.ones(2, dtype=kind) for kind in kinds}, "a.pth")
+    assert all(values.dtype == torch.float32 and values.tolist() == [1, 1] for values in found.values())
+    for odd in (torch.ones(2) * 1j, torch.eye(2).to_sparse(), torch.ones(2, device="meta")):
+        with pytest.raises(ProtoPFaithError, match=r"'x' in a\.pth is .*real numbers"):
+            plain_numbers({"x": odd}, "a.pth")
 
 
 def test_every_class_needs_a_prototype(network: ForeignNetwork) -> None:

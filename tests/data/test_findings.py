@@ -165,6 +165,17 @@ def test_a_column_that_may_be_meant_is_told(root: Path) -> None:
     assert any("'visits'" in note for note in listing.notes)
 
 
+@pytest.mark.parametrize("name", ["sex", "is_male", "Patient Gender", "Female", "age_group", "fold"])
+def test_what_is_said_about_patients_is_no_finding(name: str, root: Path) -> None:
+    lines = [f"{i}.png,{i % 2},{i % 3 // 2}" for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join([f"file,{name},Edema", *lines]))
+    listing = list_findings(root)
+    assert listing.classes == ("Edema",)
+    assert any(repr(name) in note and "data.options.findings" in note for note in listing.notes)
+    assert listing.entries[1].about == {name.lower(): "1"}
+    assert list_findings(root, findings=[name, "Edema"]).classes == (name, "Edema")
+
+
 def test_the_fingerprint_changes_with_a_label(root: Path) -> None:
     before = load(root).fingerprint
     text = (root / "labels.csv").read_text().replace("6.png,p3,0", "6.png,p3,1")

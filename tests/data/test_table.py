@@ -45,7 +45,7 @@ def test_blank_lines_and_spaces_do_not_count(tmp_path: Path) -> None:
         ("file,File\na,b\n", "two columns named 'file'"),
         ("file,label\na\n", "Row 2 .* has 1 values for 2 columns"),
         ("\nfile,label\n\n,\na,x\n\nb,y,z\n", "Row 7 .* has 3 values for 2 columns"),
-        ('file,label\n"a,b\n', "cannot be read as a table"),
+        ('file,label\n"a,b\n', "cannot be read as a table .a quotation mark is never closed"),
     ],
 )
 def test_bad_tables_are_one_sentence(tmp_path: Path, text: str, words: str) -> None:

@@ -70,3 +70,32 @@ def test_what_is_no_model_is_one_sentence(tmp_path: Path) -> None:
         OnnxFunction(tmp_path / "a.onnx")
     with pytest.raises(ProtoPFaithError, match="four dimensions"):
         OnnxFunction(linear_model(tmp_path / "b.onnx", ["N", 768], WEIGHTS))
+
+
+def with_last_node(path: Path, node: Any, element: int) -> Path:
+    """The linear model, with something done to what it gives."""
+    model = onnx.load(linear_model(path, ["N", 3, 16, 16], WEIGHTS))
+    model.graph.node.append(node)
+    del model.graph.output[:]
+    model.graph.output.append(onnx.helper.make_tensor_value_info("z", element, None))
+    onnx.save(model, path)
+    return path
+
+
+def test_rows_that_belong_to_no_image_are_refused(tmp_path: Path) -> None:
+    """Two rows for each image would be taken for one of twice the length, with numbers of other images."""
+    twice = onnx.helper.make_node("Concat", ["y", "y"], ["z"], axis=0)
+    function = OnnxFunction(with_last_node(tmp_path / "a.onnx", twice, onnx.TensorProto.FLOAT))
+    with pytest.raises(ProtoPFaithError, match=r"shape \(12, 4\) for 6 images"):
+        function(torch.rand(6, 3, 16, 16))
+
+
+def test_outputs_are_numbers_of_any_kind_or_one_sentence(tmp_path: Path) -> None:
+    kinds = {"a": onnx.TensorProto.UINT64, "b": onnx.TensorProto.STRING}
+    cast = {name: onnx.helper.make_node("Cast", ["y"], ["z"], to=kind) for name, kind in kinds.items()}
+    whole, texts = (
+        OnnxFunction(with_last_node(tmp_path / f"{name}.onnx", cast[name], kinds[name])) for name in kinds
+    )
+    assert whole(torch.zeros(2, 3, 16, 16)).tolist() == [[0.0] * 4] * 2
+    with pytest.raises(ProtoPFaithError, match="holds no numbers"):
+        texts(torch.zeros(2, 3, 16, 16))

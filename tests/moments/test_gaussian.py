@@ -132,6 +132,38 @@ def test_a_mistake_inside_a_rule_stays_what_it_is():
             del RULES[form]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x + "text",
+        lambda x: x.reshape(7),
+        lambda x: x[9],
+        lambda x: torch.cat([x, random_gaussian(2, 2)]),
+        lambda x: torch.nn.functional.linear(x, torch.ones(5, 5)),
+        lambda x: x.linear_map(None, None, None),
+        lambda x: x.scale(lambda m: "text", torch.neg, torch.neg),
+        lambda x: x.each(lambda m: [1, 2]),
+        lambda x: x.become(torch.zeros(3), "relu_"),
+        lambda x: Gaussian.joined([], torch.cat),
+        lambda x: Gaussian.joined([x, "text"], torch.cat),
+        lambda x: Gaussian.trusted(None),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(call):
+    with pytest.raises(ProtoPFaithError, match="cannot be applied to these random variables"):
+        call(random_gaussian(3))
+
+
+def test_memory_that_ran_out_is_told_as_it_is():
+    """Whoever asked tries again with less at a time."""
+
+    def scarce(values):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        random_gaussian(3).each(scarce)
+
+
 def test_unknown_attributes_are_ordinary_errors():
     assert not hasattr(random_gaussian(1), "no_such_thing")
 

@@ -25,10 +25,12 @@ from protopfaith import (
     show,
     training,
 )
+from protopfaith.data import birds
 from protopfaith.evaluation import explainers
 
 PACKAGES = (
-    pf, conversion, data, evaluation, explainers, explanation, moments, network, serve, shapley, show, training,
+    pf, birds, conversion, data, evaluation, explainers, explanation, moments, network, serve, shapley, show,
+    training,
 )  # fmt: skip
 Right = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 
@@ -41,7 +43,7 @@ REFUSED = frozenset({
 """They need a run, or files: with everything else right, they say that these are not there."""
 
 RESULTS = frozenset({
-    "Bulk", "Catalog", "ClassPortrait", "Conversion", "Decomposition", "ExplainedOutput", "ExplainerResult",
+    "Bird", "Bulk", "Catalog", "ClassPortrait", "Conversion", "Decomposition", "ExplainedOutput", "ExplainerResult",
     "Explanation", "ExternalEvaluation", "ExternalFindings", "Faithfulness", "Finding", "FindingScores",
     "FindingsEvaluation", "ForeignNetwork", "FunctionExplanation", "PartScores", "PartsEvaluation",
     "PrototypeEvidence", "PrototypePortrait", "PruningReport", "RegionValues", "SecondBaseline", "SourceSide",
@@ -113,6 +115,7 @@ def _shapley(folder: Path) -> Right:
                 "check": True,
             },
         ),
+        "Game.unchecked": (_game().unchecked, {"coalitions": some}),
         "Game.masked": (_game().masked, {"coalitions": some}),
         "Players": (pf.Players, {"labels": torch.zeros(4, 4).long(), "kind": "labels"}),
         "Players.windows": (pf.Players.windows, {"image_size": (8, 8), "size": 2, "channels": None}),
@@ -150,9 +153,32 @@ def _shapley(folder: Path) -> Right:
         ),
         "Traits": (shapley.Traits, {"description": "guessed", "evaluates": True}),
         "Gaussian": (pf.Gaussian, {"mean": torch.zeros(2), "variance": torch.ones(2), "factors": None}),
+        **_random_variables(),
         "rule": (lambda function: moments.rule(function)(total), {"function": total}),
         "ShownAttribution": (show.ShownAttribution, {"attribution": found, "sign": 1, "names": ["sum"]}),
     }
+
+
+def _random_variables() -> Right:
+    """The methods of `Gaussian`, with and without common factors."""
+    found: Right = {}
+    maps = {"affine": torch.neg, "linear": torch.neg, "squared": torch.abs}
+    for kind, factors in (("", None), (" with factors", torch.zeros(1, 2, 3))):
+        x = pf.Gaussian(torch.zeros(2, 3), 1.0, factors)
+        found |= {
+            f"Gaussian.linear_map{kind}": (x.linear_map, {**maps, "reach": None, "key": None}),
+            f"Gaussian.scale{kind}": (x.scale, {**maps, "move": None}),
+            f"Gaussian.joined{kind}": (pf.Gaussian.joined, {"parts": [x, x], "join": torch.cat}),
+            f"Gaussian.each{kind}": (x.each, {"function": torch.flatten}),
+            f"Gaussian.become{kind}": (x.become, {"other": pf.Gaussian(x.moments[0]), "operation": "relu_"}),
+            f"Gaussian.trusted{kind}": (pf.Gaussian.trusted, {"mean": torch.zeros(2, 3), "factors": factors}),
+            f"Gaussian.reshape{kind}": (lambda shape, x=x: x.reshape(shape), {"shape": (3, 2)}),
+            f"Gaussian.sum{kind}": (lambda dim, x=x: x.sum(dim), {"dim": 1}),
+            f"Gaussian + {kind}": (lambda other, x=x: x + other, {"other": torch.ones(3)}),
+            f"Gaussian * {kind}": (lambda other, x=x: x * other, {"other": 2.0}),
+            f"Gaussian[]{kind}": (lambda index, x=x: x[index], {"index": 0}),
+        }
+    return found
 
 
 @cache
@@ -294,6 +320,16 @@ def _data(folder: Path) -> Right:
             data.contact_sheet, {"images": _set(), "rows": 1, "columns": 1, "tile": 16, "boxes": True, "seed": 0}
         ),
         "defining_parts": (data.defining_parts, {"species": "Great Tukka"}),
+        "draw_bird": (
+            birds.draw_bird, {"species": "Great Tukka", "rng": np.random.default_rng(0), "size": 16}
+        ),
+        "draw_birds": (
+            birds.draw_birds, {"counts": {"train": 1, "validation": 0, "test": 1}, "seed": 0, "size": 16}
+        ),
+        "load_birds": (
+            birds.load_birds,
+            {"root": None, "size": 16, "seed": 0, "fold": None, "skip_unreadable": False, "train": 8, "test": 8},
+        ),
         "existing_folder": (data.existing_folder, {"root": folder, "name": "a"}),
         "finding_part": (data.finding_part, {"name": "giant beak"}),
         "load_data": (data.load_data, {"name": "birds", "size": 16, "seed": 0, "fold": None, "train": 8, "test": 8}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -90,7 +91,10 @@ def test_what_fails_is_told_and_the_rest_goes_on() -> None:
     assert broken.message == "It is broken."
 
 
-def test_a_game_that_cannot_even_fail_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_that_cannot_even_fail_stops_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the traceback goes
     played: list[str] = []
     broken, good = Play("a", 1, played, broken=True), Play("b", 3, played)
     monkeypatch.setattr(broken, "fail", lambda message: 1 / 0)

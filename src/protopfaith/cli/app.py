@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -71,6 +72,9 @@ app = typer.Typer(
 NOISY = (*(f"lightning.{part}.utilities.rank_zero" for part in ("fabric", "pytorch")), "PIL", "matplotlib")
 
 
+NO_GLYPH = r"Glyph \d+ .*missing from"
+
+
 class Lines(logging.Handler):
     """What is logged, as lines that are never wrapped in the middle of a path."""
 
@@ -90,9 +94,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names that are no UTF-8 are printed, not raised
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.filterwarnings("ignore", NO_GLYPH)  # of which `show.fonts` says one sentence
     os.environ["MPLBACKEND"] = "agg"  # figures become files; a backend that is not there would be an error
     keep_freed_memory()
     try:
+        _check_folder()
         _refuse_empty(sys.argv[1:])
         app()
     except ProtoPFaithError as error:
@@ -111,6 +117,17 @@ def main() -> None:
         if isinstance(error, OSError):  # perhaps of our output itself: Python flushes it once more
             sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         sys.exit(1)
+
+
+def _check_folder() -> None:
+    """Raises if the current folder is gone: libraries that are imported later would end the process."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise ProtoPFaithError(
+            "The folder that this command was called in is not there any more, or may not be read; change to "
+            "another one (cd), then run it again."
+        ) from error
 
 
 def _refuse_empty(arguments: list[str]) -> None:

@@ -54,8 +54,11 @@ def find_encoder(state: Mapping[str, Tensor], path: Path | str) -> str:
 
 def encoder_differences(name: str, state: Mapping[str, Tensor]) -> str:
     """What keeps `state` from filling the encoder `name`: empty if nothing does."""
+    channels = in_channels(state)
+    if channels not in (1, 3):
+        return f"its first convolution takes images of {channels} channels instead of 1 or 3"
     with torch.device("meta"):  # no memory is taken for what may not fit
-        outline = ENCODERS[name](in_channels(state), None).state_dict()
+        outline = ENCODERS[name](channels, None).state_dict()
     return differences(state, outline)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from protopfaith.arguments import shown
 from protopfaith.conversion.backbones import encoder_differences, in_channels
 from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_cabrnet_tree
-from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
+from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners, plain_numbers
 from protopfaith.conversion.formats import FORMATS, Asked, Format
 from protopfaith.conversion.unpickling import read_foreign
 from protopfaith.data import Preprocessing
@@ -56,7 +56,7 @@ def read_cabrnet(path: Path, asked: Asked) -> ForeignNetwork:
     architecture = _mapping(path / ARCHITECTURE, "the model_arch.yml of CaBRNet")
     kind = _kind(architecture, path)
     content = _content(path / STATE)
-    state = _tensors(content)
+    state = _tensors(content, path / STATE)
     encoder, add_on = _extractor(_section(architecture, "extractor", path), path)
     encoder_state = _part(state, "extractor.convnet.")
     encoder = _checked_encoder(encoder, encoder_state, path)
@@ -155,12 +155,9 @@ def _content(path: Path) -> dict[Any, Any]:
     return content
 
 
-def _tensors(content: Mapping[Any, Any]) -> dict[str, Tensor]:
-    return {
-        str(key): value.float() if value.is_floating_point() else value
-        for key, value in content.items()
-        if isinstance(value, Tensor)
-    }
+def _tensors(content: Mapping[Any, Any], path: Path) -> dict[str, Tensor]:
+    found = {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
+    return plain_numbers(found, path)
 
 
 def _part(state: Mapping[str, Tensor], start: str) -> dict[str, Tensor]:
@@ -218,7 +215,7 @@ def _add_on(
         if name == "init_mode":
             continue
         kind = layer.get("type") if isinstance(layer, dict) else layer
-        if kind in LAYERS:
+        if isinstance(kind, str) and kind in LAYERS:
             layers.append(LAYERS[kind])
         elif kind == "Conv2d" and f"{name}.weight" in state:
             weight = state[f"{name}.weight"]
@@ -248,13 +245,14 @@ def _classifier(state: Mapping[str, Tensor], path: Path) -> tuple[Tensor, Tensor
         raise ProtoPFaithError(
             f"The last layer in {path} does not fit its {count} prototypes; use another copy."
         )
-    if bool((membership.count_nonzero(1) > 1).any()):
+    belongs = membership != 0
+    if bool((belongs.sum(1) > 1).any()):
         raise ProtoPFaithError(
             f"The prototypes of {path} belong to several classes at once; only those of one class can be "
             "converted."
         )
-    kept = torch.where(membership.count_nonzero(1) == 1)[0]
-    owners = membership.argmax(1)
+    kept = torch.where(belongs.any(1))[0]
+    owners = belongs.float().argmax(1)  # of a bool there is no argmax
     check_owners(owners[kept], len(weights), path)
     return prototypes, weights, owners, kept
 
@@ -311,6 +309,10 @@ def _preprocessing(path: Path, asked: Asked, channels: int) -> tuple[Preprocessi
     size, mean, std, notes = usual.size, usual.mean, usual.std, []
     for step in _steps(params.get("transform") if isinstance(params, dict) else None):
         kind, values = step.get("type"), step.get("params") or {}
+        if not isinstance(values, dict):
+            raise ProtoPFaithError(
+                f"The params of {shown(kind)} in {path} are {shown(values)}; write keys and values there."
+            )
         if kind == "Resize":
             size = values.get("size", size)
             if isinstance(size, int):
@@ -318,10 +320,13 @@ def _preprocessing(path: Path, asked: Asked, channels: int) -> tuple[Preprocessi
                     "Images are resized to a square; CaBRNet's Resize of one number kept their aspect."
                 )
         elif kind == "Normalize":
-            mean, std = tuple(values.get("mean", mean)), tuple(values.get("std", std))
+            mean, std = values.get("mean", mean), values.get("std", std)
         elif kind not in LEFT_OUT:
             notes.append(f"The transform {shown(kind)} of {DATA} is left out.")
-    return Preprocessing(asked.size or size, channels, mean, std), tuple(notes)  # type: ignore[arg-type]
+    try:
+        return Preprocessing(asked.size or size, channels, mean, std), tuple(notes)  # type: ignore[arg-type]
+    except ProtoPFaithError as error:
+        raise ProtoPFaithError(f"The transforms in {path} cannot be repeated: {error}") from error
 
 
 def _steps(transform: Any) -> Iterator[dict[str, Any]]:
@@ -347,7 +352,7 @@ def _hints(path: Path) -> dict[int, SourceHint]:
             int(row["proto_idx"]): SourceHint(int(row["img_idx"]), int(row["h"]), int(row["w"]))
             for row in rows
         }
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise ProtoPFaithError(
             f"{path} should have the columns proto_idx, img_idx, h and w with whole numbers; use another "
             "copy, or remove it."

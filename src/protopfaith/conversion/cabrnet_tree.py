@@ -95,7 +95,7 @@ class _Reader:
     def _leaf(self, name: str) -> int:
         tensor = self.state.get(f"{name}_relative_distribution")
         if tensor is None or tensor.dim() != 2 or len(tensor) != 1:
-            raise self.damaged(f"lacks the tensor {name}_relative_distribution of its tree")
+            raise self.damaged(f"lacks the tensor {name[:200]}_relative_distribution of its tree")
         self.leaves.append(tensor[0])
         return -len(self.leaves)
 

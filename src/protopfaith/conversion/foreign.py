@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import odd_kind, shown
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PatchNetwork, ProtoPNet, ProtoTree
@@ -89,6 +91,19 @@ class ForeignNetwork:
         return f"ForeignNetwork({self.format}: {self.encoder}, {counts})"
 
 
+def plain_numbers(state: Mapping[str, Tensor], path: object) -> dict[str, Tensor]:
+    """The same tensors as float32, whatever numbers a file has them in; raises if one has none to compute
+    with."""
+    for name, values in state.items():
+        kind = odd_kind(values)
+        if kind:
+            raise ProtoPFaithError(
+                f"The tensor {shown(name)} in {path} is {kind}, and only real numbers can be converted; save "
+                "the network with plain float32 tensors."
+            )
+    return {name: values.float() for name, values in state.items()}
+
+
 def check_owners(owners: Tensor, classes: int, path: object) -> None:
     """Raises if a class has no prototype."""
     empty = sorted(set(range(classes)) - set(owners.tolist()))
@@ -111,11 +126,21 @@ def build(network: ForeignNetwork, classes: list[str]) -> PatchNetwork:
     convolutions = [layer for layer in model.features if isinstance(layer, torch.nn.Conv2d)]
     with torch.no_grad():
         for layer, (weight, bias) in zip(convolutions, network.convolutions, strict=True):
-            layer.weight.copy_(weight)
             assert layer.bias is not None
-            layer.bias.copy_(bias)
+            _fill(layer.weight, weight, "weights")
+            _fill(layer.bias, bias, "a bias")
         model.prototypes.copy_(network.prototypes[network.order])
     return model.eval()
+
+
+def _fill(parameter: Tensor, values: Tensor, what: str) -> None:
+    """Copies numbers of the same shape; another one would be stretched, or end in a sentence of torch."""
+    if values.shape != parameter.shape:
+        raise ProtoPFaithError(
+            f"A convolution after the encoder has {what} of shape {shown(tuple(values.shape))} in the file, "
+            f"where {shown(tuple(parameter.shape))} would fit the layers around it; use another copy of it."
+        )
+    parameter.copy_(values)
 
 
 def _net(network: ForeignNetwork, classes: list[str]) -> ProtoPNet:

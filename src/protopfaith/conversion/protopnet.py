@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import shown
+from protopfaith.arguments import odd_kind, shown
 from protopfaith.conversion.backbones import find_encoder, in_channels, modern_names
-from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners
+from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners, plain_numbers
 from protopfaith.conversion.formats import FORMATS, Asked, Format
 from protopfaith.conversion.unpickling import Stub, read_foreign
 from protopfaith.data import Preprocessing
@@ -156,9 +157,9 @@ def _split(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
     """The tensors of the encoder, of Z, and the others."""
     groups: dict[str, dict[str, Tensor]] = {"features.": {}, "add_on_layers.": {}, "": {}}
-    for key, tensor in state.items():
+    for key, tensor in plain_numbers(state, path).items():
         start = next(start for start in groups if key.startswith(start))
-        groups[start][key.removeprefix(start)] = tensor.float() if tensor.is_floating_point() else tensor
+        groups[start][key.removeprefix(start)] = tensor
     if not groups["features."] or not {PROTOTYPES, "last_layer.weight"} <= groups[""].keys():
         raise ProtoPFaithError(
             f"{path} is no ProtoPNet: it should hold features.*, prototype_vectors and last_layer.weight, "
@@ -203,10 +204,11 @@ def _owners(attributes: Mapping[str, Any], weights: Tensor, path: Path) -> tuple
     identity = attributes.get("prototype_class_identity")
     if (
         isinstance(identity, Tensor)
+        and not odd_kind(identity)
         and identity.shape == weights.T.shape
-        and bool((identity.sum(1) == 1).all())
+        and bool(((identity != 0).sum(1) == 1).all())
     ):
-        owners = identity.argmax(1)
+        owners = (identity != 0).float().argmax(1)  # of a bool there is no argmax
     else:
         owners = owners_from_weights(weights, path)
         notes = ("The class of each prototype is the one that its weight in the last layer is largest to.",)
@@ -362,8 +364,10 @@ def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
     import numpy as np
 
     try:
-        boxes = np.load(plain_file(path), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        boxes = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)  # what it declares may be huge
+        if not isinstance(boxes, np.ndarray):
+            raise ValueError("several arrays")
+    except Exception as error:  # NumPy reads the header as Python's source, and raises almost anything
         raise ProtoPFaithError(
             f"{path} cannot be read as an array; give a bb*.npy file that the original ProtoPNet wrote."
         ) from error
@@ -372,4 +376,5 @@ def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
             f"{path} has the shape {shown(boxes.shape)}, but there should be one row of image number and box "
             f"for each of the {count} prototypes; give the bb*.npy of the same network."
         )
-    return {number: SourceHint(int(row[0])) for number, row in enumerate(boxes) if row[0] >= 0}
+    numbers = enumerate(boxes[:, 0].tolist())
+    return {place: SourceHint(int(image)) for place, image in numbers if 0 <= image < math.inf}

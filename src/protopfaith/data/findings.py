@@ -33,6 +33,11 @@ NOTHING = ("no finding", "none", "normal")
 MEANT = 0.9
 """Share of a column's values that are 1, 0 or missing, from which it is taken for a finding."""
 MOST_FINDINGS = 1_000
+ABOUT = frozenset({
+    "sex", "gender", "male", "female", "man", "woman", "age", "age group", "race", "ethnicity", "site",
+    "hospital", "device", "scanner", "manufacturer", "view", "view position", "projection", "fold",
+})  # fmt: skip
+"""Columns that say whom an image shows or how it was taken, also where they are written as 1 and 0."""
 
 
 @DATASETS.register("findings")
@@ -55,8 +60,8 @@ def load_findings(
     """Your own images with several findings each: a CSV file with one column per finding, or a list of them.
 
     `table` lies in the root, or anywhere. `findings` names the columns, by default all that hold 1, 0 or
-    nothing; `labels` names a column of lists instead, with `separator` between the labels. `patient` is the
-    column of patients, whose images stay in one split.
+    nothing, but for those that say sex, age, site and the like; `labels` names a column of lists instead,
+    with `separator` between the labels. `patient` is the column of patients, whose images stay in one split.
     """
     place = existing_folder(root, "findings")
     scaling = Scaling(bits, None if window is None else (window[0], window[1]))
@@ -193,7 +198,13 @@ def _finding_columns(
         given = [row[place] for row in table.rows if row[place]]
         meant = sum(value.lower() in VALUES for value in given)
         if given and meant >= MEANT * len(given):
-            columns.append(place)
+            if _is_about(name):
+                notes.append(
+                    f"The column {name!r} of {table.path.name} says something about the image and is not "
+                    "taken for a finding, only for subgroups; data.options.findings=[...] names the findings."
+                )
+            else:
+                columns.append(place)
         elif meant >= len(given) / 2 and given:
             other = next(value for value in given if value.lower() not in VALUES)
             notes.append(
@@ -202,9 +213,15 @@ def _finding_columns(
             )
     if not columns:
         raise ProtoPFaithError(
-            f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}."
+            f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}, or name "
+            "the columns with data.options.findings=[...]."
         )
     return columns, notes
+
+
+def _is_about(name: str) -> bool:
+    """Whether a column's name is that of a property of the patient or of the image, such as `is_male`."""
+    return re.sub(r"^(is|patient'?s?) ", "", loosely(name)) in ABOUT
 
 
 def _from_columns(table: Table, columns: Sequence[int]) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:

@@ -72,7 +72,8 @@ def read_cells(path: Path, expected: str) -> dict[int, tuple[str, ...]]:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(text), strict=True))
     except csv.Error as error:
-        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); give {expected}.") from error
+        why = "a quotation mark is never closed" if "end of data" in str(error) else str(error)
+        raise ProtoPFaithError(f"{path} cannot be read as a table ({why}); give {expected}.") from error
     return {
         number: cells
         for number, row in enumerate(rows, start=1)

@@ -66,7 +66,7 @@ class OnnxFunction:
             array = np.ascontiguousarray(array.transpose(0, 2, 3, 1))
         step = self.shape[0] if isinstance(self.shape[0], int) and self.shape[0] > 0 else len(array)
         rows = [self._run(array[first : first + step], step) for first in range(0, len(array), step)]
-        return torch.from_numpy(np.concatenate(rows)).float().to(images.device)
+        return torch.from_numpy(np.concatenate(rows)).to(images.device)
 
     def _run(self, array: np.ndarray, size: int) -> np.ndarray:
         """One call; a batch that is too small is filled up with zeros."""
@@ -74,4 +74,14 @@ class OnnxFunction:
         if count < size:
             array = np.concatenate([array, np.zeros((size - count, *array.shape[1:]), array.dtype)])
         found = np.asarray(self.session.run(None, {self.name: array})[0])
-        return found.reshape(len(array), -1)[:count]
+        if found.dtype.kind not in "fiub":
+            raise ProtoPFaithError(
+                "The first output of the ONNX model holds no numbers (it may be a list or a mapping); export "
+                "it with a tensor of scores as its first output."
+            )
+        if size > 1 and found.shape[:1] != (len(array),):  # one image may come without its dimension
+            raise ProtoPFaithError(
+                f"The first output of the ONNX model has the shape {tuple(found.shape)} for {len(array)} "
+                "images; it should have one row for each."
+            )
+        return found.reshape(len(array), -1)[:count].astype(np.float32)

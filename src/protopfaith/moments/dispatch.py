@@ -5,14 +5,18 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.arguments import shown
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
+from protopfaith.files import reason
 
 Rule = Callable[..., Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 RULES: dict[Callable, Rule] = {}
 """Every torch function that random variables can pass through, with its rule."""
 
@@ -48,7 +52,7 @@ def rule(*functions: Callable | str) -> Callable[[Rule], Rule]:
     found: list[Callable] = []
     for entry in functions:
         if not isinstance(entry, str) and not callable(entry):
-            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {entry!r}.")
+            raise ProtoPFaithError(f"A rule is for torch functions or their names, not for {shown(entry)}.")
         found += forms(entry) if isinstance(entry, str) else (entry,)
 
     def register(function: Rule) -> Rule:
@@ -79,12 +83,44 @@ def run(function: Callable, args: tuple, kwargs: dict[str, Any] | None) -> Any:
         raise missing_rule(function, "out")
     try:
         result = found(function, *args, **kwargs)
-    except TypeError as error:
-        unknown = _unknown_argument(found, function, args, kwargs)
-        if unknown is None:
-            raise
-        raise missing_rule(function, unknown) from error
+    except Exception as error:
+        unknown = None
+        if isinstance(error, TypeError):
+            unknown = _unknown_argument(found, function, args, kwargs)
+        if unknown is not None:
+            raise missing_rule(function, unknown) from error
+        if is_meant(error) or not found.__module__.startswith(f"{__package__}."):
+            raise  # whoever writes a rule wants to see where it fails
+        raise not_applicable(name_of(function), error) from error
     return args[0].become(result, name_of(function)) if in_place else result
+
+
+def is_meant(error: Exception) -> bool:
+    """Whether an exception is for those further up: a sentence of ours, or less at a time would do."""
+    return isinstance(error, ProtoPFaithError) or is_out_of_memory(error)
+
+
+def not_applicable(operation: str, error: Exception) -> ProtoPFaithError:
+    """What stands for an exception of torch's, or of Python's, about arguments or their shapes."""
+    return ProtoPFaithError(
+        f"{operation} cannot be applied to these random variables ({reason(error)}); check what it is given, "
+        "and the shapes."
+    )
+
+
+def in_a_sentence(method: Method) -> Method:
+    """A method whose exceptions about its arguments are sentences of ours; it costs nothing but a call."""
+
+    @wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:
+            if is_meant(error):
+                raise
+            raise not_applicable(method.__qualname__, error) from error
+
+    return checked  # type: ignore[return-value]
 
 
 def _unknown_argument(found: Rule, function: Callable, args: tuple, kwargs: dict[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from torch.func import vmap
 
 from protopfaith.arguments import finite_number, instance, plain_tensor
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.moments.dispatch import missing_rule, run
+from protopfaith.moments.dispatch import in_a_sentence, missing_rule, run
 
 # Questions about form, which the mean answers.
 _FORM = (
@@ -108,6 +108,7 @@ class Gaussian:
         self._set(mean, variance, factors)
 
     @classmethod
+    @in_a_sentence
     def trusted(cls, mean: Tensor, variance: Tensor | float = 0.0, factors: Tensor | None = None) -> Gaussian:
         """The same without looking at the numbers, which takes time: for rules, which compute variances.
 
@@ -164,6 +165,7 @@ class Gaussian:
             return self._variance
         return (self._variance - self._factors.square().sum(0)).clamp_min(0)
 
+    @in_a_sentence
     def linear_map(
         self,
         affine: Callable[[Tensor], Tensor],
@@ -189,6 +191,7 @@ class Gaussian:
             affine(self._mean), squared(self.own_variance) + factors.square().sum(0), factors
         )
 
+    @in_a_sentence
     def scale(
         self,
         affine: Callable[[Tensor], Tensor],
@@ -208,6 +211,7 @@ class Gaussian:
         return Gaussian.trusted(affine(self._mean), squared(self._variance), factors)
 
     @staticmethod
+    @in_a_sentence
     def joined(parts: Sequence[Gaussian], join: Callable[[list[Tensor]], Tensor]) -> Gaussian:
         """Random variables put together, such as by concatenation.
 
@@ -224,6 +228,7 @@ class Gaussian:
             join([part.moments[0] for part in parts]), join([part.variance for part in parts]), factors
         )
 
+    @in_a_sentence
     def each(self, function: Callable[[Tensor], Any]) -> Any:
         """The same numbers elsewhere: mean, variance and factors alike are moved.
 
@@ -237,6 +242,7 @@ class Gaussian:
             return self._view(*parts)
         return tuple(self._view(*part) for part in zip(*parts, strict=True))
 
+    @in_a_sentence
     def become(self, other: Gaussian, operation: str) -> Gaussian:
         """Takes over another's moments: what an in-place operation does to its argument.
 

@@ -243,7 +243,10 @@ class PatchNetwork(nn.Module):
 
 def check_shaped(distances: Tensor) -> None:
     """Raises if distances are neither a tensor nor moments of one."""
-    if not hasattr(distances, "shape") or hasattr(distances, "__array_interface__"):
+    odd = isinstance(distances, Tensor) and (
+        distances.dtype == torch.bool or distances.layout != torch.strided
+    )
+    if odd or not hasattr(distances, "shape") or hasattr(distances, "__array_interface__"):
         raise ProtoPFaithError(f"Distances are a tensor of floats, not {shown(distances)}.")
 
 

@@ -119,7 +119,7 @@ class Game:
         return self._measured().size
 
     def __call__(self, coalitions: Tensor) -> Tensor:
-        values = self.unchecked(as_coalitions(coalitions, self.n_players))
+        values = self.unchecked(coalitions)
         self.check()
         return values
 
@@ -132,6 +132,7 @@ class Game:
         Args:
             coalitions: (m, n), true where a player is present
         """
+        coalitions = as_coalitions(coalitions, self.n_players)  # of bools only the shape is looked at
         values = self._values(coalitions.to(self.device), self._measured())
         self._finite = self._finite & torch.isfinite(values).all()
         return values

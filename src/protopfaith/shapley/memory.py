@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
 
 Result = TypeVar("Result")
 
@@ -94,15 +94,6 @@ def unless_out_of_memory(function: Callable[[Tensor], Result], batch: Tensor) ->
     # Outside the handler: the exception's traceback would keep the tensors of the failed batch alive.
     release_memory(batch.device)
     return None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out, on any device."""
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in str(error).lower() or "can't allocate memory" in str(error).lower()
-    )
 
 
 def release_memory(device: torch.device) -> None:

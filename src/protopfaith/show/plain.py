@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from protopfaith.show.fonts import give_letters
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def without_math(figure: Figure) -> Figure:
-    """The figure, all of whose texts are taken literally, whatever dollars are in them.
+    """The figure, all of whose texts are taken literally, whatever dollars are in them, and drawn with fonts
+    that have their letters.
 
     >>> from matplotlib.figure import Figure
     >>> without_math(Figure()).texts
@@ -17,7 +20,8 @@ def without_math(figure: Figure) -> Figure:
     """
     from matplotlib.text import Text
 
-    for text in figure.findobj(Text):
-        assert isinstance(text, Text)
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    for text in texts:
         text.set_parse_math(False)
+    give_letters(texts)
     return figure

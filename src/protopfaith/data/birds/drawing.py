@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageFilter
 
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import shown, whole_number
 from protopfaith.data.birds import parts
 from protopfaith.data.birds.canvas import Canvas, Pose, hsv
 from protopfaith.data.birds.parts import VARIANTS, Plumage
 from protopfaith.data.birds.scene import paint_background, paint_surroundings
 from protopfaith.data.birds.species import OWNED, SHARED
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import limit
+from protopfaith.registry import did_you_mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +47,10 @@ def draw_bird(species: str, rng: np.random.Generator, size: int = 96) -> Bird:
     >>> draw_bird("Great Tukka", np.random.default_rng(0)).variants["beak"]
     'giant'
     """
+    check_arguments(draw_bird, locals())
+    whole_number(size, "The side of a drawing", least=1, most=limit("PROTOPFAITH_MAX_SIDE"))
+    if species not in OWNED:
+        raise ProtoPFaithError(f"There is no species {shown(species)}; {did_you_mean(species, OWNED)}")
     variants = choose_variants(species, rng)
     return draw_variants(variants, choose_plumage(rng), rng, size)
 

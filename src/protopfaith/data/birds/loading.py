@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import PIL
 
-from protopfaith.arguments import whole_number
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import seed_number, whole_number
 from protopfaith.data.birds.drawing import draw_bird
 from protopfaith.data.birds.species import CLASSES, PARTS
 from protopfaith.data.cache import build_once, cache_folder
@@ -29,6 +30,9 @@ def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> I
 
     Every image has its own generator: it does not depend on how many others are drawn, and splits share none.
     """
+    check_arguments(draw_birds, locals())
+    check_drawing(counts, None, size, fewest=0)
+    seed = seed_number(seed)
     ids = bird_ids(counts)
     pixels = np.empty((len(ids), 3, size, size), np.uint8)
     part_maps = np.empty((len(ids), size, size), np.uint8)
@@ -89,6 +93,9 @@ def drawing_key(counts: Mapping[str, int], seed: int) -> str:
 
 def check_drawing(counts: Mapping[str, int], root: Path | None, size: Size, *, fewest: int) -> int:
     """The side of the squares that are drawn; raises if so many cannot be, or need a folder."""
+    missing = [split for split in SPLITS if split not in counts]
+    if missing:
+        raise ProtoPFaithError(f"There is no number of {missing[0]} birds; give one for each split.")
     height, width = as_size(size, 96)
     if root is not None:
         raise ProtoPFaithError(f"The birds are drawn, not read: leave out the data root ({root}).")
@@ -125,6 +132,8 @@ def load_birds(
     test: int = 200,
 ) -> ImageData:
     """Embedded, no download: drawn birds of eight invented species, 96x96, with a mask for each part."""
+    check_arguments(load_birds, locals())
+    seed = seed_number(seed)
     counts = {"train": train, "validation": validation, "test": test}
     side = check_drawing(counts, root, size, fewest=len(CLASSES))
     birds = cached_birds(counts, seed=seed, size=side)
