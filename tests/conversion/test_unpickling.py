@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import zipfile
 from collections import OrderedDict
 from contextlib import suppress
@@ -149,3 +150,29 @@ def test_a_tensor_larger_than_its_numbers_is_refused(tmp_path: Path) -> None:
     torch.save(torch.zeros(1).expand(10**9), tmp_path / "a.pth")
     with pytest.raises(ProtoPFaithError, match="larger than its numbers"):
         read_foreign(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("number", [2**20, 2**31, 2**32 - 1])
+def test_a_number_beyond_all_values_takes_no_memory(number: int, tmp_path: Path) -> None:
+    program = b"\x80\x02]r" + struct.pack("<I", number) + b"."
+    with pytest.raises(ProtoPFaithError, match="numbers values that it does not have"):
+        read_foreign(_zipped(program, tmp_path / "model.pth"))
+    (tmp_path / "old.pth").write_bytes(program)
+    with pytest.raises(ProtoPFaithError, match="numbers values that it does not have"):
+        read_foreign(tmp_path / "old.pth")
+
+
+def test_tuples_of_the_same_tuple_take_no_time(tmp_path: Path) -> None:
+    """Sixty levels, each of which holds the one below twice: 2^60 if it were counted out."""
+    program = b"\x80\x02)" + b"".join(b"q%ch%c\x86" % (level, level) for level in range(60)) + b"."
+    found = read_foreign(_zipped(program, tmp_path / "model.pth"))
+    for _ in range(60):
+        assert found[0] is found[1]
+        found = found[0]
+    assert found == ()
+
+
+def _zipped(program: bytes, path: Path) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/data.pkl", program)
+    return path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import struct
 import zipfile
 from collections import OrderedDict
@@ -179,12 +180,26 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _check_numbering(file: Any) -> None:
+    """Raises if the next pickle numbers a value far beyond those that it has: room is made for all numbers
+    below, so that a few bytes would take all memory."""
+    begin = file.tell()
+    for count, (step, number, _) in enumerate(pickletools.genops(file)):
+        if step.name in ("PUT", "BINPUT", "LONG_BINPUT") and number > count:
+            raise ForeignPickleError("it numbers values that it does not have")
+    file.seek(begin)
+
+
 class _Unpickler(pickle.Unpickler):
     """Finds tensors and plain containers; everything else is a stub."""
 
     def __init__(self, file: Any):
         super().__init__(file, encoding="utf-8")
-        self.storages: dict[str, Storage] = {}
+        self.file, self.storages = file, dict[str, Storage]()
+
+    def load(self) -> Any:
+        _check_numbering(self.file)
+        return super().load()
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in CONTAINERS:
@@ -301,8 +316,9 @@ def _with_tensors(value: Any, done: dict[int, Any]) -> Any:
     elif isinstance(value, list):
         done[id(value)] = value
         value[:] = [_with_tensors(item, done) for item in value]
-    elif isinstance(value, tuple):
-        return tuple(_with_tensors(item, done) for item in value)
+    elif isinstance(value, tuple):  # each once: tuples of tuples of the same tuple multiply
+        done[id(value)] = tuple(_with_tensors(item, done) for item in value)
+        return done[id(value)]
     elif isinstance(value, Stub):
         done[id(value)] = value
         _with_tensors(vars(value), done)
