@@ -100,6 +100,10 @@ def explore() -> None:
         save(screenshot(page), "serve")
         case.hidden = ()
         page.locator(".other").select_option("1")
+        page.locator(".two .case").nth(1).locator(".pictures .pointable").wait_for()
+        other = server.desk.find(page.url.rpartition("/")[2])
+        assert other is not None
+        other.go_on(0.1)
         page.locator(".two .case").nth(1).locator(".progress[data-stage=done]").wait_for()
         page.set_viewport_size({"width": 1280, "height": 1100})
         save(screenshot(page), "serve-two")

@@ -185,7 +185,7 @@ def _check_numbering(file: Any) -> None:
     below, so that a few bytes would take all memory."""
     begin = file.tell()
     for count, (step, number, _) in enumerate(pickletools.genops(file)):
-        if step.name in ("PUT", "BINPUT", "LONG_BINPUT") and number > count:
+        if step.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(number or 0) > count:
             raise ForeignPickleError("it numbers values that it does not have")
     file.seek(begin)
 
