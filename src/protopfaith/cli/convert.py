@@ -9,8 +9,8 @@ import typer
 
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, called_as, note, say
-from protopfaith.cli.checks import check_output_folder, check_root
-from protopfaith.cli.names import check_format
+from protopfaith.cli.checks import check_file, check_images, check_output_folder, check_root
+from protopfaith.cli.names import check_dataset, check_format, check_similarity
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
@@ -29,7 +29,9 @@ def convert(
         Path | None,
         typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
     ] = None,
-    data: Annotated[str, typer.Option(help="The data set in that folder.")] = "folder",
+    data: Annotated[
+        str, typer.Option(callback=check_dataset, help="The data set in that folder.")
+    ] = "folder",
     classes: Annotated[
         Path | None, typer.Option(help="A text file with the name of one class on each line.")
     ] = None,
@@ -38,7 +40,8 @@ def convert(
         typer.Option(help="The original ProtoPNet's bb*.npy, which says the image of each prototype."),
     ] = None,
     similarity: Annotated[
-        str | None, typer.Option(help="log or linear, where the file does not say it.")
+        str | None,
+        typer.Option(callback=check_similarity, help="log or linear, where the file does not say it."),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -56,6 +59,9 @@ def convert(
             f"There is nothing at {named(path)}; give a .pth file, or a directory of CaBRNet."
         )
     check_root(root)
+    check_file(classes, "text file of classes")
+    check_file(boxes, "file of boxes")
+    check_images([] if image is None else [image])
     check_output_folder(out, path)
     note(f"Reading {path} ...")
     from protopfaith.conversion import convert as convert_network

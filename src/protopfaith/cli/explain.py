@@ -9,7 +9,14 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
 from protopfaith.cli.bulk import AtOnce, Ray, Shard, Ship, check_bulk, write_bulk
-from protopfaith.cli.checks import check_frame_option, check_images, check_output_folder, check_run
+from protopfaith.cli.checks import (
+    check_classes,
+    check_frame_option,
+    check_images,
+    check_output_folder,
+    check_run,
+)
+from protopfaith.cli.names import check_baseline
 from protopfaith.cli.options import (
     Anonymous,
     Autocast,
@@ -25,8 +32,10 @@ from protopfaith.cli.options import (
     Precision,
     RunFolder,
     Seed,
+    checked,
     parse_options,
 )
+from protopfaith.specs import check_output
 
 
 @app.command(cls=NamesInHelp)
@@ -65,13 +74,15 @@ def explain(
         str | None,
         typer.Option(
             "--explain",
+            callback=checked(check_output),
             help="What the map adds up to: margin (the logit minus the mean of all, the default), "
             "logit, versus (minus that of the next class, or of --versus), log_probability.",
         ),
     ] = None,
     baseline: Baseline = "zero",
     second_baseline: Annotated[
-        str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
+        str | None,
+        typer.Option(callback=check_baseline, help="Repeat with this baseline and say how far both agree."),
     ] = None,
     no_sources: Annotated[
         bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
@@ -101,6 +112,7 @@ def explain(
     Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
     """
     check_run(folder, root)
+    check_classes(folder, target, versus)
     check_images(images)
     check_frame_option(frame)
     check_output_folder(out, folder)

@@ -9,7 +9,7 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
-from protopfaith.cli.names import check_explainers
+from protopfaith.cli.names import check_explainers, check_names
 from protopfaith.cli.options import (
     Device,
     MovedRoot,
@@ -19,8 +19,10 @@ from protopfaith.cli.options import (
     Shard,
     Window,
     check_spread,
+    checked,
     parse_limits,
 )
+from protopfaith.specs import check_autocast
 
 
 @app.command(cls=NamesInHelp)
@@ -78,8 +80,9 @@ def faithfulness(
     autocast: Annotated[
         str,
         typer.Option(
+            callback=checked(check_autocast),
             help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
-            "bfloat16, float16. Moments, gradients and axioms stay in float32."
+            "bfloat16, float16. Moments, gradients and axioms stay in float32.",
         ),
     ] = "off",
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
@@ -96,6 +99,8 @@ def faithfulness(
     check_run(folder, root)
     check_output_folder(out, folder)
     part = check_spread(shard, ray)
+    limits = parse_limits(limit or [])
+    check_names("EXPLAINERS", limits.keys() - {"truth"})
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
@@ -107,7 +112,7 @@ def faithfulness(
         asked: dict[str, Any] = {
             "prototypes": None if every else prototypes,
             "explainers": None if explainers is None else [name.strip() for name in explainers.split(",")],
-            "limits": parse_limits(limit or []),
+            "limits": limits,
             "players": players,
             "steps": steps,
             "budget": budget,

@@ -13,22 +13,32 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from protopfaith.arguments import shown
+from protopfaith.encoder_names import check_encoder_name, check_weights_file, is_published
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder
+from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
+
+if TYPE_CHECKING:
+    from protopfaith.training import Recipe
 
 PACKAGE = Path(__file__).parent.parent
 PLACES = {  # of each registry: what it holds, its module, and the folder or file where that is registered
+    "ACTIVATIONS": ("activation", "protopfaith.network.layers", "network"),
     "BASELINES": ("baseline", "protopfaith.shapley", "shapley/baselines.py"),
     "DATASETS": ("data set", "protopfaith.data", "data"),
+    "ENCODERS": ("encoder", "protopfaith.network.encoders", "network/encoders"),
     "ESTIMATORS": ("estimator", "protopfaith.shapley", "shapley/estimators"),
     "EXPLAINERS": ("explainer", "protopfaith.evaluation", "evaluation/explainers"),
+    "FAMILIES": ("family of networks", "protopfaith.network", "network"),
     "FORMATS": ("format", "protopfaith.conversion.formats", "conversion"),
+    "SIMILARITIES": ("similarity", "protopfaith.network.layers", "network"),
 }
 DEVICES = ("auto", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
 SPLITS = ("train", "validation", "test")
+EMBEDDED = PACKAGE / "data" / "birds"  # data sets that come with the package, and need no folder
 
 
 def registered(registry: str) -> list[str]:
@@ -82,14 +92,40 @@ def check_explainers(names: str | None) -> str | None:
     return names
 
 
-def check_baseline(spec: str) -> str:
-    check_names("BASELINES", [spec.partition(":")[0]])
+def check_baseline(spec: str | None) -> str | None:
+    check_names("BASELINES", [] if spec is None else [spec.partition(":")[0]])
     return spec
 
 
 def check_dataset(name: str) -> str:
     check_names("DATASETS", [name])
     return name
+
+
+def check_recipe_names(recipe: Recipe) -> None:
+    """Raises if a recipe names a data set, a network or a part of one that there is not."""
+    model = recipe.model
+    for registry, name in (
+        ("DATASETS", recipe.data.name),
+        ("FAMILIES", model.family),
+        ("ACTIVATIONS", model.activation),
+        ("SIMILARITIES", model.similarity),
+    ):
+        check_names(registry, [name])
+    if model.weights is not None and not is_published(model.weights):
+        check_weights_file(Path(model.weights))
+    for encoder in (model.encoder, model.otherwise):
+        if encoder is not None and not extensions():  # which may add to torchvision and timm as well
+            check_encoder_name(encoder, registered("ENCODERS"))
+    check_dataset_root(recipe.data.name, recipe.data.root)
+
+
+def check_dataset_root(name: str, root: Path | str | None) -> None:
+    """Raises if there is no such data set, or its folder is not said or not there."""
+    check_dataset(name)
+    ours = name in _written("DATASETS", PACKAGE / "data")
+    if ours and name not in _written("DATASETS", EMBEDDED):
+        existing_folder(None if root is None else Path(root).expanduser(), name)
 
 
 def check_elsewhere(data: str | None) -> str | None:
@@ -99,6 +135,11 @@ def check_elsewhere(data: str | None) -> str | None:
     if data not in registered("DATASETS") and not is_folder(Path(data)) and not is_file(Path(data)):
         raise nothing_named("data set, folder or CSV file", data, registered("DATASETS"))
     return data
+
+
+def check_similarity(name: str | None) -> str | None:
+    check_names("SIMILARITIES", [] if name is None else [name])
+    return name
 
 
 def check_format(name: str | None) -> str | None:

@@ -52,7 +52,7 @@ class Decision:
         target: the class that is explained
         versus: the class that it is compared with, if one was asked for
         rival: the class to compare with: the one asked for, or the most probable other one
-        output: what is explained, one of `settings.OUTPUTS`
+        output: what is explained, one of `protopfaith.specs.OUTPUTS`
         decomposition: None where outputs are no sums
         named: prototypes to show, ranked: the target's, then those of the class it is compared with
         paper: the paper's score of each of them; NaN where outputs are no sums

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from protopfaith.dtypes import unrounded
 from protopfaith.explanation.decision import Decision, finding_output
-from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
+from protopfaith.explanation.settings import Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
+from protopfaith.specs import OUTPUTS
 
 MOST_FINDINGS = 64  # that have maps of their own beside the explained one
 ROUNDING = "rounding"  # among the options of an attribution: what autocast changed

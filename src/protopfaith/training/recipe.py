@@ -12,11 +12,11 @@ import yaml
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import LARGEST_SEED, instance, shown
-from protopfaith.data.transforms import Augmentation
+from protopfaith.augmentation import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_plain_text
 from protopfaith.registry import did_you_mean
-from protopfaith.training.losses import CostWeights
+from protopfaith.training.cost_weights import CostWeights
 from protopfaith.typed import Unparsed, from_dict, to_dict
 from protopfaith.yamlfile import parse_yaml
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from protopfaith.explanation import Explanation
-from protopfaith.explanation.settings import OUTPUTS
 from protopfaith.show.wording.outputs import (
     about_empty,
     adds_up,
@@ -14,6 +13,7 @@ from protopfaith.show.wording.outputs import (
     output_name,
     where_heading,
 )
+from protopfaith.specs import OUTPUTS
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
