@@ -162,12 +162,9 @@ def parse_limits(texts: list[str]) -> dict[str, int]:
 
 
 def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:
-    """Values as YAML has them, of the types that the estimator's options have.
-
-    An unknown option is the estimator's to refuse: it knows its own.
-    """
+    """Values as YAML has them, of the types that the estimator's options have."""
     from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
-    from protopfaith.shapley.options import typed_options
+    from protopfaith.shapley.registration import typed_options
     from protopfaith.typed import Unparsed
 
     name = DEFAULT_METHOD if estimator == "default" else estimator

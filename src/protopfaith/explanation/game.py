@@ -169,8 +169,10 @@ def play(
     [[4.0, 4.0, 4.0, 4.0]]
     """
     # With a precision alone a first guess, before anything is known of the errors.
-    meter = _Meter(progress, settings.budget or usual_budget(image.device))
-    game = open_game(meter.counting(function), image, settings, players, check=check)
+    expected = settings.budget or usual_budget(image.device)
+    meter = None if progress is None else _Meter(progress, expected)
+    counted = function if meter is None else meter.counting(function)
+    game = open_game(counted, image, settings, players, check=check)
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     result = estimate(
         game,
@@ -179,10 +181,11 @@ def play(
         precision=settings.precision,
         outputs=driving,
         seed=settings.seed,
-        progress=meter.estimated,
+        progress=None if meter is None else meter.estimated,
         **settings.options,
     )
-    meter.finish()
+    if meter is not None:
+        meter.finish()
     if on_batch_size is not None and settings.traits.evaluates:
         on_batch_size(game.batch_size)
     if settings.autocast is not None:
@@ -255,13 +258,10 @@ def _spread_outputs(result: Attribution, places: Sequence[int], count: int) -> A
 class _Meter:
     """Counts images as the network sees them, whatever the estimator: progress moves with every batch."""
 
-    def __init__(self, progress: Progress | None, expected: int):
+    def __init__(self, progress: Progress, expected: int):
         self.progress, self.expected, self.done = progress, expected, 0
 
     def counting(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        if self.progress is None:
-            return function
-
         def counted(images: Tensor) -> Tensor:
             outputs = function(images)
             if isinstance(images, Tensor):  # moment propagation passes random variables
@@ -280,8 +280,7 @@ class _Meter:
         self._tell(self.expected)
 
     def _tell(self, done: int) -> None:
-        if self.progress is not None:
-            self.progress(min(done, self.expected), self.expected)
+        self.progress(min(done, self.expected), self.expected)
 
 
 def check_game(settings: Settings, image: Tensor) -> None:

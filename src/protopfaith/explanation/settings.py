@@ -143,9 +143,10 @@ class Settings:
         for name in keywords:
             if name not in NAMES:
                 raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
-        if settings is not None:
-            instance(settings, Settings, "Settings", "made by Settings(...)")
-        return replace(settings or Settings(), **keywords)
+        if settings is None:
+            return Settings(**keywords)
+        instance(settings, Settings, "Settings", "made by Settings(...)")
+        return replace(settings, **keywords)
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
         """With nothing left open: what the device and the images' size decide is decided.
@@ -209,13 +210,6 @@ class Settings:
     def coarse(self) -> Settings:
         """Those of the first, coarse answer."""
         return replace(self, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
-
-    @property
-    def for_sources(self) -> Settings:
-        """Those of games on source images, on which regions drawn for one image mean nothing."""
-        own = isinstance(self.players, Tensor | Players)
-        budget = self.budget if self.source_budget is None else self.source_budget
-        return replace(self, players=WINDOW if own else self.players, budget=budget)
 
     def key(self, *more: str) -> str:
         """A short name that changes with whatever changes the values of a game.
