@@ -38,7 +38,7 @@ PLACES = {  # of each registry: what it holds, its module, and the folder or fil
 }
 DEVICES = ("auto", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
 SPLITS = ("train", "validation", "test")
-EMBEDDED = PACKAGE / "data" / "birds"  # data sets that come with the package, and need no folder
+NEEDS_ROOT = "existing_folder(root"  # in the files of data sets that lie in a folder of the user's
 
 
 def registered(registry: str) -> list[str]:
@@ -123,9 +123,9 @@ def check_recipe_names(recipe: Recipe) -> None:
 def check_dataset_root(name: str, root: Path | str | None) -> None:
     """Raises if there is no such data set, or its folder is not said or not there."""
     check_dataset(name)
-    ours = name in _written("DATASETS", PACKAGE / "data")
-    if ours and name not in _written("DATASETS", EMBEDDED):
-        existing_folder(None if root is None else Path(root).expanduser(), name)
+    for file in (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py"):
+        if name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8"):
+            existing_folder(None if root is None else Path(root).expanduser(), name)
 
 
 def check_elsewhere(data: str | None) -> str | None:
