@@ -27,38 +27,44 @@ if TYPE_CHECKING:
     from protopfaith.training import Run
 
 
+RecipeName = Annotated[
+    str | None,
+    typer.Argument(help="A recipe by name (see [b]protopfaith recipes[/b]) or a YAML file."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Values that replace the recipe's."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(help="A CSV file of image and group: images of a group (a patient) stay together."),
+]
+Weights = Annotated[
+    str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
+]
+Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")]
+Grid = Annotated[
+    str | None,
+    typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
+]
+AtOnce = Annotated[int, typer.Option(help="How many folds or points to train at a time, on one device.")]
+
+
 @app.command()
 def train(
-    recipe: Annotated[
-        str | None,
-        typer.Argument(help="A recipe by name (see [b]protopfaith recipes[/b]) or a YAML file."),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Values that replace the recipe's."),
-    ] = None,
+    recipe: RecipeName = None,
+    overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/RECIPE.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
-    ] = False,
+    resume: Resume = False,
     root: Root = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(help="A CSV file of image and group: images of a group (a patient) stay together."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
-    ] = None,
-    folds: Annotated[
-        str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
-    ] = None,
-    at_once: Annotated[
-        int, typer.Option(help="How many folds or points to train at a time, on one device.")
-    ] = 1,
+    groups: Groups = None,
+    weights: Weights = None,
+    folds: Folds = None,
+    grid: Grid = None,
+    at_once: AtOnce = 1,
     shard: Shard = None,
     ray: Ray = None,
 ) -> None:
