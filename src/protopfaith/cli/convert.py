@@ -10,7 +10,7 @@ import typer
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, called_as, note, say
 from protopfaith.cli.checks import check_file, check_images, check_output_folder, check_root
-from protopfaith.cli.names import check_dataset, check_format, check_similarity
+from protopfaith.cli.names import one_of
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
@@ -19,13 +19,13 @@ Foreign = Annotated[
     Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
 ]
 Format = Annotated[
-    str | None, typer.Option(callback=check_format, help="protopnet or cabrnet; found out by itself.")
+    str | None, typer.Option(callback=one_of("FORMATS"), help="protopnet or cabrnet; found out by itself.")
 ]
 Root = Annotated[
     Path | None,
     typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
 ]
-Data = Annotated[str, typer.Option(callback=check_dataset, help="The data set in that folder.")]
+Data = Annotated[str, typer.Option(callback=one_of("DATASETS"), help="The data set in that folder.")]
 Classes = Annotated[Path | None, typer.Option(help="A text file with the name of one class on each line.")]
 Boxes = Annotated[
     Path | None,
@@ -33,7 +33,7 @@ Boxes = Annotated[
 ]
 Similarity = Annotated[
     str | None,
-    typer.Option(callback=check_similarity, help="log or linear, where the file does not say it."),
+    typer.Option(callback=one_of("SIMILARITIES"), help="log or linear, where the file does not say it."),
 ]
 Epsilon = Annotated[
     float | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.app import NamesInHelp, app, fail_for, interruptible, note, same_command, say
 from protopfaith.cli.bulk import AtOnce, Ray, Shard, Ship, check_bulk, write_bulk
 from protopfaith.cli.checks import (
     check_classes,
@@ -156,7 +156,7 @@ def explain(
         write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, at_once, anonymous)
         return
     results = out or folder / "explained"
-    with keeping(
+    with interruptible(
         lambda: (
             f"Finished images are kept in {results}, finished source images in {folder}; go on with the "
             f"rest: {same_command()}"

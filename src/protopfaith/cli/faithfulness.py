@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
+from protopfaith.cli.app import NamesInHelp, app, console, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.names import check_explainers, check_names
 from protopfaith.cli.options import (
@@ -116,7 +116,7 @@ def faithfulness(
     from protopfaith.evaluation import measure_share
     from protopfaith.training import Run
 
-    with keeping(lambda: f"What was measured is kept; go on with: {same_command()}"):
+    with interruptible(lambda: f"What was measured is kept; go on with: {same_command()}"):
         run = Run(folder, root)
         asked: dict[str, Any] = {
             "prototypes": None if every else prototypes,

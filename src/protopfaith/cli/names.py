@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -65,6 +65,16 @@ def check_names(registry: str, names: Iterable[str]) -> None:
             raise Registry[object](PLACES[registry][0]).unknown(name, known)
 
 
+def one_of(registry: str) -> Callable[[str | None], str | None]:
+    """What Typer calls for an option that names something registered; None is no name."""
+
+    def callback(name: str | None) -> str | None:
+        check_names(registry, [] if name is None else [name])
+        return name
+
+    return callback
+
+
 def check_split(name: str) -> str:
     """Raises if there is no such split."""
     if name not in SPLITS:
@@ -74,7 +84,8 @@ def check_split(name: str) -> str:
 
 def check_device(name: str) -> str:
     """Raises if there is no such kind of device; whether this machine has one is found out later."""
-    if name.partition(":")[0] not in DEVICES and not extensions():
+    kind, colon, number = name.partition(":")
+    if (kind not in DEVICES or (colon and not number.isdecimal())) and not extensions():
         raise ProtoPFaithError(
             f"The device {shown(name)} is not available on this machine; use auto, or cpu."
         )
@@ -82,6 +93,7 @@ def check_device(name: str) -> str:
 
 
 def check_estimator(name: str) -> str:
+    """Raises if there is no such estimator."""
     check_names("ESTIMATORS", {name} - {"default"})
     return name
 
@@ -93,13 +105,9 @@ def check_explainers(names: str | None) -> str | None:
 
 
 def check_baseline(spec: str | None) -> str | None:
+    """Raises if there is no such baseline; what follows a colon is for the baseline to judge."""
     check_names("BASELINES", [] if spec is None else [spec.partition(":")[0]])
     return spec
-
-
-def check_dataset(name: str) -> str:
-    check_names("DATASETS", [name])
-    return name
 
 
 def check_recipe_names(recipe: Recipe) -> None:
@@ -122,7 +130,7 @@ def check_recipe_names(recipe: Recipe) -> None:
 
 def check_dataset_root(name: str, root: Path | str | None) -> None:
     """Raises if there is no such data set, or its folder is not said or not there."""
-    check_dataset(name)
+    check_names("DATASETS", [name])
     for file in (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py"):
         if name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8"):
             existing_folder(None if root is None else Path(root).expanduser(), name)
@@ -135,13 +143,3 @@ def check_elsewhere(data: str | None) -> str | None:
     if data not in registered("DATASETS") and not is_folder(Path(data)) and not is_file(Path(data)):
         raise nothing_named("data set, folder or CSV file", data, registered("DATASETS"))
     return data
-
-
-def check_similarity(name: str | None) -> str | None:
-    check_names("SIMILARITIES", [] if name is None else [name])
-    return name
-
-
-def check_format(name: str | None) -> str | None:
-    check_names("FORMATS", [] if name is None else [name])
-    return name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from protopfaith.arguments import whole_number
-from protopfaith.cli.app import app, called_as, console, keeping, note, same_command, say
+from protopfaith.cli.app import app, called_as, console, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
@@ -191,7 +191,7 @@ def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> N
     """One run."""
     from protopfaith.training import train as run_training
 
-    with keeping(lambda: kept_run(folder)):
+    with interruptible(lambda: kept_run(folder)):
         _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
 
 
@@ -201,7 +201,7 @@ def cross_validate(
     """A run for each fold."""
     from protopfaith.training import train_folds
 
-    with keeping(lambda: kept_runs(folder)):
+    with interruptible(lambda: kept_runs(folder)):
         found = train_folds(load_recipe(recipe, changes), folder, folds, resume=resume, **spread)
         _print_frame(found, folder)
 
@@ -211,7 +211,7 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool, **spre
     from protopfaith.training import train_grid
 
     folder = out or Path("runs") / Path(grid).stem
-    with keeping(lambda: kept_runs(folder)):
+    with interruptible(lambda: kept_runs(folder)):
         _print_frame(train_grid(grid, folder, changes, resume=resume, **spread), folder)
 
 

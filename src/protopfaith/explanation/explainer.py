@@ -1,4 +1,10 @@
-"""The way in: a network ready to be explained, and the explanation of one image."""
+"""The way in: a network ready to be explained, and the explanation of one image.
+
+`Explainer.explain` goes through the other files of this folder once: it understands what was asked
+(`settings`), opens the image (`picture`), asks the network what it says (`decision`), plays a game on that
+(`game`), looks up the prototypes on the images that they come from (`sources`), and puts the result together
+(`assembly`).
+"""
 
 from __future__ import annotations
 

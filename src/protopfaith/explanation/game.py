@@ -201,6 +201,7 @@ def open_game(
     *,
     check: bool,
 ) -> Game:
+    """The game on one image, as the settings say; see `play`."""
     assert not isinstance(settings.autocast, str), "settings are resolved at the door, by Settings.on"
     return Game(
         function,

@@ -205,11 +205,11 @@ class Game:
 
 
 def _checked_image(image: Tensor | np.ndarray) -> Tensor:
-    """Arrays are C x H x W as tensors are: channels in the end are told, not guessed."""
+    """Arrays are C x H x W as tensors are: channels at the end are an error, and no guess is made."""
     is_array = isinstance(image, np.ndarray)
     if is_array and image.ndim == 3 and image.shape[-1] in (1, 3, 4) and image.shape[0] not in (1, 3, 4):
         raise ProtoPFaithError(
-            f"The image is an array of shape {image.shape}, with its channels in the end; a game takes "
+            f"The image is an array of shape {image.shape}, with its channels last; a game takes "
             "C x H x W: give image.transpose(2, 0, 1)."
         )
     instance(image, (Tensor, np.ndarray), "The image of a game", "a tensor of C x height x width")

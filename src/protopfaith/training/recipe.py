@@ -121,7 +121,7 @@ class CyclicRecipe:
 
 @dataclass(frozen=True)
 class ClassifierRecipe(CyclicRecipe):
-    """The stage of F. Without augmentation its inputs never change: distances are computed once a stage."""
+    """The stage of F. Without augmentation its inputs never change: distances are computed once per stage."""
 
     epochs: int = field(default=10, metadata=COUNT)
     augment: bool = True
