@@ -166,8 +166,7 @@ def write_predictions(
 
     Images go by their names, without the folders that they lie in; `anonymous`: by numbers.
     """
-    head = ["image", "class", *map(safe_cell, class_names), "familiar", "error"]
-    rows: list[list[object]] = [head]
+    rows: list[list[object]] = [["image", "class", *map(safe_cell, class_names), "familiar", "error"]]
     names = public_names([item.image for item in predictions], anonymous=anonymous)
     for name, item in zip(names, predictions, strict=True):
         numbers = item.probabilities or ("",) * len(class_names)
