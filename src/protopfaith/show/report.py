@@ -167,6 +167,9 @@ def _named(explanation: Explanation, pictures: Pictures) -> Captioned | None:
     if best is None or side is None:
         return None
     name = f"Prototype {best.prototype}"
+    if best.source is not None and not best.source.exact:
+        alike = pictures.cropped(side.pixels, f"{name}: the part of {side.path} nearest to it", side.box)
+        return alike, f"The part of a training image nearest to prototype {best.prototype}"
     part = pictures.cropped(side.pixels, f"{name}: the part of {side.path} that it is", side.box)
     return part, f"{name}, a part of a training image"
 
@@ -250,7 +253,8 @@ def _facts(one: PrototypeEvidence) -> dict[str, str]:
     if math.isfinite(one.paper_score):
         facts["Ψₖ"] = f"{one.paper_score:+.3f}"
     if one.source is not None:
-        facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
+        kind = "source" if one.source.exact else "nearest patch"
+        facts[kind] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:
         facts["note"] = f"{one.duplicate_kind} to prototype {one.duplicate_of}"
     return facts
