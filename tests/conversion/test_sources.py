@@ -52,6 +52,7 @@ def test_prototypes_that_lie_nowhere_are_told(pushed: Pushed, tmp_path: Path) ->
     assert load_explanation(why.save(tmp_path / "why")[0]).evidence[0].source == why.evidence[0].source
     page = why.report(tmp_path / "why.html").read_text(encoding="utf-8")
     assert "nearest patch" in page
+    assert "On the training image nearest to it" in page
     assert "which only resembles them" in page
     assert "a part of a training image<" not in page  # it would say that the prototype is one
 

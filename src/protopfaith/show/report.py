@@ -219,7 +219,8 @@ def _prototype(
         ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
         alt = f"{name}: {own} on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
-        sides["On its source image"] = (
+        exact = one.source is None or one.source.exact
+        sides["On its source image" if exact else "On the training image nearest to it"] = (
             (plain, "image"),
             (ours, "what it sees"),
             (theirs, own),
