@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, sha256
+from protopfaith.files import atomic, existing_folder, sha256
 
 
 def _fail_while_writing(path) -> None:
@@ -41,3 +41,9 @@ def test_where_nothing_can_be_written(tmp_path) -> None:
 def test_fingerprints(tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 3_000_000)
     assert sha256(tmp_path / "file") == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+
+
+def test_a_root_must_be_a_folder_with_something_in_it(tmp_path) -> None:
+    for root in (None, tmp_path / "missing", tmp_path):
+        with pytest.raises(ProtoPFaithError):
+            existing_folder(root, "mine")

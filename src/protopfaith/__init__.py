@@ -11,10 +11,10 @@ The names below are all that most programs need. They are loaded when they are f
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from protopfaith._version import __version__
+from protopfaith.lazy import lazily
 
 if TYPE_CHECKING:
     from protopfaith.conversion import convert
@@ -61,13 +61,7 @@ _HOMES = {
     "train": "training",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'protopfaith' has no attribute {name!r}")
-    value = getattr(import_module(f"protopfaith.{_HOMES[name]}"), name)
-    globals()[name] = value  # the next time without this function
-    return value
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

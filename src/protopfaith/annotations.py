@@ -42,7 +42,12 @@ def check_arguments(function: Callable, given: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     protopfaith.errors.ProtoPFaithError: The argument 'number' of half must be a number, not 'x'.
     """
-    _check(function, given, f"of {getattr(function, '__qualname__', 'it').removesuffix('.__init__')}")
+    for name, hint in _hints(function).items():
+        if name in given and not fits(given[name], hint):
+            where = getattr(function, "__qualname__", "it").removesuffix(".__init__")
+            raise ProtoPFaithError(
+                f"The argument {name!r} of {where} must be {described(hint)}, not {shown(given[name])}."
+            )
 
 
 def check_fields(made: Any) -> None:
@@ -53,7 +58,7 @@ def check_fields(made: Any) -> None:
     """
     kind = type(made)
     values = {field.name: getattr(made, field.name) for field in dataclasses.fields(kind)}
-    _check(kind, values, f"of {kind.__name__}")
+    check_arguments(kind, values)
     for field in dataclasses.fields(kind):
         _check_bounds(field, values[field.name], kind.__name__)
 
@@ -67,14 +72,6 @@ def _check_bounds(field: dataclasses.Field, value: Any, where: str) -> None:
             raise ProtoPFaithError(
                 f"The argument {field.name!r} of {where} must be {words} {field.metadata[name]}, not "
                 f"{shown(value)}."
-            )
-
-
-def _check(owner: Any, given: Mapping[str, Any], where: str) -> None:
-    for name, hint in _hints(owner).items():
-        if name in given and not fits(given[name], hint):
-            raise ProtoPFaithError(
-                f"The argument {name!r} {where} must be {described(hint)}, not {shown(given[name])}."
             )
 
 

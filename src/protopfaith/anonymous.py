@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from protopfaith.arguments import named
-from protopfaith.files import atomic
+from protopfaith.csvfile import write_rows
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -52,13 +51,9 @@ def _ending(path: Path, count: int) -> tuple[str, ...]:
 def write_key(path: Path, files: Sequence[Path | str]) -> Path:
     """Which file has which number, for whoever may know: a CSV file that stays behind when results are given
     away, readable by its owner alone."""
-    with atomic(path) as partial:
-        with partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-            writer = csv.writer(file)
-            writer.writerow(["name", "file"])
-            for name, original in zip(public_names(files, anonymous=True), files, strict=True):
-                writer.writerow([name, safe_cell(str(original))])
-        partial.chmod(0o600)
+    names = public_names(files, anonymous=True)
+    pairs = [(name, safe_cell(str(original))) for name, original in zip(names, files, strict=True)]
+    write_rows(path, [("name", "file"), *pairs], private=True)
     return path
 
 

@@ -6,6 +6,7 @@ import torch
 
 from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.specs import check_autocast
 
 
 def choose_device(name: str | torch.device = "auto") -> torch.device:
@@ -59,7 +60,5 @@ def choose_autocast(name: str | torch.dtype | None, device: torch.device) -> tor
     if isinstance(name, str) and name == "auto":
         able = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         return torch.bfloat16 if able else None
-    known = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if not isinstance(name, str) or name not in known:
-        raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use auto, {', '.join(known)}.")
-    return known[name]
+    check_autocast(name)
+    return None if name == "off" else torch.bfloat16 if name == "bfloat16" else torch.float16

@@ -20,16 +20,26 @@ def unrounded(device_type: str) -> Iterator[None]:
     Convolutions are not covered: their switch is another one, so code in here writes 1x1 convolutions as
     matrix products.
     """
-    with torch.autocast(device_type, enabled=False), _at_full(switches(convolutions=False)):
+    with torch.autocast(device_type, enabled=False), full_float32(convolutions=False):
         yield
 
 
 @contextmanager
-def full_float32() -> Iterator[None]:
-    """Full float32 in convolutions and matrix products, forward and backward; the caller's settings come
-    back after. Autocast is left as it is."""
-    with _at_full(switches(convolutions=True)):
+def full_float32(*, convolutions: bool = True) -> Iterator[None]:
+    """Full float32 in matrix products and, usually, convolutions, forward and backward; the caller's settings
+    come back after. Autocast is left as it is."""
+    before = [(switch, switch.read()) for switch in switches(convolutions=convolutions)]
+    reduced = [(switch, value) for switch, value in before if value not in (switch.full, switch.inherited)]
+    for switch, _ in reduced:
+        switch.write(switch.full)
+    try:
         yield
+    finally:
+        for switch, value in reduced:
+            if switch.inherited is not None:  # where that gives what was there, it was inherited
+                switch.write(switch.inherited)
+            if switch.read() != value:
+                switch.write(value)
 
 
 class Switch(NamedTuple):
@@ -46,22 +56,6 @@ def switches(*, convolutions: bool) -> list[Switch]:
     if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return _by_backend(convolutions)
     return _legacy(convolutions)  # torch before 2.9
-
-
-@contextmanager
-def _at_full(those: list[Switch]) -> Iterator[None]:
-    before = [(switch, switch.read()) for switch in those]
-    reduced = [(switch, value) for switch, value in before if value not in (switch.full, switch.inherited)]
-    for switch, _ in reduced:
-        switch.write(switch.full)
-    try:
-        yield
-    finally:
-        for switch, value in reduced:
-            if switch.inherited is not None:  # where that gives what was there, it was inherited
-                switch.write(switch.inherited)
-            if switch.read() != value:
-                switch.write(value)
 
 
 def _by_backend(convolutions: bool) -> list[Switch]:

@@ -249,3 +249,44 @@ def reason(error: BaseException) -> str:
     """What an exception says, in a few words on one line."""
     text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
     return str(text)[:200] or type(error).__name__
+
+
+def existing_folder(root: Path | None, name: str) -> Path:
+    """The root as a folder that is there and holds something.
+
+    Args:
+        root: what the user gave
+        name: of the data set, for the error
+
+    >>> from tempfile import mkdtemp
+    >>> existing_folder(Path(mkdtemp()), "shells")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    protopfaith.errors.ProtoPFaithError: The folder ... is empty; put the 'shells' data there ...
+    """
+    if root is None:
+        raise ProtoPFaithError(
+            f"The data set {name!r} needs the folder where it lies; give it as --root "
+            "(root= in Python, data.root in a recipe)."
+        )
+    root = arguments.path(root, "The folder of the images")
+    if not is_folder(root):
+        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")
+    if not any(not path.name.startswith(".") for path in root.iterdir()):
+        raise ProtoPFaithError(
+            f"The folder {root} is empty; put the {name!r} data there or give another folder."
+        )
+    return root
+
+
+def refuse_existing(folder: Path) -> None:
+    """Raises if the folder holds something already."""
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise ProtoPFaithError(
+            f"{folder} cannot be a run folder ({reason(error)}); choose another."
+        ) from error
+    if taken:
+        raise ProtoPFaithError(
+            f"{folder} is there already and is not overwritten; choose another folder, or resume its run."
+        )

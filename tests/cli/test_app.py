@@ -194,7 +194,7 @@ def test_help_is_in_the_order_of_work(place: Path) -> None:
         ("explanation", "explain_files", ["explain", "{run}", "x.png"], "go on with the rest: "),
         ("explanation", "explain_prototypes", ["prototypes", "{run}"], "go on with the rest: "),
         ("evaluation", "faithfulness", ["faithfulness", "{run}"], "is kept; go on with: "),
-        ("training", "train", ["train", "birds", "--out", "{run}"], "train --resume --out {run}"),
+        ("training", "train", ["train", "--resume", "--out", "{run}"], "train --resume --out {run}"),
         ("training", "train", ["train", "birds", "--out", "new"], "Nothing is kept yet"),
         ("training", "train_folds", ["train", "birds", "--folds", "all"], "--folds all --resume"),
     ],

@@ -39,6 +39,32 @@ TYPOS = [
     (["explain", "run", "here.png", "--device", "gpu"], 1),
     (["faithfulness", "run", "--explainers", "ours,dsap"], 1),
     (["convert", "here.png", "--out", "new", "--format", "onnx"], 1),
+    (["train", "birds", "model.encoder=resnt50"], 1),
+    (["train", "birds", "model.encoder=timm:resnt50"], 1),
+    (["train", "birds", "model.family=protopnt"], 1),
+    (["train", "birds", "model.activation=rellu"], 1),
+    (["train", "birds", "data.name=brds"], 1),
+    (["train", "birds", "modl.encoder=small"], 1),
+    (["train", "birds", "seed=many"], 1),
+    (["train", "birds", "--weights", "nofile.pth"], 1),
+    (["train", "birds", "--groups", "nofile.csv"], 1),
+    (["train", "birds", "--folds", "7"], 1),
+    (["train", "birds", "--out", "run"], 1),
+    (["train", "folder"], 1),
+    (["train", "--grid", "cbu"], 1),
+    (["train", "--resume", "--out", "nowhere"], 1),
+    (["data", "show", "cub"], 1),
+    (["convert", "here.png", "--out", "new", "--similarity", "lg"], 1),
+    (["convert", "here.png", "--out", "new", "--classes", "nofile.txt"], 1),
+    (["explain", "run", "here.png", "--players", "superpixel:9"], 1),
+    (["explain", "run", "here.png", "--explain", "marg"], 1),
+    (["explain", "run", "here.png", "--autocast", "float"], 1),
+    (["explain", "run", "here.png", "--class", "finhc"], 1),
+    (["explain", "run", "here.png", "--option", "sizes"], 1),
+    (["faithfulness", "run", "--limit", "dsap=2"], 1),
+    (["prune", "run", "--prototypes", "first"], 1),
+    (["serve", "run", "--token", "short"], 1),
+    (["demo", "--out", "here.png"], 1),
     (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
@@ -68,6 +94,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     folder = tmp_path_factory.mktemp("typos")
     (folder / "run").mkdir()
     (folder / "run" / "recipe.yaml").touch()
+    (folder / "run" / "environment.json").write_text('{"classes": ["finch", "gull"]}')
     (folder / "here.png").touch()
     asked = json.dumps([arguments for arguments, _ in TYPOS])
     done = subprocess.run(

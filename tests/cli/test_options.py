@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protopfaith.cli.options import parse_indices, parse_limits, parse_options
+from protopfaith.cli.options import check_options, parse_indices, parse_limits, parse_options
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -35,6 +35,6 @@ def test_options_have_the_types_of_the_estimator() -> None:
     assert parse_options("default", ["shrinkage=false"]) == {"shrinkage": False}
     for text in ("sizes", "=8"):
         with pytest.raises(ProtoPFaithError, match="An option is a name and a value"):
-            parse_options("dasp", [text])
+            check_options([text])
     with pytest.raises(ProtoPFaithError, match="few"):
         parse_options("dasp", ["sizes=few"])

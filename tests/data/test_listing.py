@@ -7,7 +7,6 @@ import pytest
 from protopfaith.data.listing import (
     Entry,
     Listing,
-    existing_folder,
     expand_folders,
     image_files,
     unlisted_note,
@@ -53,9 +52,3 @@ def test_images_without_a_label_are_told(folder) -> None:
     (note,) = unlisted_note(folder, folder, ["a.jpg"])
     assert "2 images" in note
     assert "deep/c.png" in note
-
-
-def test_a_root_must_be_a_folder_with_something_in_it(tmp_path) -> None:
-    for root in (None, tmp_path / "missing", tmp_path):
-        with pytest.raises(ProtoPFaithError):
-            existing_folder(root, "mine")

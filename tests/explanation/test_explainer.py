@@ -23,9 +23,9 @@ from protopfaith.explanation import (
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.regions import weighted_values
 from protopfaith.explanation.saving import load
-from protopfaith.explanation.settings import OUTPUTS
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
+from protopfaith.specs import OUTPUTS
 
 
 def every_map(explanation: Explanation) -> list[RegionValues]:

@@ -11,19 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 
-TINY = {
-    "data": {"name": "folder", "size": [24, 24]},
-    "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
-    "optimization": {"batch_size": 12, "learning_rate": 0.01},
-    "schedule": {
-        "cycles": 1,
-        "pretraining": {"epochs": 1},
-        "warmup": {"epochs": 1},
-        "joint": {"epochs": 1},
-        "classifier": {"epochs": 2},
-    },
-    "compute": {"accelerator": "cpu", "resident": "always"},
-}
+from tests.cli.conftest import TINY
 
 
 def make_template(folder: Path) -> Path:

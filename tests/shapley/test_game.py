@@ -205,5 +205,5 @@ def test_windows_by_their_side_and_images_as_arrays():
     from_array = Game(flat_sum, IMAGE.numpy(), PLAYERS)
     assert torch.equal(from_array.image, IMAGE)
     assert Game(flat_sum, np.ones((1, 12, 12), dtype=np.uint8), PLAYERS).image.dtype == torch.float32
-    with pytest.raises(ProtoPFaithError, match=r"channels in the end; .* image.transpose\(2, 0, 1\)"):
+    with pytest.raises(ProtoPFaithError, match=r"channels last; .* image.transpose\(2, 0, 1\)"):
         Game(flat_sum, np.ones((12, 12, 3)), 4)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from protopfaith.shapley import ESTIMATORS, estimate
-from protopfaith.shapley.options import PLAN
+from protopfaith.shapley.registration import PLAN
 from protopfaith.shapley.sampling import blocks, by_sampling
 
 from .games import SAMPLING, network_game

@@ -1,9 +1,8 @@
 import pytest
-import yaml
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ENCODERS
-from protopfaith.training import Recipe, grid_names, load_grid, load_recipe, recipe_names, recipe_summary
+from protopfaith.training import Recipe, load_recipe, recipe_names, recipe_summary
 from protopfaith.training.recipe import recipe_from_dict
 
 
@@ -108,30 +107,6 @@ def test_missing_and_broken_files(tmp_path):
         load_recipe(tmp_path / "picture.png")
     (tmp_path / "empty.yaml").write_text("")
     assert load_recipe(tmp_path / "empty.yaml") == Recipe()
-
-
-@pytest.mark.parametrize("name", grid_names())
-def test_the_paper_s_search_space(name):
-    points = list(load_grid(name).points())
-    assert len(points) == 6 * 2 * 3 * 3
-    for point in points:  # every point is a valid recipe
-        recipe_from_dict({}, [f"{key}={value}" for key, value in point.items()])
-    load_recipe(load_grid(name).recipe)
-
-
-def test_bad_search_spaces(tmp_path):
-    with pytest.raises(ProtoPFaithError, match="no search space"):
-        load_grid("nothing")
-    path = tmp_path / "grid.yaml"
-    path.write_text(yaml.safe_dump({"recipe": "birds", "search": {"seed": 3}}))
-    with pytest.raises(ProtoPFaithError, match="'seed' must be a list"):
-        load_grid(path)
-    path.write_text("search: [1,")
-    with pytest.raises(ProtoPFaithError, match=r"search space .* is not valid YAML"):
-        load_grid(path)
-    path.write_text(yaml.safe_dump({"search": {"seed": [3]}}))
-    with pytest.raises(ProtoPFaithError, match="names no recipe"):
-        load_grid(path)
 
 
 def test_a_recipe_on_another(tmp_path):

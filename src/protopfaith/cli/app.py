@@ -218,7 +218,7 @@ class NamesInHelp(TyperCommand):
 
 
 @contextmanager
-def keeping(kept: Callable[[], str]) -> Iterator[None]:
+def interruptible(kept: Callable[[], str]) -> Iterator[None]:
     """Work that may be interrupted (Ctrl-C): then `kept` says what is kept and how to go on."""
     try:
         yield

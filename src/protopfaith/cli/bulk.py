@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from protopfaith.cli.app import app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.app import app, fail_for, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
 from protopfaith.cli.options import Device, check_spread
 from protopfaith.errors import ProtoPFaithError
@@ -84,7 +84,7 @@ def write_bulk(
     from protopfaith.devices import choose_device
     from protopfaith.explanation import explain_bulk
 
-    with keeping(lambda: f"Finished images are kept in {out}; go on with the rest: {same_command()}"):
+    with interruptible(lambda: f"Finished images are kept in {out}; go on with the rest: {same_command()}"):
         done = explain_bulk(
             run,
             images,

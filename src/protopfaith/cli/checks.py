@@ -7,8 +7,9 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, reason
+from protopfaith.files import is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
+from protopfaith.specs import class_number
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
@@ -20,6 +21,17 @@ def check_run(folder: Path, root: Path | None = None) -> None:
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
     check_root(root)
+
+
+def check_classes(folder: Path, *names: str | None) -> None:
+    """Raises if a run's network has no class of a name, as far as the run says what it has."""
+    try:
+        known = read_json(folder / "environment.json", "")["classes"]
+    except (ProtoPFaithError, KeyError, TypeError):
+        return
+    for name in names:
+        if name is not None and isinstance(known, list):
+            class_number(name, known)
 
 
 def check_root(root: Path | None) -> None:
@@ -34,6 +46,12 @@ def check_overrides(changes: Iterable[str]) -> None:
         key, _, value = change.partition("=")
         if key == "data.root" and value.startswith(("/", ".")):  # else it may be null, or quoted
             check_root(Path(value))
+
+
+def check_file(path: Path | None, what: str) -> None:
+    """Raises if a file is given that is not there; `what` says what it would be."""
+    if path is not None and not is_file(path):
+        raise ProtoPFaithError(f"There is no {what} at {named(path)[:300]}; check the path.")
 
 
 def check_images(paths: Iterable[Path]) -> None:

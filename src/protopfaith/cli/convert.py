@@ -9,44 +9,53 @@ import typer
 
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, called_as, note, say
-from protopfaith.cli.checks import check_output_folder, check_root
-from protopfaith.cli.names import check_format
+from protopfaith.cli.checks import check_file, check_images, check_output_folder, check_root
+from protopfaith.cli.names import one_of
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
 
+Foreign = Annotated[
+    Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
+]
+Format = Annotated[
+    str | None, typer.Option(callback=one_of("FORMATS"), help="protopnet or cabrnet; found out by itself.")
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
+]
+Data = Annotated[str, typer.Option(callback=one_of("DATASETS"), help="The data set in that folder.")]
+Classes = Annotated[Path | None, typer.Option(help="A text file with the name of one class on each line.")]
+Boxes = Annotated[
+    Path | None,
+    typer.Option(help="The original ProtoPNet's bb*.npy, which says the image of each prototype."),
+]
+Similarity = Annotated[
+    str | None,
+    typer.Option(callback=one_of("SIMILARITIES"), help="log or linear, where the file does not say it."),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="Of the log similarity, where the file does not say it."),
+]
+Size = Annotated[
+    int | None, typer.Option(min=1, max=100_000, help="Of its images, where the file does not say it.")
+]
+
 
 @app.command()
 def convert(
-    path: Annotated[
-        Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
-    ],
+    path: Foreign,
     out: Annotated[Path, typer.Option(help="The folder of the new run.")],
-    format: Annotated[
-        str | None, typer.Option(callback=check_format, help="protopnet or cabrnet; found out by itself.")
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
-    ] = None,
-    data: Annotated[str, typer.Option(help="The data set in that folder.")] = "folder",
-    classes: Annotated[
-        Path | None, typer.Option(help="A text file with the name of one class on each line.")
-    ] = None,
-    boxes: Annotated[
-        Path | None,
-        typer.Option(help="The original ProtoPNet's bb*.npy, which says the image of each prototype."),
-    ] = None,
-    similarity: Annotated[
-        str | None, typer.Option(help="log or linear, where the file does not say it.")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Of the log similarity, where the file does not say it."),
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="Of its images, where the file does not say it.")
-    ] = None,
+    format: Format = None,
+    root: Root = None,
+    data: Data = "folder",
+    classes: Classes = None,
+    boxes: Boxes = None,
+    similarity: Similarity = None,
+    epsilon: Epsilon = None,
+    size: Size = None,
     image: Annotated[Path | None, typer.Option(help="The picture to check the converted network on.")] = None,
     device: Device = "auto",
 ) -> None:
@@ -56,6 +65,9 @@ def convert(
             f"There is nothing at {named(path)}; give a .pth file, or a directory of CaBRNet."
         )
     check_root(root)
+    check_file(classes, "text file of classes")
+    check_file(boxes, "file of boxes")
+    check_images([] if image is None else [image])
     check_output_folder(out, path)
     note(f"Reading {path} ...")
     from protopfaith.conversion import convert as convert_network

@@ -9,7 +9,7 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, say
 from protopfaith.cli.checks import check_output_file, check_root
-from protopfaith.cli.names import check_dataset
+from protopfaith.cli.names import check_dataset_root, one_of
 from protopfaith.cli.options import Root, Split
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import nothing_named
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from protopfaith.data import ImageSet
 
-DataName = Annotated[str, typer.Argument(metavar="NAME", callback=check_dataset, help="One of: {DATASETS}.")]
+DataName = Annotated[
+    str, typer.Argument(metavar="NAME", callback=one_of("DATASETS"), help="One of: {DATASETS}.")
+]
 
 data_app = typer.Typer(no_args_is_help=True, help="Check, prepare and look at image data.")
 app.add_typer(data_app, name="data")
@@ -34,6 +36,7 @@ def data_prepare(
 ) -> None:
     """Check a data set file by file and build its fast local cache."""
     check_root(root)
+    check_dataset_root(name, root)
     from protopfaith.data import prepare
 
     say(str(prepare(name, root, size, skip_unreadable=skip_unreadable)))
@@ -59,6 +62,7 @@ def data_show(
             f"A contact sheet is a PNG file; give a name that ends in .png, not {out.name}."
         )
     refuse_picture(out)
+    check_dataset_root(name, root)
     from protopfaith.data import contact_sheet, load_data
     from protopfaith.files import atomic
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from protopfaith.cli.app import app, called_as, console, fail_for, note, say
+from protopfaith.cli.checks import check_output_folder
 from protopfaith.cli.evaluate import evaluate_run, print_prototypes
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def demo(
 
     About two and a half minutes on two cores. Interrupted, it continues where it was.
     """
+    check_output_folder(out)
     note("Loading; then it trains on the embedded birds for about two minutes.")
     from protopfaith.explanation import explain_files
     from protopfaith.training import load_recipe

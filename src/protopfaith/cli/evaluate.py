@@ -29,41 +29,49 @@ GROUPS_OF_FINDINGS = (
 ONLY_EXTERNAL = "goes with images from elsewhere; name these with --data, or leave it out."
 
 
+Data = Annotated[
+    str | None,
+    typer.Option(
+        callback=check_elsewhere,
+        help="Images from elsewhere, compared with the split: a folder with one folder per class, a CSV "
+        "file with the columns file and label (also patient, sex, age, site, device; one column for each "
+        "of several findings instead of label), or one of: {DATASETS}.",
+    ),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        help="The folder of the images, if not the one the recipe names; with --data that of the images "
+        "from elsewhere."
+    ),
+]
+OwnRoot = Annotated[
+    Path | None,
+    typer.Option(help="With --data: the folder of the run's own images, if not as the recipe says."),
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(help="For a folder from elsewhere: a CSV file of image and patient, or names."),
+]
+Subgroups = Annotated[
+    str | None,
+    typer.Option(help="Columns with commas between. Default: sex, age, site and device where known."),
+]
+Compare = Annotated[
+    bool, typer.Option("--compare/--no-compare", help="Beside the run's own images, or alone.")
+]
+
+
 @app.command(cls=NamesInHelp)
 def evaluate(
     folder: RunFolder,
     split: Split = "test",
-    data: Annotated[
-        str | None,
-        typer.Option(
-            callback=check_elsewhere,
-            help="Images from elsewhere, compared with the split: a folder with one folder per class, a CSV "
-            "file with the columns file and label (also patient, sex, age, site, device; one column for each "
-            "of several findings instead of label), or one of: {DATASETS}.",
-        ),
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder of the images, if not the one the recipe names; with --data that of the images "
-            "from elsewhere."
-        ),
-    ] = None,
-    own_root: Annotated[
-        Path | None,
-        typer.Option(help="With --data: the folder of the run's own images, if not as the recipe says."),
-    ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(help="For a folder from elsewhere: a CSV file of image and patient, or names."),
-    ] = None,
-    subgroups: Annotated[
-        str | None,
-        typer.Option(help="Columns with commas between. Default: sex, age, site and device where known."),
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Beside the run's own images, or alone.")
-    ] = True,
+    data: Data = None,
+    root: Root = None,
+    own_root: OwnRoot = None,
+    groups: Groups = None,
+    subgroups: Subgroups = None,
+    compare: Compare = True,
     resamples: Annotated[int, typer.Option(min=10, max=100_000, help="Sets drawn for intervals.")] = 1000,
     seed: Seed = 0,
     device: Device = "auto",

@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, fail_for, keeping, note, same_command, say
+from protopfaith.cli.app import NamesInHelp, app, fail_for, interruptible, note, same_command, say
 from protopfaith.cli.bulk import AtOnce, Ray, Shard, Ship, check_bulk, write_bulk
-from protopfaith.cli.checks import check_frame_option, check_images, check_output_folder, check_run
+from protopfaith.cli.checks import (
+    check_classes,
+    check_frame_option,
+    check_images,
+    check_output_folder,
+    check_run,
+)
+from protopfaith.cli.names import check_baseline
 from protopfaith.cli.options import (
     Anonymous,
     Autocast,
@@ -25,8 +32,55 @@ from protopfaith.cli.options import (
     Precision,
     RunFolder,
     Seed,
+    checked,
     parse_options,
 )
+from protopfaith.specs import check_output
+
+Bulk = Annotated[
+    Path | None,
+    typer.Option(
+        help="Very many images: no reports, but one row per image in a Parquet data set here. Images may "
+        "also be CSV or Parquet lists with a column file, and WebDataset tars."
+    ),
+]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="A rough answer soon: larger regions, 512 evaluations, no maps of source images.",
+    ),
+]
+Target = Annotated[str | None, typer.Option("--class", help="The class to explain, if not the predicted.")]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        callback=checked(check_output),
+        help="What the map adds up to: margin (the logit minus the mean of all, the default), "
+        "logit, versus (minus that of the next class, or of --versus), log_probability.",
+    ),
+]
+SecondBaseline = Annotated[
+    str | None,
+    typer.Option(callback=check_baseline, help="Repeat with this baseline and say how far both agree."),
+]
+NoSources = Annotated[
+    bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
+]
+NoCoarse = Annotated[
+    bool, typer.Option("--no-coarse", help="Without a first, coarse answer before the real one.")
+]
+Mask = Annotated[
+    Path | None,
+    typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
+]
+Dicom = Annotated[
+    bool,
+    typer.Option(
+        "--dicom", help="Of DICOM images: also the map as DICOM files that belong to the same study."
+    ),
+]
 
 
 @app.command(cls=NamesInHelp)
@@ -34,62 +88,27 @@ def explain(
     folder: RunFolder,
     images: ImageFiles,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/explained.")] = None,
-    bulk: Annotated[
-        Path | None,
-        typer.Option(
-            help="Very many images: no reports, but one row per image in a Parquet data set here. Images may "
-            "also be CSV or Parquet lists with a column file, and WebDataset tars."
-        ),
-    ] = None,
+    bulk: Bulk = None,
     shard: Shard = None,
     ray: Ray = None,
     ship: Ship = False,
     at_once: AtOnce = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A rough answer soon: larger regions, 512 evaluations, no maps of source images.",
-        ),
-    ] = False,
+    quick: Quick = False,
     players: Players = None,
     precision: Precision = None,
     budget: Budget = None,
     estimator: Estimator = "default",
     option: EstimatorOption = None,
-    target: Annotated[
-        str | None, typer.Option("--class", help="The class to explain, if not the predicted.")
-    ] = None,
+    target: Target = None,
     versus: Annotated[str | None, typer.Option(help="Why the class and not this one?")] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--explain",
-            help="What the map adds up to: margin (the logit minus the mean of all, the default), "
-            "logit, versus (minus that of the next class, or of --versus), log_probability.",
-        ),
-    ] = None,
+    output: Output = None,
     baseline: Baseline = "zero",
-    second_baseline: Annotated[
-        str | None, typer.Option(help="Repeat with this baseline and say how far both agree.")
-    ] = None,
-    no_sources: Annotated[
-        bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
-    ] = False,
-    no_coarse: Annotated[
-        bool, typer.Option("--no-coarse", help="Without a first, coarse answer before the real one.")
-    ] = False,
-    mask: Annotated[
-        Path | None,
-        typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
-    ] = None,
+    second_baseline: SecondBaseline = None,
+    no_sources: NoSources = False,
+    no_coarse: NoCoarse = False,
+    mask: Mask = None,
     frame: Frame = None,
-    dicom: Annotated[
-        bool,
-        typer.Option(
-            "--dicom", help="Of DICOM images: also the map as DICOM files that belong to the same study."
-        ),
-    ] = False,
+    dicom: Dicom = False,
     anonymous: Anonymous = False,
     root: MovedRoot = None,
     device: Device = "auto",
@@ -101,6 +120,7 @@ def explain(
     Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
     """
     check_run(folder, root)
+    check_classes(folder, target, versus)
     check_images(images)
     check_frame_option(frame)
     check_output_folder(out, folder)
@@ -136,7 +156,7 @@ def explain(
         write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, at_once, anonymous)
         return
     results = out or folder / "explained"
-    with keeping(
+    with interruptible(
         lambda: (
             f"Finished images are kept in {results}, finished source images in {folder}; go on with the "
             f"rest: {same_command()}"

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, console, keeping, note, same_command, say
+from protopfaith.cli.app import NamesInHelp, app, console, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
-from protopfaith.cli.names import check_explainers
+from protopfaith.cli.names import check_explainers, check_names
 from protopfaith.cli.options import (
     Device,
     MovedRoot,
@@ -19,69 +19,81 @@ from protopfaith.cli.options import (
     Shard,
     Window,
     check_spread,
+    checked,
     parse_limits,
 )
+from protopfaith.specs import check_autocast
+
+Prototypes = Annotated[
+    int | None, typer.Option(min=1, max=10**9, help="How many prototypes, drawn at random; see --all.")
+]
+Explainers = Annotated[
+    str | None,
+    typer.Option(
+        callback=check_explainers,
+        help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}.",
+    ),
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=N",
+        help="Judge a costly explainer on the first N prototypes only, such as dasp=20; truth=N for the "
+        "true values. May be repeated.",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(max=10_000, help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100."),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=10**12,
+        help="Evaluations of the network at most, per image. Default: 1,024, on a GPU 12,288.",
+    ),
+]
+TruthBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=10**12,
+        help="Evaluations per image for the true values; 0: leave them out. Default: 4,096, on a GPU 65,536.",
+    ),
+]
+Sizes = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Coalition sizes of DASP. Default: 4, on a GPU 8.")
+]
+Checked = Annotated[
+    int | None,
+    typer.Option(min=1, max=10**6, help="Images for axioms and sanity checks. Default: 2, on a GPU 8."),
+]
+Autocast = Annotated[
+    str,
+    typer.Option(
+        callback=checked(check_autocast),
+        help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
+        "bfloat16, float16. Moments, gradients and axioms stay in float32.",
+    ),
+]
 
 
 @app.command(cls=NamesInHelp)
 def faithfulness(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
-    prototypes: Annotated[
-        int | None, typer.Option(min=1, max=10**9, help="How many prototypes, drawn at random; see --all.")
-    ] = 8,
+    prototypes: Prototypes = 8,
     every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
-    explainers: Annotated[
-        str | None,
-        typer.Option(
-            callback=check_explainers,
-            help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}.",
-        ),
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=N",
-            help="Judge a costly explainer on the first N prototypes only, such as dasp=20; truth=N for the "
-            "true values. May be repeated.",
-        ),
-    ] = None,
+    explainers: Explainers = None,
+    limit: Limit = None,
     players: Window = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(max=10_000, help="Steps T of a removal curve, at least 5. Default: 50, on a GPU 100."),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=10**12,
-            help="Evaluations of the network at most, per image. Default: 1,024, on a GPU 12,288.",
-        ),
-    ] = None,
-    truth_budget: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=10**12,
-            help="Evaluations per image for the true values; 0: leave them out. Default: 4,096, on a GPU "
-            "65,536.",
-        ),
-    ] = None,
-    sizes: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Coalition sizes of DASP. Default: 4, on a GPU 8.")
-    ] = None,
-    checked: Annotated[
-        int | None,
-        typer.Option(min=1, max=10**6, help="Images for axioms and sanity checks. Default: 2, on a GPU 8."),
-    ] = None,
-    autocast: Annotated[
-        str,
-        typer.Option(
-            help="Number format of plain forward passes: off, auto (bfloat16 on a GPU that has it), "
-            "bfloat16, float16. Moments, gradients and axioms stay in float32."
-        ),
-    ] = "off",
+    steps: Steps = None,
+    budget: Budget = None,
+    truth_budget: TruthBudget = None,
+    sizes: Sizes = None,
+    checked: Checked = None,
+    autocast: Autocast = "off",
     quantus: Annotated[bool, typer.Option(help="Add metrics of the Quantus library.")] = False,
     shard: Shard = None,
     ray: Ray = None,
@@ -96,18 +108,20 @@ def faithfulness(
     check_run(folder, root)
     check_output_folder(out, folder)
     part = check_spread(shard, ray)
+    limits = parse_limits(limit or [])
+    check_names("EXPLAINERS", limits.keys() - {"truth"})
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
     from protopfaith.evaluation import measure_share
     from protopfaith.training import Run
 
-    with keeping(lambda: f"What was measured is kept; go on with: {same_command()}"):
+    with interruptible(lambda: f"What was measured is kept; go on with: {same_command()}"):
         run = Run(folder, root)
         asked: dict[str, Any] = {
             "prototypes": None if every else prototypes,
             "explainers": None if explainers is None else [name.strip() for name in explainers.split(",")],
-            "limits": parse_limits(limit or []),
+            "limits": limits,
             "players": players,
             "steps": steps,
             "budget": budget,

@@ -9,26 +9,36 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from protopfaith.arguments import shown
+from protopfaith.encoder_names import check_encoder_name, check_weights_file, is_published
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder
+from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
+
+if TYPE_CHECKING:
+    from protopfaith.training import Recipe
 
 PACKAGE = Path(__file__).parent.parent
 PLACES = {  # of each registry: what it holds, its module, and the folder or file where that is registered
+    "ACTIVATIONS": ("activation", "protopfaith.network.layers", "network"),
     "BASELINES": ("baseline", "protopfaith.shapley", "shapley/baselines.py"),
     "DATASETS": ("data set", "protopfaith.data", "data"),
+    "ENCODERS": ("encoder", "protopfaith.network.encoders", "network/encoders"),
     "ESTIMATORS": ("estimator", "protopfaith.shapley", "shapley/estimators"),
     "EXPLAINERS": ("explainer", "protopfaith.evaluation", "evaluation/explainers"),
+    "FAMILIES": ("family of networks", "protopfaith.network", "network"),
     "FORMATS": ("format", "protopfaith.conversion.formats", "conversion"),
+    "SIMILARITIES": ("similarity", "protopfaith.network.layers", "network"),
 }
 DEVICES = ("auto", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
 SPLITS = ("train", "validation", "test")
+NEEDS_ROOT = "existing_folder(root"  # in the files of data sets that lie in a folder of the user's
 
 
 def registered(registry: str) -> list[str]:
@@ -55,6 +65,16 @@ def check_names(registry: str, names: Iterable[str]) -> None:
             raise Registry[object](PLACES[registry][0]).unknown(name, known)
 
 
+def one_of(registry: str) -> Callable[[str | None], str | None]:
+    """What Typer calls for an option that names something registered; None is no name."""
+
+    def callback(name: str | None) -> str | None:
+        check_names(registry, [] if name is None else [name])
+        return name
+
+    return callback
+
+
 def check_split(name: str) -> str:
     """Raises if there is no such split."""
     if name not in SPLITS:
@@ -64,7 +84,8 @@ def check_split(name: str) -> str:
 
 def check_device(name: str) -> str:
     """Raises if there is no such kind of device; whether this machine has one is found out later."""
-    if name.partition(":")[0] not in DEVICES and not extensions():
+    kind, colon, number = name.partition(":")
+    if (kind not in DEVICES or (colon and not number.isdecimal())) and not extensions():
         raise ProtoPFaithError(
             f"The device {shown(name)} is not available on this machine; use auto, or cpu."
         )
@@ -72,6 +93,7 @@ def check_device(name: str) -> str:
 
 
 def check_estimator(name: str) -> str:
+    """Raises if there is no such estimator."""
     check_names("ESTIMATORS", {name} - {"default"})
     return name
 
@@ -82,14 +104,36 @@ def check_explainers(names: str | None) -> str | None:
     return names
 
 
-def check_baseline(spec: str) -> str:
-    check_names("BASELINES", [spec.partition(":")[0]])
+def check_baseline(spec: str | None) -> str | None:
+    """Raises if there is no such baseline; what follows a colon is for the baseline to judge."""
+    check_names("BASELINES", [] if spec is None else [spec.partition(":")[0]])
     return spec
 
 
-def check_dataset(name: str) -> str:
+def check_recipe_names(recipe: Recipe) -> None:
+    """Raises if a recipe names a data set, a network or a part of one that there is not."""
+    model = recipe.model
+    for registry, name in (
+        ("DATASETS", recipe.data.name),
+        ("FAMILIES", model.family),
+        ("ACTIVATIONS", model.activation),
+        ("SIMILARITIES", model.similarity),
+    ):
+        check_names(registry, [name])
+    if model.weights is not None and not is_published(model.weights):
+        check_weights_file(Path(model.weights))
+    for encoder in (model.encoder, model.otherwise):
+        if encoder is not None and not extensions():  # which may add to torchvision and timm as well
+            check_encoder_name(encoder, registered("ENCODERS"))
+    check_dataset_root(recipe.data.name, recipe.data.root)
+
+
+def check_dataset_root(name: str, root: Path | str | None) -> None:
+    """Raises if there is no such data set, or its folder is not said or not there."""
     check_names("DATASETS", [name])
-    return name
+    for file in (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py"):
+        if name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8"):
+            existing_folder(None if root is None else Path(root).expanduser(), name)
 
 
 def check_elsewhere(data: str | None) -> str | None:
@@ -99,8 +143,3 @@ def check_elsewhere(data: str | None) -> str | None:
     if data not in registered("DATASETS") and not is_folder(Path(data)) and not is_file(Path(data)):
         raise nothing_named("data set, folder or CSV file", data, registered("DATASETS"))
     return data
-
-
-def check_format(name: str | None) -> str | None:
-    check_names("FORMATS", [] if name is None else [name])
-    return name

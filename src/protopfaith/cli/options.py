@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,28 @@ from protopfaith.cli.names import check_baseline, check_device, check_estimator,
 from protopfaith.crew import check_address
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shards import WHOLE, parse_shard
+from protopfaith.specs import check_autocast, parse_players
+
+
+def checked(check: Callable[[str], object]) -> Callable[[str | None], str | None]:
+    """What Typer calls for an option: passes it on as it is, unless `check` raises; None is no value."""
+
+    def callback(value: str | None) -> str | None:
+        if value is not None:
+            check(value)
+        return value
+
+    return callback
+
+
+def check_options(texts: list[str] | None) -> list[str] | None:
+    """Raises if an option of an estimator is no name with a value."""
+    for text in texts or []:
+        key, equals, _ = text.partition("=")
+        if not key or not equals:
+            raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
+    return texts
+
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 # Not readable: said of the one file by whoever reads it, not of the whole command before it begins.
@@ -44,8 +67,9 @@ Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of th
 Players = Annotated[
     str | None,
     typer.Option(
+        callback=checked(parse_players),
         help="Regions: the side of square windows in pixels, or superpixels:N for about N. Default: 16, on a "
-        "CPU larger ones where there would be more than 8 x 8."
+        "CPU larger ones where there would be more than 8 x 8.",
     ),
 ]
 Precision = Annotated[
@@ -71,6 +95,7 @@ Estimator = Annotated[
 EstimatorOption = Annotated[
     list[str] | None,
     typer.Option(
+        callback=check_options,
         metavar="KEY=VALUE",
         help="An option of the estimator's own, such as sizes=8 (dasp) or shrinkage=false (the default one). "
         "May be repeated.",
@@ -79,8 +104,9 @@ EstimatorOption = Annotated[
 Autocast = Annotated[
     str,
     typer.Option(
+        callback=checked(check_autocast),
         help="Number format of the network while regions are hidden: auto (bfloat16 on a GPU that has it, "
-        "for speed), off, bfloat16, float16. Reports say what was used."
+        "for speed), off, bfloat16, float16. Reports say what was used.",
     ),
 ]
 Baseline = Annotated[
@@ -136,18 +162,11 @@ def parse_limits(texts: list[str]) -> dict[str, int]:
 
 
 def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:
-    """Values as YAML has them, of the types that the estimator's options have.
-
-    An unknown option is the estimator's to refuse: it knows its own.
-    """
+    """Values as YAML has them, of the types that the estimator's options have."""
     from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
-    from protopfaith.shapley.options import typed_options
+    from protopfaith.shapley.registration import typed_options
     from protopfaith.typed import Unparsed
 
-    name, options = DEFAULT_METHOD if estimator == "default" else estimator, {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
-        options[key] = Unparsed(value)
+    name = DEFAULT_METHOD if estimator == "default" else estimator
+    options = {key: Unparsed(value) for key, _, value in (text.partition("=") for text in texts)}
     return typed_options(name, ESTIMATORS[name], options)

@@ -13,29 +13,35 @@ from protopfaith.cli.names import check_explainers
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, Seed, Split, Window
 from protopfaith.errors import ProtoPFaithError
 
+Explainers = Annotated[
+    str,
+    typer.Option(callback=check_explainers, help="Whose maps, with commas between. Known: {EXPLAINERS}."),
+]
+Classes = Annotated[
+    int | None, typer.Option(min=1, max=10**6, help="How many classes, drawn at random; all by default.")
+]
+Images = Annotated[
+    int | None, typer.Option(min=1, max=10**6, help="Images of a class at most; all by default.")
+]
+Budget = Annotated[
+    int,
+    typer.Option(min=2, max=10**9, help="Evaluations of the network per image, for maps that sample."),
+]
+Noise = Annotated[
+    float, typer.Option(min=0, max=1000, help="Standard deviation of the noise on normalized images.")
+]
+
 
 @app.command(cls=NamesInHelp)
 def parts(
     folder: RunFolder,
     split: Split = "test",
-    explainers: Annotated[
-        str,
-        typer.Option(callback=check_explainers, help="Whose maps, with commas between. Known: {EXPLAINERS}."),
-    ] = "ours,protopnet",
-    classes: Annotated[
-        int | None, typer.Option(min=1, max=10**6, help="How many classes, drawn at random; all by default.")
-    ] = None,
-    images: Annotated[
-        int | None, typer.Option(min=1, max=10**6, help="Images of a class at most; all by default.")
-    ] = None,
+    explainers: Explainers = "ours,protopnet",
+    classes: Classes = None,
+    images: Images = None,
     players: Window = None,
-    budget: Annotated[
-        int,
-        typer.Option(min=2, max=10**9, help="Evaluations of the network per image, for maps that sample."),
-    ] = 512,
-    noise: Annotated[
-        float, typer.Option(min=0, max=1000, help="Standard deviation of the noise on normalized images.")
-    ] = 0.2,
+    budget: Budget = 512,
+    noise: Noise = 0.2,
     root: MovedRoot = None,
     device: Device = "auto",
     seed: Seed = 0,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import NamesInHelp, app, keeping, note, same_command, say
+from protopfaith.cli.app import NamesInHelp, app, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import (
     Autocast,
@@ -71,7 +71,7 @@ def prototypes(
         seed=seed,
     )
     kept = f"Finished source images are kept in {folder}; go on with the rest: {same_command()}"
-    with keeping(lambda: kept), Bar() as bar:
+    with interruptible(lambda: kept), Bar() as bar:
         explainer, told = Explainer(Run(folder, root), device=choose_device(device)), bar.report(str(folder))
         if shard is not None:
             left = explain_sources(explainer, settings=settings, shard=part, progress=told)

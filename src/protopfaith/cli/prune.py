@@ -40,10 +40,10 @@ def prune(
     """Drop duplicate or named prototypes, refit the classifier F and report accuracy before and after."""
     check_run(folder, root)
     check_output_folder(out, folder)
+    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
     note(f"Loading {folder} ...")
     from protopfaith.training import Run, prune_run
 
-    drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
     out = out or folder.with_name(f"{folder.name}-pruned")
     result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, leaves=leaves, device=device)
     console.print(result.table())

@@ -10,6 +10,7 @@ import typer
 from protopfaith.cli.app import app, note, say
 from protopfaith.cli.checks import check_run
 from protopfaith.cli.options import Device, MovedRoot
+from protopfaith.specs import check_token
 
 
 @app.command()
@@ -35,6 +36,7 @@ def serve(
     """Ask the network in a browser: try an image, watch its map sharpen, hide regions and ask again."""
     for run in runs:
         check_run(run, root)
+    check_token(token)
     note(f"Loading {', '.join(map(str, runs))} ...")
     from protopfaith.serve import serve as run_server
 

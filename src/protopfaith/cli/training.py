@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from protopfaith.cli.app import app, called_as, console, keeping, note, same_command, say
-from protopfaith.cli.checks import check_overrides, check_recipe, check_root
+from protopfaith.arguments import whole_number
+from protopfaith.cli.app import app, called_as, console, interruptible, note, same_command, say
+from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
+from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import refuse_existing
+from protopfaith.training.folds import FOLDS, check_folds
+from protopfaith.training.grid import load_grid
+from protopfaith.training.recipe import load_recipe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,38 +27,44 @@ if TYPE_CHECKING:
     from protopfaith.training import Run
 
 
+RecipeName = Annotated[
+    str | None,
+    typer.Argument(help="A recipe by name (see [b]protopfaith recipes[/b]) or a YAML file."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Values that replace the recipe's."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(help="A CSV file of image and group: images of a group (a patient) stay together."),
+]
+Weights = Annotated[
+    str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
+]
+Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")]
+Grid = Annotated[
+    str | None,
+    typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
+]
+AtOnce = Annotated[int, typer.Option(help="How many folds or points to train at a time, on one device.")]
+
+
 @app.command()
 def train(
-    recipe: Annotated[
-        str | None,
-        typer.Argument(help="A recipe by name (see [b]protopfaith recipes[/b]) or a YAML file."),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Values that replace the recipe's."),
-    ] = None,
+    recipe: RecipeName = None,
+    overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/RECIPE.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the interrupted run in --out; it keeps its recipe.")
-    ] = False,
+    resume: Resume = False,
     root: Root = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(help="A CSV file of image and group: images of a group (a patient) stay together."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
-    ] = None,
-    folds: Annotated[
-        str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
-    ] = None,
-    at_once: Annotated[
-        int, typer.Option(help="How many folds or points to train at a time, on one device.")
-    ] = 1,
+    groups: Groups = None,
+    weights: Weights = None,
+    folds: Folds = None,
+    grid: Grid = None,
+    at_once: AtOnce = 1,
     shard: Shard = None,
     ray: Ray = None,
 ) -> None:
@@ -68,37 +81,77 @@ def train(
     protopfaith train --resume --out runs/mine compute.workers=2
     """
     check_root(root)
-    if out is not None and str(out) in ("", "."):
-        raise ProtoPFaithError("The run folder has no name; give one with --out.")
-    if weights is not None and not weights.strip():
-        raise ProtoPFaithError("The weights have no name; give imagenet, a file, or leave --weights out.")
-    if grid is not None and folds is not None:
-        raise ProtoPFaithError("A grid and folds cannot be trained at once; give --grid or --folds.")
-    if at_once != 1 and grid is None and folds is None:
-        raise ProtoPFaithError("There is one run to train, so none at once; add --folds or --grid.")
+    check_together(out, weights, groups)
+    check_several(grid, folds, at_once, spread=shard is not None or ray is not None)
     part = check_spread(shard, ray)
-    if grid is None and folds is None and (shard is not None or ray is not None):
-        raise ProtoPFaithError(
-            "--shard and --ray spread several runs, but this is one; give --folds or --grid, or use "
-            "compute.devices for one run on several GPUs."
-        )
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
-    if recipe is not None:
-        check_recipe(recipe)
     check_overrides(changes)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
+    check_before_torch(recipe, grid, out, changes, resume)
+    chosen = parse_folds(folds)
     note("Loading torch ...")
     if grid is not None:
         search(grid, out, changes, resume, at_once=at_once, shard=part, ray=ray)
         return
-    named = recipe or recipe_to_resume(out, resume, changes)
+    named = recipe or recipe_to_resume(cast(Path, out), changes)
     folder = out or Path("runs") / Path(named).stem
-    if folds is not None:
-        cross_validate(named, folder, changes, folds, resume, at_once=at_once, shard=part, ray=ray)
+    if chosen is not None:
+        cross_validate(named, folder, changes, chosen, resume, at_once=at_once, shard=part, ray=ray)
     else:
         train_once(named, folder, changes, resume)
+
+
+def check_together(out: Path | None, weights: str | None, groups: Path | None) -> None:
+    """Raises if an option has no value to speak of."""
+    if out is not None and str(out) in ("", "."):
+        raise ProtoPFaithError("The run folder has no name; give one with --out.")
+    if weights is not None and not weights.strip():
+        raise ProtoPFaithError("The weights have no name; give imagenet, a file, or leave --weights out.")
+    check_file(groups, "CSV file of image and group")
+
+
+def check_several(grid: str | None, folds: str | None, at_once: int, *, spread: bool) -> None:
+    """Raises if options for several runs are given for one, or do not go together."""
+    if grid is not None and folds is not None:
+        raise ProtoPFaithError("A grid and folds cannot be trained at once; give --grid or --folds.")
+    one = grid is None and folds is None
+    if at_once != 1 and one:
+        raise ProtoPFaithError("There is one run to train, so none at once; add --folds or --grid.")
+    whole_number(at_once, "The number of trainings at once", least=1)
+    if spread and one:
+        raise ProtoPFaithError(
+            "--shard and --ray spread several runs, but this is one; give --folds or --grid, or use "
+            "compute.devices for one run on several GPUs."
+        )
+
+
+def check_before_torch(
+    recipe: str | None, grid: str | None, out: Path | None, changes: list[str], resume: bool
+) -> None:
+    """Raises if what is to be trained is not there, or has a mistake that a reader can see."""
+    if grid is not None:
+        for one in load_grid(grid).recipes(changes):
+            check_recipe_names(one)
+    elif recipe is not None:
+        check_recipe(recipe)
+        check_recipe_names(load_recipe(recipe, changes))
+    elif not resume or out is None:
+        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
+    else:
+        check_run(out)
+    if out is not None and not resume:
+        refuse_existing(out)
+
+
+def parse_folds(folds: str | None) -> Sequence[int] | None:
+    """The folds to train, each once; None for a single run."""
+    if folds is None:
+        return None
+    chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
+    check_folds(chosen)
+    return chosen
 
 
 def kept_run(folder: Path) -> str:
@@ -124,12 +177,10 @@ def split_arguments(
     return first, list(others)
 
 
-def recipe_to_resume(out: Path | None, resume: bool, changes: list[str]) -> str:
+def recipe_to_resume(out: Path, changes: list[str]) -> str:
     """A run brings its own recipe; a stranger's run does not say where images lie."""
     from protopfaith.training import Run
 
-    if not resume or out is None:
-        raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
     given = [change.partition("=")[2] for change in changes if change.startswith("data.root=")]
     run = Run(out, given[-1] if given else None)
     run.check_paths()
@@ -138,23 +189,20 @@ def recipe_to_resume(out: Path | None, resume: bool, changes: list[str]) -> str:
 
 def train_once(recipe: str, folder: Path, changes: list[str], resume: bool) -> None:
     """One run."""
-    from protopfaith.training import load_recipe
     from protopfaith.training import train as run_training
 
-    with keeping(lambda: kept_run(folder)):
+    with interruptible(lambda: kept_run(folder)):
         _print_result(run_training(load_recipe(recipe, changes), folder, resume=resume))
 
 
 def cross_validate(
-    recipe: str, folder: Path, changes: list[str], folds: str, resume: bool, **spread: Any
+    recipe: str, folder: Path, changes: list[str], folds: Sequence[int], resume: bool, **spread: Any
 ) -> None:
     """A run for each fold."""
-    from protopfaith.training import load_recipe, train_folds
-    from protopfaith.training.search import FOLDS
+    from protopfaith.training import train_folds
 
-    chosen = FOLDS if folds == "all" else parse_indices(folds, "Folds")
-    with keeping(lambda: kept_runs(folder)):
-        found = train_folds(load_recipe(recipe, changes), folder, chosen, resume=resume, **spread)
+    with interruptible(lambda: kept_runs(folder)):
+        found = train_folds(load_recipe(recipe, changes), folder, folds, resume=resume, **spread)
         _print_frame(found, folder)
 
 
@@ -163,7 +211,7 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool, **spre
     from protopfaith.training import train_grid
 
     folder = out or Path("runs") / Path(grid).stem
-    with keeping(lambda: kept_runs(folder)):
+    with interruptible(lambda: kept_runs(folder)):
         _print_frame(train_grid(grid, folder, changes, resume=resume, **spread), folder)
 
 

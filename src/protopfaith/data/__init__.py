@@ -9,12 +9,13 @@ from protopfaith.data.external import External, Sample, load_external
 from protopfaith.data.findings import as_finding
 from protopfaith.data.images import read_image
 from protopfaith.data.imageset import ImageData, ImageSet, Record
-from protopfaith.data.listing import Entry, Listing, existing_folder
+from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preparation import Preparation, prepare
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, as_size, load_data, options_of
 from protopfaith.data.sheet import contact_sheet
 from protopfaith.data.transforms import Augmentation, augment
+from protopfaith.files import existing_folder
 from protopfaith.registry import import_modules
 
 import_modules(__name__, __path__)

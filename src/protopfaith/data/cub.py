@@ -13,13 +13,12 @@ from protopfaith.data.listing import (
     Listing,
     check_all_there,
     check_once,
-    existing_folder,
     unlisted_note,
 )
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import read_plain_text
+from protopfaith.files import existing_folder, read_plain_text
 
 WHERE = "CUB_200_2011.tgz from the CUB-200-2011 page of Caltech's data site, data.caltech.edu"
 TABLES = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")

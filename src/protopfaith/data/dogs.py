@@ -15,13 +15,12 @@ from protopfaith.data.listing import (
     Listing,
     check_all_there,
     check_once,
-    existing_folder,
     unlisted_note,
 )
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import existing_folder, is_file
 
 WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page of vision.stanford.edu"
 LARGEST_ANNOTATION = 1_000_000  # bytes; the official ones have a thousand

@@ -17,13 +17,13 @@ from protopfaith.data.folder import READABLE
 from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageData, ImageSet
-from protopfaith.data.listing import Entry, Listing, check_inside, check_once, existing_folder, image_files
+from protopfaith.data.listing import Entry, Listing, check_inside, check_once, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data
 from protopfaith.data.split_names import folders_in, holds_splits, split_named
 from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, sha256
+from protopfaith.files import existing_folder, is_file, is_folder, sha256
 from protopfaith.registry import nothing_named
 
 LABEL_COLUMNS = ("label", "class")

@@ -14,14 +14,14 @@ from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
 from protopfaith.data.groups import parted, patients
 from protopfaith.data.imageset import ImageData
-from protopfaith.data.listing import Entry, Listing, check_all_there, check_once, existing_folder
+from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import split_named
 from protopfaith.data.splits import connected, deal_findings, with_fold, with_training
 from protopfaith.data.table import FILES, GROUPS, Table, read_table
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import existing_folder, is_file
 from protopfaith.registry import did_you_mean
 
 EXPECTED = "a CSV file with a column of image files and one column per finding (1, 0, empty: not known)"

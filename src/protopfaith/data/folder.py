@@ -12,13 +12,14 @@ from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.groups import named_groups, parted, patients, read_groups
 from protopfaith.data.images import SUFFIXES, no_image
 from protopfaith.data.imageset import ImageData
-from protopfaith.data.listing import Entry, Listing, existing_folder, image_files
+from protopfaith.data.listing import Entry, Listing, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import folders_in, split_folders, split_named
 from protopfaith.data.splits import connected, deal, with_fold, with_training
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import existing_folder
 
 READABLE = SUFFIXES | {".dcm"}
 ENOUGH = 100

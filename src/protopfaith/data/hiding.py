@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-HiddenWith = Literal["zero", "blur", "color"]
-SIDE = {"at_least": 1, "at_most": 4096}
+from protopfaith.augmentation import Hiding
+
 BLURRED = 8
 """The side, in cells, of what is left of a blurred image."""
-
-
-@dataclass(frozen=True)
-class Hiding:
-    """Square regions of some training images that are hidden; the default hides nothing.
-
-    Of a `share` of the images windows of a random side between `smallest` and `largest` pixels are hidden,
-    each with the same probability, which is uniform between 0 and 1 for each image. `baseline` is what
-    stands there: zero after normalization, the blurred image, or a random color. `stages` says whether
-    the plain classifier, the prototypes (warm-up, joint and F where it is augmented) or all of them see such
-    images.
-
-    >>> Hiding(share=0.5).smallest
-    8
-    """
-
-    share: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    smallest: int = field(default=8, metadata=SIDE)
-    largest: int = field(default=64, metadata=SIDE)
-    baseline: HiddenWith = "zero"
-    stages: Literal["all", "plain", "prototypes"] = "all"
 
 
 def hide(images: Tensor, hiding: Hiding, generator: torch.Generator) -> Tensor:

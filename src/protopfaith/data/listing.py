@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from PIL import Image
 
-from protopfaith import arguments
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.data.imageset import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
@@ -122,33 +121,6 @@ def _images_in(folder: Path) -> list[Path]:
     ours = {parent for path in everything for parent in path.parents if is_file(parent / CASE)}
     found = [path for path in everything if not ours.intersection(path.parents)]
     return found or [folder]
-
-
-def existing_folder(root: Path | None, name: str) -> Path:
-    """The root as a folder that is there and holds something.
-
-    Args:
-        root: what the user gave
-        name: of the data set, for the error
-
-    >>> from tempfile import mkdtemp
-    >>> existing_folder(Path(mkdtemp()), "shells")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    protopfaith.errors.ProtoPFaithError: The folder ... is empty; put the 'shells' data there ...
-    """
-    if root is None:
-        raise ProtoPFaithError(
-            f"The data set {name!r} needs the folder where it lies; give it as --root "
-            "(root= in Python, data.root in a recipe)."
-        )
-    root = arguments.path(root, "The folder of the images")
-    if not is_folder(root):
-        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the {name!r} data.")
-    if not any(not path.name.startswith(".") for path in root.iterdir()):
-        raise ProtoPFaithError(
-            f"The folder {root} is empty; put the {name!r} data there or give another folder."
-        )
-    return root
 
 
 def check_inside(path: str, listed_in: str) -> None:

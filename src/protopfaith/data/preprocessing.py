@@ -96,7 +96,7 @@ class Preprocessing:
             pixels: uint8, (..., C, H, W)
         """
         tensor(pixels, "Pixels", "... x channels x height x width", 3, 4, 5)
-        mean, std = self._statistics(pixels.device)
+        mean, std = (_column(values, pixels.device) for values in (self.mean, self.std))
         return (pixels.to(torch.float32) / 255 - mean) / std
 
     def denormalize(self, images: torch.Tensor) -> torch.Tensor:
@@ -106,7 +106,7 @@ class Preprocessing:
             images: normalized, (..., C, H, W)
         """
         tensor(images, "Images", "... x channels x height x width", 3, 4, 5)
-        mean, std = self._statistics(images.device)
+        mean, std = (_column(values, images.device) for values in (self.mean, self.std))
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
 
     def read(self, path: Path | str) -> Image.Image:
@@ -148,9 +148,6 @@ class Preprocessing:
         window = values.get("window")  # runs of earlier versions have none
         window = tuple(window) if isinstance(window, list) else window
         return replace(made, bits=values.get("bits"), window=window)
-
-    def _statistics(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        return _column(self.mean, device), _column(self.std, device)
 
     def _uint8_from_tensor(self, pixels: torch.Tensor) -> torch.Tensor:
         from torchvision.transforms.v2 import functional as transforms

@@ -20,14 +20,13 @@ from protopfaith.data.listing import (
     Listing,
     check_all_there,
     check_once,
-    existing_folder,
     image_files,
     unlisted_note,
 )
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import read_plain_text
+from protopfaith.files import existing_folder, read_plain_text
 
 WHERE = (
     "rsna-pneumonia-detection-challenge.zip from the Kaggle competition RSNA Pneumonia Detection Challenge"

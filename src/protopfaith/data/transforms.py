@@ -7,70 +7,22 @@ whole pixels) and color factors are uniform and independent for each image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protopfaith.annotations import check_arguments, check_fields
-from protopfaith.arguments import finite_number, instance, tensor
+from protopfaith.annotations import check_arguments
+from protopfaith.arguments import instance, tensor
+from protopfaith.augmentation import Augmentation, Padding
 from protopfaith.constants import constant
-from protopfaith.data.hiding import Hiding
-from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
     from torchvision.transforms import v2  # itself imported where it is used: that takes as long as torch
 
-Padding = Literal["zeros", "border", "reflection"]
 # What torchvision calls the padding that grid_sample calls so.
 PAD_MODES = {"border": "edge", "reflection": "symmetric"}
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """What may happen to a training image; the default is nothing.
-
-    Args:
-        rotation: the largest angle, in degrees
-        shear: the largest angle, in degrees
-        translation: the largest shift, as a fraction of the image
-        scale: the range of factors
-        flip: the probability of a mirror image
-        padding: what fills the corners: zeros, border or reflection
-        color: brightness, contrast and saturation change by factors between 1 - color and 1 + color
-        size: (height, width) of the images trained on; smaller ones are faster, and where `scale` enlarges
-            what they show, it keeps the size at which objects appear; None: as they are
-        hide: regions that are hidden last, after normalization, see `protopfaith.data.hiding`
-
-    >>> Augmentation(rotation=15, flip=0.5).color
-    0.0
-    """
-
-    rotation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 360})
-    shear: float = field(default=0.0, metadata={"at_least": 0, "at_most": 89})
-    translation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    scale: tuple[float, float] = field(default=(1.0, 1.0), metadata={"above": 0, "at_most": 100})
-    flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    padding: Padding = "zeros"
-    color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    # null: as they are
-    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8, "at_most": 4096})
-    hide: Hiding = field(default_factory=Hiding)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            for number in value if isinstance(value, (tuple, list)) else (value,):
-                if number is not None and entry.name not in ("padding", "hide"):
-                    finite_number(number, f"The augmentation's {entry.name}")
-        if self.scale[0] > self.scale[1]:
-            raise ProtoPFaithError(
-                "The augmentation's scale goes from the smaller to the larger factor, not "
-                f"{list(self.scale)}."
-            )
 
 
 def cpu_transform(augmentation: Augmentation, size: tuple[int, int]) -> v2.Compose:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -18,6 +17,7 @@ from torch import Tensor
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.arguments import named, whole_number
+from protopfaith.csvfile import write_rows
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.data.findings import loosely
@@ -39,6 +39,7 @@ from protopfaith.registry import did_you_mean
 from protopfaith.training.metrics import set_logits
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
 INTERNAL, EXTERNAL, DIFFERENCE = "internal test set", "external", "difference"
@@ -147,12 +148,27 @@ class ExternalEvaluation:
 
         folder, name = Path(folder), file_name(self.name)
         write_classification(folder, name, self.result)
-        with atomic(folder / f"{name}.json") as partial:
-            partial.write_text(json.dumps(self.to_dict(), indent=2))
-        with atomic(folder / f"{name}-compared.png") as partial:
-            comparison_figure(self).savefig(partial, format="png")
-        _write_images(folder / f"{name}-images.csv", self.images)
-        return folder / f"{name}.json"
+        return write_external(folder / name, self.to_dict(), comparison_figure(self), self._image_rows())
+
+    def _image_rows(self) -> list[list[object]]:
+        rows: list[list[object]] = [["image", "class", "group", "predicted", "probability", "error"]]
+        names = public_names([image.path for image in self.images])
+        for name, image in zip(names, self.images, strict=True):
+            probability = "" if math.isnan(image.probability) else image.probability
+            texts = map(safe_cell, (name, image.label, image.group, image.predicted))
+            rows.append([*texts, probability, safe_cell(image.error)])
+        return rows
+
+
+def write_external(place: Path, numbers: dict[str, Any], figure: Figure, rows: list[list[object]]) -> Path:
+    """What results on external data leave, in files that begin alike: the numbers, whose file is returned, a
+    comparison as a picture, and a table with a row for each image."""
+    with atomic(place.with_name(f"{place.name}.json")) as partial:
+        partial.write_text(json.dumps(numbers, indent=2))
+    with atomic(place.with_name(f"{place.name}-compared.png")) as partial:
+        figure.savefig(partial, format="png")
+    write_rows(place.with_name(f"{place.name}-images.csv"), rows)
+    return place.with_name(f"{place.name}.json")
 
 
 def file_name(name: str) -> str:
@@ -384,21 +400,6 @@ def _images(answers: ExternalAnswers, logits: Tensor, names: Sequence[str]) -> t
         predicted, probability = next(results)
         images.append(Judged(sample.path, sample.label, sample.group, names[predicted], probability))
     return tuple(images)
-
-
-def _write_images(path: Path, images: Sequence[Judged]) -> None:
-    """A CSV file with a row for each image."""
-    names = public_names([image.path for image in images])
-    with (
-        atomic(path) as partial,
-        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(["image", "class", "group", "predicted", "probability", "error"])
-        for name, image in zip(names, images, strict=True):
-            probability = "" if math.isnan(image.probability) else image.probability
-            texts = map(safe_cell, (name, image.label, image.group, image.predicted))
-            writer.writerow([*texts, probability, safe_cell(image.error)])
 
 
 def _about_seen(count: int) -> list[str]:

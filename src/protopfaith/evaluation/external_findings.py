@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,11 +23,11 @@ from protopfaith.evaluation.external import (
     ExternalAnswers,
     ask_about,
     file_name,
+    write_external,
 )
 from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
 from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
-from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, probabilities
 from protopfaith.training.calibration import as_calibrator
 from protopfaith.training.reference import Reference
@@ -156,12 +154,23 @@ class ExternalFindings:
 
         folder, name = Path(folder), file_name(self.name)
         write_findings(folder, name, self.result)
-        with atomic(folder / f"{name}.json") as partial:
-            partial.write_text(json.dumps(self.to_dict(), indent=2))
-        with atomic(folder / f"{name}-compared.png") as partial:
-            finding_comparison(self).savefig(partial, format="png")
-        _write_images(folder / f"{name}-images.csv", self.images, [one.name for one in self.result.findings])
-        return folder / f"{name}.json"
+        return write_external(folder / name, self.to_dict(), finding_comparison(self), self._image_rows())
+
+    def _image_rows(self) -> list[list[object]]:
+        """For each image what is known of each finding, and its probability."""
+        names = [one.name for one in self.result.findings]
+        headings = [safe_cell(text) for name in names for text in (name, f"probability of {name}")]
+        rows: list[list[object]] = [["image", "group", *headings, "error"]]
+        shown = public_names([image.path for image in self.images])
+        for name, image in zip(shown, self.images, strict=True):
+            chances = image.probabilities or (math.nan,) * len(names)
+            pairs = [
+                value
+                for known, p in zip(image.known, chances, strict=True)
+                for value in ("" if known < 0 else known, "" if math.isnan(p) else p)
+            ]
+            rows.append([safe_cell(name), safe_cell(image.group), *pairs, safe_cell(image.error)])
+        return rows
 
 
 def evaluate_external_findings(
@@ -281,23 +290,3 @@ def _images(answers: ExternalAnswers, found: Tensor) -> tuple[JudgedFindings, ..
         row = () if error else tuple(next(rows))
         images.append(JudgedFindings(sample.path, sample.group, sample.findings, row, error))
     return tuple(images)
-
-
-def _write_images(path: Path, images: Sequence[JudgedFindings], names: Sequence[str]) -> None:
-    """A CSV file with a row for each image: what is known of each finding, and its probability."""
-    shown = public_names([image.path for image in images])
-    with (
-        atomic(path) as partial,
-        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
-    ):
-        writer = csv.writer(file)
-        headings = [safe_cell(text) for name in names for text in (name, f"probability of {name}")]
-        writer.writerow(["image", "group", *headings, "error"])
-        for name, image in zip(shown, images, strict=True):
-            chances = image.probabilities or (math.nan,) * len(names)
-            pairs = [
-                value
-                for known, p in zip(image.known, chances, strict=True)
-                for value in ("" if known < 0 else known, "" if math.isnan(p) else p)
-            ]
-            writer.writerow([safe_cell(name), safe_cell(image.group), *pairs, safe_cell(image.error)])

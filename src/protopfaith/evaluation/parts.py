@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from torch import Tensor
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import safe_cell
 from protopfaith.arguments import finite_number, seed_number, whole_number
+from protopfaith.csvfile import write_rows
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import EXPLAINERS, Options
@@ -163,17 +163,15 @@ class PartsEvaluation:
         folder = Path(folder)
         with atomic(folder / "parts.json") as partial:
             partial.write_text(json.dumps(self.to_dict(), indent=2))
-        with (
-            atomic(folder / "parts.csv") as partial,
-            partial.open("w", newline="", encoding="utf-8") as file,
-        ):
-            writer = csv.writer(file)
-            writer.writerow(["maps", "prototype", "class", "part", "frequency", "consistent", "stability"])
-            for one in self.scores:
-                for row in one.prototypes:
-                    name, part = safe_cell(row.class_name), safe_cell(row.part)
-                    numbers = (round(row.frequency, 6), row.consistent, round(row.stability, 6))
-                    writer.writerow([one.explainer, row.prototype, name, part, *numbers])
+        rows: list[list[object]] = [
+            ["maps", "prototype", "class", "part", "frequency", "consistent", "stability"]
+        ]
+        for one in self.scores:
+            for row in one.prototypes:
+                name, part = safe_cell(row.class_name), safe_cell(row.part)
+                numbers = (round(row.frequency, 6), row.consistent, round(row.stability, 6))
+                rows.append([one.explainer, row.prototype, name, part, *numbers])
+        write_rows(folder / "parts.csv", rows)
         return folder / "parts.json"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.arguments import named
+from protopfaith.csvfile import write_rows
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
@@ -166,16 +166,12 @@ def write_predictions(
 
     Images go by their names, without the folders that they lie in; `anonymous`: by numbers.
     """
-    with (
-        atomic(path) as partial,
-        partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(["image", "class", *map(safe_cell, class_names), "familiar", "error"])
-        names = public_names([item.image for item in predictions], anonymous=anonymous)
-        for name, item in zip(names, predictions, strict=True):
-            numbers = item.probabilities or ("",) * len(class_names)
-            error = (item.error or "").replace(item.image, name).replace(named(item.image), name)
-            texts = (safe_cell(name), safe_cell(item.class_name or ""))
-            familiar = {None: "", True: "no", False: "yes"}[item.unfamiliar]
-            writer.writerow([*texts, *numbers, familiar, safe_cell(error)])
+    rows: list[list[object]] = [["image", "class", *map(safe_cell, class_names), "familiar", "error"]]
+    names = public_names([item.image for item in predictions], anonymous=anonymous)
+    for name, item in zip(names, predictions, strict=True):
+        numbers = item.probabilities or ("",) * len(class_names)
+        error = (item.error or "").replace(item.image, name).replace(named(item.image), name)
+        familiar = {None: "", True: "no", False: "yes"}[item.unfamiliar]
+        texts = (safe_cell(name), safe_cell(item.class_name or ""))
+        rows.append([*texts, *numbers, familiar, safe_cell(error)])
+    write_rows(path, rows)

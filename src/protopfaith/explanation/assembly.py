@@ -93,7 +93,7 @@ def assemble(
         seconds=seconds,
         network=_network_facts(model, weights_hash),
         settings={**_settings_facts(settings, result), "device": str(model.prototypes.device)},
-        notes=(*_notes(settings, sides), *_about_hidden(reference)),
+        notes=_notes(settings, sides, reference),
         output=decision.output,
         other_maps=maps,
         rival=None if several else decision.rival,
@@ -230,13 +230,12 @@ def _settings_facts(settings: Settings, result: Attribution) -> dict[str, Any]:
     }
 
 
-def _about_hidden(reference: Reference | None) -> tuple[str, ...]:
-    sentence = "" if reference is None else reference.about_hidden()
-    return (sentence,) if sentence else ()
-
-
-def _notes(settings: Settings, sides: dict[int, SourceSide]) -> tuple[str, ...]:
+def _notes(settings: Settings, sides: dict[int, SourceSide], reference: Reference | None) -> tuple[str, ...]:
+    notes = []
     if sides and not isinstance(settings.players, int | str):
         size = next(iter(sides.values())).regions.players.description
-        return (f"The regions were drawn on the test image; source images are divided into {size} instead.",)
-    return ()
+        notes.append(
+            f"The regions were drawn on the test image; source images are divided into {size} instead."
+        )
+    notes.append("" if reference is None else reference.about_hidden())
+    return tuple(filter(None, notes))

@@ -52,7 +52,7 @@ class Decision:
         target: the class that is explained
         versus: the class that it is compared with, if one was asked for
         rival: the class to compare with: the one asked for, or the most probable other one
-        output: what is explained, one of `settings.OUTPUTS`
+        output: what is explained, one of `protopfaith.specs.OUTPUTS`
         decomposition: None where outputs are no sums
         named: prototypes to show, ranked: the target's, then those of the class it is compared with
         paper: the paper's score of each of them; NaN where outputs are no sums
@@ -148,11 +148,12 @@ def decide(
     paper = _ranked_scores(model, distances, [target] if versus is None else [target, versus], route)
     named = list(paper)
     summed = adds_up(model)
+    empty, _ = make_baseline(settings.baseline, picture.input)  # what every map is relative to
     return Decision(
         picture,
         distances.double().cpu(),
         logits,
-        calibrator(_empty_logits(model, picture, settings)),
+        calibrator(model(empty[None])[0].double().cpu()),
         None if temperature is None else calibrator.temperature(target),
         target,
         versus,
@@ -212,12 +213,6 @@ def _check_without_sums(model: PrototypeNetwork, settings: Settings) -> None:
             f"The estimator {settings.method!r} propagates moments and has no rule for the output of a "
             f"{name}; take one that samples, such as owen."
         )
-
-
-def _empty_logits(model: PrototypeNetwork, picture: Picture, settings: Settings) -> Tensor:
-    """Of the image without any region: what every map is relative to."""
-    empty, _ = make_baseline(settings.baseline, picture.input)
-    return model(empty[None])[0].double().cpu()
 
 
 FINDING = "finding "

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown, tensor, whole_number
+from protopfaith.arguments import instance, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PrototypeNetwork, outcome_of, weights_of
-from protopfaith.registry import did_you_mean
+from protopfaith.specs import class_number
 from protopfaith.training.calibration import Calibrator, as_calibrator
 
 
@@ -137,7 +137,7 @@ def closeness(
 
 
 def output_row(model: PrototypeNetwork, output: str, target: int, versus: int) -> Tensor:
-    """The weights (P,), float64, with which similarities add up to an output of `settings.OUTPUTS`.
+    """The weights (P,), float64, with which similarities add up to an output of `protopfaith.specs.OUTPUTS`.
 
     Args:
         model: the network.
@@ -156,7 +156,7 @@ def output_row(model: PrototypeNetwork, output: str, target: int, versus: int) -
 
 
 def output_weights(classes: int, output: str, target: int, versus: int) -> Tensor:
-    """The weights (C,), float64, with which logits add up to an output of `settings.OUTPUTS`.
+    """The weights (C,), float64, with which logits add up to an output of `protopfaith.specs.OUTPUTS`.
 
     Args:
         classes: how many there are.
@@ -303,18 +303,7 @@ def find_class(model: PrototypeNetwork, name: str | int | None) -> int | None:
     >>> find_class(ProtoPNet("small", ["cat", "dog"], 1, 8), "dog")
     1
     """
-    if name is None:
-        return None
-    if isinstance(name, str) and name in model.class_names:
-        return model.class_names.index(name)
-    is_number = isinstance(name, (str, int)) or getattr(name, "shape", None) == ()
-    number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
-    if 0 <= number < len(model.class_names):
-        return number
-    close = name[:200] if isinstance(name, str) else shown(name)
-    raise ProtoPFaithError(
-        f"There is no class {shown(name)} in this network; {did_you_mean(close, model.class_names)}"
-    )
+    return None if name is None else class_number(name, model.class_names)
 
 
 def _weighted(model: PrototypeNetwork, distances: Tensor) -> Tensor:

@@ -1,4 +1,10 @@
-"""The way in: a network ready to be explained, and the explanation of one image."""
+"""The way in: a network ready to be explained, and the explanation of one image.
+
+`Explainer.explain` goes through the other files of this folder once: it understands what was asked
+(`settings`), opens the image (`picture`), asks the network what it says (`decision`), plays a game on that
+(`game`), looks up the prototypes on the images that they come from (`sources`), and puts the result together
+(`assembly`).
+"""
 
 from __future__ import annotations
 
@@ -177,18 +183,15 @@ class Explainer:
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
             "mask": None if mask is None else open_mask(mask, picture.input.shape[-2:]),
         }
-        coarse = on_coarse is not None and has_coarse(settings, picture.input)
-        self._check(decision, settings, coarse=coarse)
-        if on_coarse is not None and coarse:
-            on_coarse(replace(self._coarse(decision, settings, progress, start), **known))
-        return replace(self._final(decision, settings, progress, start), **known)
-
-    def _check(self, decision: Decision, settings: Settings, *, coarse: bool) -> None:
-        """Raises before the work if something would fail after a part of it."""
-        if coarse or settings.second_baseline is not None:  # else the only game raises, before it begins
-            check_game(settings, decision.picture.input)
+        quick = on_coarse if on_coarse is not None and has_coarse(settings, picture.input) else None
+        # What would fail after a part of the work fails before it; a game that is the only one does anyway.
+        if quick is not None or settings.second_baseline is not None:
+            check_game(settings, picture.input)
         if settings.sources:
             self.sources.check(decision.named)
+        if quick is not None:
+            quick(replace(self._coarse(decision, settings, progress, start), **known))
+        return replace(self._final(decision, settings, progress, start), **known)
 
     def _coarse(
         self, decision: Decision, settings: Settings, progress: Report | None, start: float

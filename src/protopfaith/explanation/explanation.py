@@ -132,7 +132,7 @@ class Explanation:
         network: which network: weights, encoder, size
         settings: how it was computed
         notes: sentences about what to keep in mind
-        output: what the class map adds up to, one of `settings.OUTPUTS`
+        output: what the class map adds up to, one of `protopfaith.specs.OUTPUTS`
         other_maps: of the other outputs, by name
         rival: the class asked for as `versus`, or the most probable other one
         temperature: what logits were divided by (of a finding: before its offset was added); None: not

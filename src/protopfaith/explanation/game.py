@@ -11,10 +11,11 @@ from torch import Tensor
 
 from protopfaith.dtypes import unrounded
 from protopfaith.explanation.decision import Decision, finding_output
-from protopfaith.explanation.settings import OUTPUTS, Settings, make_players, usual_budget
+from protopfaith.explanation.settings import Settings, make_players, usual_budget
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
+from protopfaith.specs import OUTPUTS
 
 MOST_FINDINGS = 64  # that have maps of their own beside the explained one
 ROUNDING = "rounding"  # among the options of an attribution: what autocast changed
@@ -168,8 +169,10 @@ def play(
     [[4.0, 4.0, 4.0, 4.0]]
     """
     # With a precision alone a first guess, before anything is known of the errors.
-    meter = _Meter(progress, settings.budget or usual_budget(image.device))
-    game = open_game(meter.counting(function), image, settings, players, check=check)
+    expected = settings.budget or usual_budget(image.device)
+    meter = None if progress is None else _Meter(progress, expected)
+    counted = function if meter is None else meter.counting(function)
+    game = open_game(counted, image, settings, players, check=check)
     driving = list(range(game.n_outputs)) if driving is None else list(driving)
     result = estimate(
         game,
@@ -178,10 +181,11 @@ def play(
         precision=settings.precision,
         outputs=driving,
         seed=settings.seed,
-        progress=meter.estimated,
+        progress=None if meter is None else meter.estimated,
         **settings.options,
     )
-    meter.finish()
+    if meter is not None:
+        meter.finish()
     if on_batch_size is not None and settings.traits.evaluates:
         on_batch_size(game.batch_size)
     if settings.autocast is not None:
@@ -197,6 +201,7 @@ def open_game(
     *,
     check: bool,
 ) -> Game:
+    """The game on one image, as the settings say; see `play`."""
     assert not isinstance(settings.autocast, str), "settings are resolved at the door, by Settings.on"
     return Game(
         function,
@@ -261,13 +266,10 @@ def _spread_outputs(result: Attribution, places: Sequence[int], count: int) -> A
 class _Meter:
     """Counts images as the network sees them, whatever the estimator: progress moves with every batch."""
 
-    def __init__(self, progress: Progress | None, expected: int):
+    def __init__(self, progress: Progress, expected: int):
         self.progress, self.expected, self.done = progress, expected, 0
 
     def counting(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        if self.progress is None:
-            return function
-
         def counted(images: Tensor) -> Tensor:
             outputs = function(images)
             if isinstance(images, Tensor):  # moment propagation passes random variables
@@ -286,8 +288,7 @@ class _Meter:
         self._tell(self.expected)
 
     def _tell(self, done: int) -> None:
-        if self.progress is not None:
-            self.progress(min(done, self.expected), self.expected)
+        self.progress(min(done, self.expected), self.expected)
 
 
 def check_game(settings: Settings, image: Tensor) -> None:

@@ -23,6 +23,7 @@ from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
 from protopfaith.shapley.players import height_and_width
+from protopfaith.specs import FEW_PLAYERS, SUPERPIXELS, check_output, parse_players
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
 # there a more precise map costs little patience. A CPU makes a dozen: fewer evaluations of larger regions, so
@@ -48,8 +49,6 @@ ITS_OWN = {
     "progress": "progress",
     "outputs": "target",
 }
-
-OUTPUTS = ("margin", "logit", "versus", "log_probability")  # the last one is not linear
 
 PlayersLike = int | str | Tensor | Players
 BaselineLike = str | float | Sequence[float] | Tensor
@@ -144,9 +143,10 @@ class Settings:
         for name in keywords:
             if name not in NAMES:
                 raise TypeError(f"There is no setting named {shown(name)}; {did_you_mean(name, NAMES)}")
-        if settings is not None:
-            instance(settings, Settings, "Settings", "made by Settings(...)")
-        return replace(settings or Settings(), **keywords)
+        if settings is None:
+            return Settings(**keywords)
+        instance(settings, Settings, "Settings", "made by Settings(...)")
+        return replace(settings, **keywords)
 
     def on(self, device: torch.device | str, size: Sequence[int]) -> Settings:
         """With nothing left open: what the device and the images' size decide is decided.
@@ -210,13 +210,6 @@ class Settings:
     def coarse(self) -> Settings:
         """Those of the first, coarse answer."""
         return replace(self, precision=None, budget=COARSE_BUDGET, estimator="default", options={})
-
-    @property
-    def for_sources(self) -> Settings:
-        """Those of games on source images, on which regions drawn for one image mean nothing."""
-        own = isinstance(self.players, Tensor | Players)
-        budget = self.budget if self.source_budget is None else self.source_budget
-        return replace(self, players=WINDOW if own else self.players, budget=budget)
 
     def key(self, *more: str) -> str:
         """A short name that changes with whatever changes the values of a game.
@@ -294,11 +287,6 @@ def coarse_players(image: Tensor) -> Players:
     return Players.windows((height, width), (math.ceil(height / COARSE), math.ceil(width / COARSE)))
 
 
-SUPERPIXELS = "superpixels:"
-LARGEST_WINDOW = 100_000
-FEW_PLAYERS = "coarse"  # about 7 x 7 windows
-
-
 def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) -> PlayersLike:
     """A specification that does not depend on the device or the image's size any more."""
     if spec is None:
@@ -307,20 +295,8 @@ def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) 
 
 
 def _parsed(spec: Any) -> PlayersLike | None:
-    """A specification of players that has a meaning; numbers as texts, from a command line, are numbers."""
-    if spec is None or isinstance(spec, Players | Tensor) or (isinstance(spec, str) and spec == FEW_PLAYERS):
-        return spec
-    if isinstance(spec, str) and spec.isdecimal():
-        spec = int(spec[:20])
-    if isinstance(spec, int) or hasattr(spec, "__index__"):  # of any library
-        return whole_number(spec, "The side of the windows that are players", most=LARGEST_WINDOW)
-    number = str(spec).removeprefix(SUPERPIXELS)
-    if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
-        raise ProtoPFaithError(
-            f"The players {shown(spec)} are not known; give the side of windows in pixels (16), "
-            "superpixels:60, or a label image of your own (in Python, H x W, int64)."
-        )
-    return str(spec)
+    """A specification of players that has a meaning."""
+    return spec if spec is None or isinstance(spec, Players | Tensor) else parse_players(spec)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -338,12 +314,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_output(settings: Settings) -> None:
-    output = settings.output
-    if output is not None and output not in OUTPUTS:
-        raise ProtoPFaithError(
-            f"There is no output {shown(output)} to explain; {did_you_mean(str(output), OUTPUTS)}"
-        )
-    if output == "log_probability" and not settings.traits.evaluates:
+    if settings.output is not None:
+        check_output(settings.output)
+    if settings.output == "log_probability" and not settings.traits.evaluates:
         raise ProtoPFaithError(
             f"The estimator {settings.method!r} propagates moments and has no rule for a log probability; "
             "explain the margin or the logit, or take an estimator that samples."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import Progress, distances_and_outputs, play
 from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.regions import RegionValues, region_values
-from protopfaith.explanation.settings import Settings
+from protopfaith.explanation.settings import WINDOW, Settings
 from protopfaith.files import is_file
 from protopfaith.network import FusedProtoPNet, PrototypeSource, class_of
-from protopfaith.shapley import Attribution
+from protopfaith.shapley import Attribution, Players
 
 logger = logging.getLogger("protopfaith")
 WITHOUT_SOURCES = "explain without sources (sources=False, or --no-sources)"  # how errors end
@@ -231,10 +231,17 @@ class Sources:
             played = play(distances_and_outputs(self.network, new), image, settings, progress=progress)
             self.evaluations += played.evaluations
             results |= {p: self._write(key, p, played.of_outputs([row])) for row, p in enumerate(new)}
-        activations = self._activations(image, members)
         return {
-            prototype: _side(images.paths[index], pixels, results[prototype], activation)
-            for prototype, activation in zip(members, activations, strict=True)
+            prototype: SourceSide(
+                images.paths[index],
+                pixels,
+                region_values(results[prototype], 0, -1),
+                activation,
+                crop_box(activation),
+                results[prototype].evaluations,
+                results[prototype].precision,
+            )
+            for prototype, activation in zip(members, self._activations(image, members), strict=True)
         }
 
     @torch.no_grad()
@@ -263,7 +270,10 @@ class Sources:
         """The settings of games on source images, and the name that their results are kept under."""
         if self.preprocessing is not None:
             settings = settings.on(self.model.prototypes.device, self.preprocessing.size)
-        settings = settings.for_sources
+        # Regions drawn for one image mean nothing on another.
+        drawn = isinstance(settings.players, Tensor | Players)
+        budget = settings.budget if settings.source_budget is None else settings.source_budget
+        settings = replace(settings, players=WINDOW if drawn else settings.players, budget=budget)
         return settings, settings.key(self.weights_hash)
 
     def _path(self, key: str, prototype: int) -> Path | None:
@@ -294,15 +304,3 @@ def _cumulative(progress: Progress | None, number: int, games: int) -> Progress 
     if progress is None:
         return None
     return lambda done, expected: progress(number * expected + done, games * expected)
-
-
-def _side(path: str, pixels: Tensor, result: Attribution, activation: Tensor) -> SourceSide:
-    return SourceSide(
-        path,
-        pixels,
-        region_values(result, 0, -1),
-        activation,
-        crop_box(activation),
-        result.evaluations,
-        result.precision,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import socket
 import sys
@@ -30,6 +29,7 @@ from protopfaith.serve.pace import GOALS
 from protopfaith.serve.question import FINEST, Question
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
+from protopfaith.specs import check_token
 
 if TYPE_CHECKING:
     import uvicorn
@@ -129,7 +129,7 @@ def opened(
         raise ProtoPFaithError(MISSING) from error
     if not is_local(host) and token is None:
         token = secrets.token_urlsafe(18)
-    _check_token(token)
+    check_token(token)
     bounds = bounds or Bounds()
     with (
         _listening(host, port) as listening,
@@ -214,13 +214,6 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         ) from error
     with taken:
         yield taken
-
-
-def _check_token(token: str | None) -> None:
-    if token is not None and not re.fullmatch(r"[A-Za-z0-9_-]{8,200}", token):
-        raise ProtoPFaithError(
-            "A token is at least 8 letters, digits, - or _; leave it out to have one made up where needed."
-        )
 
 
 def _announce(say: Callable[[str], None], host: str, address: str, token: str | None, local: bool) -> None:

@@ -26,8 +26,7 @@ from protopfaith.progress import Bar
 from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_method, check_options, check_same_game, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
-from protopfaith.shapley.options import check_names, typed_options
-from protopfaith.shapley.registration import Estimators
+from protopfaith.shapley.registration import Estimators, typed_options
 from protopfaith.shapley.transfer import on_cpu
 
 DEFAULT_METHOD = "adaptive_owen"
@@ -171,7 +170,6 @@ def _checked(
     """The options in their types, once all that was asked makes sense."""
     instance(game, Game, "What is played", "a Game")
     check_plan(budget, precision)
-    check_names(name, ESTIMATORS[name], options)
     return typed_options(name, ESTIMATORS[name], options)
 
 

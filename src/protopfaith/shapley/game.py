@@ -66,10 +66,8 @@ class Game:
     ):
         if not callable(function):
             raise TypeError(f"A game needs a function of a batch of images, not {type(function).__name__}.")
-        image = _as_tensor(image)
-        _check_image(image)
-        players = _as_players(players, image)
-        _check_players(players, image)
+        image = _checked_image(image)
+        players = _checked_players(players, image)
         _check_bounds(batch_size, memory)
         instance(check, (bool, np.bool_), "Whether to check the function", "True or False")
         if baseline_options is not None:
@@ -207,35 +205,31 @@ class Game:
         return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
 
 
-def _as_tensor(image: Tensor | np.ndarray) -> Tensor:
-    """Arrays are C x H x W as tensors are: channels in the end are told, not guessed."""
-    if not isinstance(image, np.ndarray):
-        instance(image, Tensor, "The image of a game", "a tensor of C x height x width")
-        return as_tensor(image, "The image of a game", "a tensor of C x height x width")
-    if image.ndim == 3 and image.shape[-1] in (1, 3, 4) and image.shape[0] not in (1, 3, 4):
+def _checked_image(image: Tensor | np.ndarray) -> Tensor:
+    """Arrays are C x H x W as tensors are: channels at the end are an error, and no guess is made."""
+    is_array = isinstance(image, np.ndarray)
+    if is_array and image.ndim == 3 and image.shape[-1] in (1, 3, 4) and image.shape[0] not in (1, 3, 4):
         raise ProtoPFaithError(
-            f"The image is an array of shape {image.shape}, with its channels in the end; a game takes "
+            f"The image is an array of shape {image.shape}, with its channels last; a game takes "
             "C x H x W: give image.transpose(2, 0, 1)."
         )
-    tensor = as_tensor(image, "The image of a game", "a tensor of C x height x width")
-    return tensor if tensor.is_floating_point() else tensor.float()
+    instance(image, (Tensor, np.ndarray), "The image of a game", "a tensor of C x height x width")
+    found = as_tensor(image, "The image of a game", "a tensor of C x height x width")
+    if found.dim() != 3 or not found.numel():
+        raise ProtoPFaithError(
+            f"A game is played on one image of C x H x W, not on a tensor of shape {tuple(found.shape)}."
+        )
+    return found.float() if is_array and not found.is_floating_point() else found
 
 
-def _as_players(players: Players | int | Tensor, image: Tensor) -> Players:
+def _checked_players(players: Players | int | Tensor, image: Tensor) -> Players:
     """A number is the side of windows in pixels, a tensor or an array a label image."""
     if isinstance(players, int | np.integer):
-        return Players.windows(image.shape[-2:], int(players) if not isinstance(players, bool) else players)
-    return Players.from_labels(players) if isinstance(players, Tensor | np.ndarray) else players
-
-
-def _check_image(image: Tensor) -> None:
-    if image.dim() != 3 or not image.numel():
-        raise ProtoPFaithError(
-            f"A game is played on one image of C x H x W, not on a tensor of shape {tuple(image.shape)}."
+        players = Players.windows(
+            image.shape[-2:], int(players) if not isinstance(players, bool) else players
         )
-
-
-def _check_players(players: Players, image: Tensor) -> None:
+    elif isinstance(players, Tensor | np.ndarray):
+        players = Players.from_labels(players)
     instance(players, Players, "The players of a game", "Players")
     expected = tuple(image.shape if players.labels.dim() == 3 else image.shape[1:])
     if tuple(players.labels.shape) != expected:
@@ -243,6 +237,7 @@ def _check_players(players: Players, image: Tensor) -> None:
             f"The players do not cover the image: their labels are {tuple(players.labels.shape)}, but the "
             f"image is {expected}; make the players from this image's size."
         )
+    return players
 
 
 def _check_autocast(dtype: torch.dtype | None) -> torch.dtype | None:

@@ -96,8 +96,12 @@ def by_sampling(make: Callable[..., Sampler]) -> Callable[..., Attribution]:
         outputs: Sequence[int] | None = None,
         **options: Any,
     ) -> Attribution:
-        sampler = make(game, restore(resume), **options)
-        course = _Course(game, make.__name__, sampler, budget, precision, outputs, seed, resume, progress)
+        state = None if resume is None or resume.state is None else dict(resume.state)
+        spent, rounds = (ENDS, 0) if state is None else (int(state.pop("spent")), int(state.pop("rounds")))
+        sampler = make(game, state, **options)
+        course = _Course(
+            game, make.__name__, sampler, budget, precision, outputs, seed, progress, spent, rounds
+        )
         changed = {p.name: options[p.name] for p in own if options.get(p.name, p.default) != p.default}
         return course.run(changed)
 
@@ -126,33 +130,31 @@ class _Course:
         precision: float | None,
         outputs: Sequence[int] | None,
         seed: int,
-        resume: Attribution | None,
         progress: Progress | None,
+        spent: int,
+        rounds: int,
     ):
         self.game, self.method, self.sampler = game, method, sampler
         self.budget, self.precision, self.outputs = budget, precision, outputs
         self.seed, self.progress = seed, progress
         self.generators = Generators(game.device, seed)
-        self.spent, self.rounds = _progress_of(resume)
+        self.spent, self.rounds = spent, rounds
 
     def run(self, options: dict[str, Any]) -> Attribution:
         if not self.rounds:
             _check_budget(self.game, self.method, self.sampler, self.budget)
-        goal, expected = self._first_goal(), self.budget
+        # Evaluations to have before errors are judged for the first time, and those to expect.
+        goal, expected = self.budget, self.budget
+        if self.precision is not None and self.rounds:
+            goal = self.spent  # what is there is judged first
+        elif self.precision is not None:
+            goal = min(self.budget, ENDS + max(FIRST_ROUND, self.sampler.least))
         while True:
             self._sample(goal, expected)
             found, excess = self._outcome(options)
             if found is not None:
                 return found
             goal, expected = next_goal(self.spent, excess, self.sampler.smallest, self.budget)
-
-    def _first_goal(self) -> int:
-        """Evaluations to have before errors are judged for the first time."""
-        if self.precision is None:
-            return self.budget
-        if self.rounds:
-            return self.spent  # what is there is judged first
-        return min(self.budget, ENDS + max(FIRST_ROUND, self.sampler.least))
 
     def _sample(self, goal: int, expected: int) -> None:
         while goal - self.spent >= self.sampler.smallest:
@@ -162,27 +164,22 @@ class _Course:
                 self.progress(self.spent, expected)
 
     def _outcome(self, options: dict[str, Any]) -> tuple[Attribution | None, float]:
-        """The result if it is good enough, and how many times too large its error is.
+        """The result if it is good enough, and how many times too large its error is (0 where no precision
+        is asked for).
 
         The values are checked last, as that waits for a GPU: until it has evaluated all coalitions, it is
         told what to do with them.
         """
         try:
             result = self.sampler.estimate(self.game)
-            excess = self._excess(result)
-            done = excess <= 1 or self._is_spent()
+            excess = 0.0
+            if self.precision is not None:
+                errors = result.variances.sqrt()
+                excess = game_error(self.game, result.values, errors, self.outputs) / self.precision
+            done = excess <= 1 or self.budget - self.spent < self.sampler.smallest
             return self._finished(result, options) if done else None, excess
         finally:
             self.game.check()
-
-    def _excess(self, result: Estimate) -> float:
-        """How many times too large the error is; 0 where no precision is asked for."""
-        if self.precision is None:
-            return 0.0
-        return game_error(self.game, result.values, result.variances.sqrt(), self.outputs) / self.precision
-
-    def _is_spent(self) -> bool:
-        return self.budget - self.spent < self.sampler.smallest
 
     def _finished(self, result: Estimate, options: dict[str, Any]) -> Attribution:
         counters = {"spent": torch.tensor(self.spent), "rounds": torch.tensor(self.rounds)}
@@ -220,12 +217,6 @@ def next_goal(spent: int, excess: float, smallest: int, budget: int) -> tuple[in
     return goal, max(goal, wanted)
 
 
-def _progress_of(resume: Attribution | None) -> tuple[int, int]:
-    if resume is None or resume.state is None:
-        return ENDS, 0
-    return int(resume.state["spent"]), int(resume.state["rounds"])
-
-
 def by_block(start: int, count: int, draw: Callable[[int], Tensor]) -> Tensor:
     """Rows start ... start + count - 1 of the blocks of `DRAWN` rows that `draw(number)` gives: what is drawn
     does not depend on where an earlier result ended."""
@@ -254,10 +245,3 @@ def blocks(count: int, n: int, multiple: int = 1) -> list[int]:
     """
     size = max(multiple, LARGEST_BLOCK // n // multiple * multiple)
     return [min(size, count - start) for start in range(0, count, size)]
-
-
-def restore(resume: Attribution | None) -> State:
-    """What the sampler kept of a result to be continued; None to start anew."""
-    if resume is None or resume.state is None:
-        return None
-    return {name: tensor for name, tensor in resume.state.items() if name not in ("spent", "rounds")}

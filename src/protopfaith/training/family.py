@@ -31,6 +31,8 @@ def trainer_of(kind: type) -> type[Trainer]:
     'XProtoNetTrainer'
     """
     check_arguments(trainer_of, locals())
+    from protopfaith.training import families, loop  # noqa: F401  (they register themselves, and import this)
+
     for ancestor in kind.__mro__:
         name = family_name(ancestor)
         if name is not None and name in TRAINERS:

@@ -12,11 +12,11 @@ import yaml
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import LARGEST_SEED, instance, shown
-from protopfaith.data.transforms import Augmentation
+from protopfaith.augmentation import Augmentation
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, read_plain_text
 from protopfaith.registry import did_you_mean
-from protopfaith.training.losses import CostWeights
+from protopfaith.training.cost_weights import CostWeights
 from protopfaith.typed import Unparsed, from_dict, to_dict
 from protopfaith.yamlfile import parse_yaml
 
@@ -122,7 +122,7 @@ class CyclicRecipe:
 
 @dataclass(frozen=True)
 class ClassifierRecipe(CyclicRecipe):
-    """The stage of F. Without augmentation its inputs never change: distances are computed once a stage."""
+    """The stage of F. Without augmentation its inputs never change: distances are computed once per stage."""
 
     epochs: int = field(default=10, metadata=COUNT)
     augment: bool = True

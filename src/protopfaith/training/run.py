@@ -17,7 +17,7 @@ from torch import nn
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_file, read_json, reason
+from protopfaith.files import atomic, is_file, read_json, reason, refuse_existing
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.collapse import signs_of_shortfall
@@ -319,20 +319,6 @@ def _per_class(data: ImageData) -> list[int]:
     """How many validation images each class has; nothing where images have several findings."""
     labels = data.validation.labels
     return [] if labels.dim() > 1 else torch.bincount(labels, minlength=len(data.classes)).tolist()
-
-
-def refuse_existing(folder: Path) -> None:
-    """Raises if the folder holds something already."""
-    try:
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise ProtoPFaithError(
-            f"{folder} cannot be a run folder ({reason(error)}); choose another."
-        ) from error
-    if taken:
-        raise ProtoPFaithError(
-            f"{folder} is there already and is not overwritten; choose another folder, or resume its run."
-        )
 
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from importlib import resources
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown, whole_number
+from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_file
+from protopfaith.files import atomic
 from protopfaith.network import ENCODERS
-from protopfaith.registry import did_you_mean
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
+from protopfaith.training.folds import FOLDS, check_folds, of_fold
+from protopfaith.training.grid import load_grid
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
-from protopfaith.training.recipe import Recipe, load_recipe, parse_mapping, read_text, recipe_from_dict
+from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run, refuse_existing
 from protopfaith.training.spread import check_workers, train_spread
-from protopfaith.typed import from_dict
 
 if TYPE_CHECKING:
     import pandas as pd
     from lightning.fabric import Fabric
-
-FOLDS = (0, 1, 2, 3, 4)
-MOST_POINTS = 10_000
 
 
 def train_folds(
@@ -62,6 +55,7 @@ def train_folds(
         ray: `"local"`, or the address of a Ray cluster, whose workers train one run each
 
     >>> from tempfile import mkdtemp
+    >>> from protopfaith.training import load_recipe
     >>> small = ["data.size=[16,16]", "data.options={train: 40, validation: 8, test: 8}"]
     >>> short = ["schedule.cycles=1", "schedule.pretraining.epochs=1", "schedule.warmup.epochs=1"]
     >>> short += ["schedule.joint.epochs=1", "schedule.classifier.epochs=1", "compute.accelerator=cpu"]
@@ -102,87 +96,12 @@ def train_folds(
     return table
 
 
-def of_fold(recipe: Recipe, fold: int) -> Recipe:
-    """The recipe for one fold."""
-    values = recipe.to_dict()
-    values["data"]["fold"] = fold
-    return recipe_from_dict(values)
-
-
 def _several(failed: dict[Path, ProtoPFaithError]) -> ProtoPFaithError:
     """One sentence for all; what was trained is kept."""
     first = next(iter(failed.values()))
     if len(failed) == 1:
         return first
     return ProtoPFaithError(f"{len(failed)} runs could not be trained; the first: {first}")
-
-
-def check_folds(folds: Sequence[int]) -> None:
-    """Raises before the first training if a later one could not be."""
-    for fold in folds:
-        whole_number(fold, "A fold", least=FOLDS[0], most=FOLDS[-1])
-    numbers = [int(fold) for fold in folds]
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise ProtoPFaithError(f"Every fold is trained once, but got {numbers}; name each once.")
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A search: the recipe to start from, and the values to try for some of its keys."""
-
-    recipe: str
-    search: dict[str, Any] = field(default_factory=dict)
-
-    def points(self) -> Iterator[dict[str, Any]]:
-        """Every combination, the last key changing fastest."""
-        for values in itertools.product(*self.search.values()):
-            yield dict(zip(self.search, values, strict=True))
-
-
-def grid_names() -> list[str]:
-    """The search spaces in the package.
-
-    >>> "cub" in grid_names()
-    True
-    """
-    folder = resources.files("protopfaith.training") / "recipes" / "grids"
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
-
-
-def load_grid(name_or_path: str | Path) -> Grid:
-    """A search space of the package by name, or a YAML file with `recipe` and `search` (key: list).
-
-    Args:
-        name_or_path: one of `grid_names`, or a YAML file
-
-    >>> load_grid("cub").recipe
-    'cub'
-    """
-    check_arguments(load_grid, locals())
-    path = Path(instance(name_or_path, (str, Path), "A search space", "a name or a YAML file"))
-    if is_file(path):
-        text = read_text(path)
-    elif str(name_or_path) in grid_names():
-        text = (resources.files("protopfaith.training") / "recipes" / "grids" / f"{path}.yaml").read_text()
-    else:
-        hint = did_you_mean(str(name_or_path), grid_names())
-        raise ProtoPFaithError(f"There is no search space {name_or_path}; {hint}")
-    values = parse_mapping(text, f"The search space {name_or_path}")
-    if "recipe" not in values:
-        raise ProtoPFaithError(f"The search space {name_or_path} names no recipe; add a line recipe: NAME.")
-    grid = from_dict(Grid, values)
-    for key, values in grid.search.items():
-        if not isinstance(values, list) or not values:
-            raise ProtoPFaithError(
-                f"The search's {key!r} must be a list of values to try, not {shown(values)}."
-            )
-    points = math.prod(len(values) for values in grid.search.values())
-    if points > MOST_POINTS:
-        raise ProtoPFaithError(
-            f"The search space {name_or_path} has {points:,} points, more than {MOST_POINTS:,}; try fewer "
-            "values."
-        )
-    return grid
 
 
 def train_grid(
@@ -225,7 +144,7 @@ def train_grid(
     import pandas as pd
 
     grid = load_grid(name_or_path)
-    recipes = [load_recipe(grid.recipe, [*overrides, *_overrides(point)]) for point in grid.points()]
+    recipes = grid.recipes(overrides)
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
     check_at_once(at_once, recipes, apart=_apart(shard, ray))
@@ -281,11 +200,6 @@ def _train_together(
         )
         return None if left else {}
     return train_at_once(recipes, asked.at_once, progress=asked.progress) if asked.at_once > 1 else {}
-
-
-def _overrides(point: dict[str, Any]) -> list[str]:
-    """As JSON, which is YAML as well: None is null there, and text is quoted."""
-    return [f"{key}={json.dumps(value)}" for key, value in point.items()]
 
 
 def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:

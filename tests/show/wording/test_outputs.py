@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explanation
-from protopfaith.explanation.settings import OUTPUTS
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.outputs import (
     about_empty,
@@ -17,6 +16,7 @@ from protopfaith.show.wording.outputs import (
     output_name,
     where_heading,
 )
+from protopfaith.specs import OUTPUTS
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

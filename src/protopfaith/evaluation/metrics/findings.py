@@ -3,7 +3,6 @@ at a threshold, each with a 95% interval from drawing whole patients."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from torch import Tensor
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import safe_cell
 from protopfaith.arguments import finite_number, shown, tensor, whole_number
+from protopfaith.csvfile import write_rows
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.bootstrap import (
     RESAMPLES,
@@ -26,7 +26,6 @@ from protopfaith.evaluation.metrics.bootstrap import (
     weighted_auroc,
 )
 from protopfaith.evaluation.metrics.calibration import BINS, Steps, in_steps
-from protopfaith.files import atomic
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -148,14 +147,13 @@ class FindingsEvaluation:
             path: of the file; one that is there is replaced
         """
         headings = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
-        with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["finding", "present", "absent", "threshold", *headings, *ERRORS])
-            for one in self.findings:
-                ends = [value for score in SCORES for value in plain(getattr(one, score)).values()]
-                ends += [_number(getattr(one, name)) for name in ERRORS]
-                texts = ["" if value is None else value for value in ends]
-                writer.writerow([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
+        rows: list[list[object]] = [["finding", "present", "absent", "threshold", *headings, *ERRORS]]
+        for one in self.findings:
+            ends = [value for score in SCORES for value in plain(getattr(one, score)).values()]
+            ends += [_number(getattr(one, name)) for name in ERRORS]
+            texts = ["" if value is None else value for value in ends]
+            rows.append([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
+        write_rows(path, rows)
 
 
 def judge_findings(

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import named
+from protopfaith.encoder_names import check_weights_file
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
 
 HEADS = ("fc", "classifier", "head", "heads", "last_linear", "AuxLogits", "aux1", "aux2")
 """What classification networks call the layers after the feature map."""
@@ -137,8 +136,7 @@ def _some(names: list[str], most: int = 3) -> str:
 def read_state_dict(path: Path | str) -> dict[str, Tensor]:
     """The tensors in a file, on the CPU; nothing in the file is executed."""
     path = Path(path)
-    if not is_file(path):
-        raise ProtoPFaithError(f"There is no file of weights at {named(path)[:300]}: check the path.")
+    check_weights_file(path)
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from protopfaith.encoder_names import timm_missing, unknown_to_timm
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import HEADS, Wrapped, set_in_channels
 from protopfaith.network.encoders.transformers import TokenMap, patch_grid, tokens_to_map
@@ -202,11 +203,9 @@ def timm_encoder(name: str, in_channels: int = 3, published: str | None = None) 
     try:
         import timm
     except ImportError as error:
-        raise ProtoPFaithError(
-            f"The encoder 'timm:{name}' needs timm: install it with pip install 'protopfaith[timm]'."
-        ) from error
+        raise timm_missing(name) from error
     if not timm.is_model(name):
-        raise ProtoPFaithError(f"timm has no model named {name!r}: timm.list_models() names them.")
+        raise unknown_to_timm(name)
     try:
         network = _timm_network(name, in_channels, pretrained=published is not None)
     except Exception as error:  # several libraries take part in a download, each with its own exceptions

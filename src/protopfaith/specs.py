@@ -1,0 +1,78 @@
+"""What is asked for in a word, such as superpixels:60 or bfloat16: known without torch, so that the command
+line answers a typo at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from protopfaith.arguments import shown, whole_number
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.registry import did_you_mean
+
+OUTPUTS = ("margin", "logit", "versus", "log_probability")  # the last one is not linear
+AUTOCAST = ("auto", "off", "bfloat16", "float16")
+SUPERPIXELS = "superpixels:"
+LARGEST_WINDOW = 100_000
+FEW_PLAYERS = "coarse"  # about 7 x 7 windows
+
+
+def parse_players(spec: Any) -> int | str:
+    """Players that are told by a number or a text: the side of windows, or superpixels:60. Numbers as texts,
+    from a command line, are numbers.
+
+    >>> parse_players("16"), parse_players("superpixels:60")
+    (16, 'superpixels:60')
+    """
+    if isinstance(spec, str) and spec == FEW_PLAYERS:
+        return spec
+    if isinstance(spec, str) and spec.isdecimal():
+        spec = int(spec[:20])
+    if isinstance(spec, int) or hasattr(spec, "__index__"):  # of any library
+        return whole_number(spec, "The side of the windows that are players", most=LARGEST_WINDOW)
+    number = str(spec).removeprefix(SUPERPIXELS)
+    if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
+        raise ProtoPFaithError(
+            f"The players {shown(spec)} are not known; give the side of windows in pixels (16), "
+            "superpixels:60, or a label image of your own (in Python, H x W, int64)."
+        )
+    return str(spec)
+
+
+def check_output(name: str) -> None:
+    """Raises if nothing of that name can be explained."""
+    if name not in OUTPUTS:
+        raise ProtoPFaithError(
+            f"There is no output {shown(name)} to explain; {did_you_mean(str(name), OUTPUTS)}"
+        )
+
+
+def class_number(name: str | int, known: Sequence[str]) -> int:
+    """The number of a class, given by its name or number; raises if none of the `known` ones is meant.
+
+    >>> class_number("dog", ["cat", "dog"]), class_number("0", ["cat", "dog"])
+    (1, 0)
+    """
+    if isinstance(name, str) and name in known:
+        return list(known).index(name)
+    is_number = isinstance(name, (str, int)) or getattr(name, "shape", None) == ()
+    number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
+    if 0 <= number < len(known):
+        return number
+    close = name[:200] if isinstance(name, str) else shown(name)
+    raise ProtoPFaithError(f"There is no class {shown(name)} in this network; {did_you_mean(close, known)}")
+
+
+def check_autocast(name: object) -> None:
+    """Raises if a number format has no such name."""
+    if not isinstance(name, str) or name not in AUTOCAST:
+        raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
+
+
+def check_token(token: str | None) -> None:
+    """Raises if what visitors of a server must know is easily guessed, or does not fit into an address."""
+    if token is not None and not re.fullmatch(r"[A-Za-z0-9_-]{8,200}", token):
+        raise ProtoPFaithError(
+            "A token is at least 8 letters, digits, - or _; leave it out to have one made up where needed."
+        )
