@@ -15,7 +15,7 @@ import protopfaith
 from protopfaith.data import DATASETS
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ENCODERS
-from protopfaith.registry import Registry, import_modules
+from protopfaith.registry import Registry, did_you_mean, import_modules
 from protopfaith.shapley import ESTIMATORS
 
 NEW_FILES = {  # each a file and where its registry is
@@ -78,6 +78,13 @@ def test_names_are_unique_and_unknown_ones_are_said() -> None:
         shapes.register("circle")(float)
     with pytest.raises(ProtoPFaithError, match=r"no shape named 'circl'; did you mean 'circle'\?"):
         shapes["circl"]
+
+
+def test_of_very_many_names_some_are_said() -> None:
+    told = did_you_mean("class 77x", [f"class {number}" for number in range(1000)])
+    assert told.startswith("did you mean 'class 77'? Known: class 0, class 1, ")
+    assert told.endswith(", ... (1000 in all).")
+    assert len(told) < 1000
 
 
 @pytest.mark.parametrize("registry", [DATASETS, ENCODERS, ESTIMATORS], ids=lambda one: one.kind)

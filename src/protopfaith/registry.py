@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 EXTENSIONS_VARIABLE = "PROTOPFAITH_IMPORT"
 """Of the environment: the user's own modules, which every process of ours imports."""
+MOST_NAMED = 60  # of the known names in a message: a network may have a thousand classes
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:
@@ -33,11 +34,12 @@ def extensions() -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Ends a sentence about an unknown name: the nearest known one, then all of them."""
+    """Ends a sentence about an unknown name: the nearest known one, then all of them or many."""
     known = sorted(known)
     nearest = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return f"{hint}Known: {', '.join(known)}."
+    more = f", ... ({len(known)} in all)" if len(known) > MOST_NAMED else ""
+    return f"{hint}Known: {', '.join(known[:MOST_NAMED])}{more}."
 
 
 def nothing_named(kind: str, name: str, known: Iterable[str]) -> ProtoPFaithError:

@@ -22,13 +22,31 @@ def test_options_reach_the_conversion_and_what_was_found_is_said(folder: Path) -
     told = ("--similarity", "linear", "--size", "48", "--classes", "names.txt", "--format", "protopnet")
     done = protopfaith(folder, "convert", "a.pth", "--out", "new", *told, "--device", "cpu")
     assert done.returncode == 0, done.stderr
-    for words in ("Encoder: resnet18", "Similarity: linear", "Prototypes: 6 of 32", "explain new IMAGE"):
+    for words in (
+        "Encoder: resnet18",
+        "Similarity: linear",
+        "Prototypes: 6 of 32",
+        "explain new IMAGE --no-sources",
+    ):
         assert words in done.stdout
     run = Run(folder / "new")
     model = run.model()
     assert model.class_names == ("blue", "green", "red")
     assert model.similarity == "linear"
     assert run.preprocessing().size == (48, 48)
+    assert "assumed" not in done.stdout
+
+
+def test_what_the_file_does_not_say_is_told(folder: Path) -> None:
+    done = protopfaith(folder, "convert", "a.pth", "--out", "bare", "--device", "cpu")
+    for what in ("similarity; log is", "epsilon; 0.0001 is", "size; 224 is"):
+        assert f"The file does not say its {what} assumed" in done.stdout
+
+
+def test_an_epsilon_that_is_not_used_is_told(folder: Path) -> None:
+    told = ("--similarity", "linear", "--epsilon", "0.1", "--size", "48", "--device", "cpu")
+    done = protopfaith(folder, "convert", "a.pth", "--out", "linear", *told)
+    assert "The linear similarity has no epsilon" in done.stdout
 
 
 @pytest.mark.parametrize(

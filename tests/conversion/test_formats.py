@@ -1,4 +1,4 @@
-"""A checkpoint goes to the reader that is named, or else to the first that knows it."""
+"""A checkpoint goes to the reader that is named, or else to the last registered one that knows it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_format_of_ones_own_is_asked_when_it_looks_right(
     mine = Format("a file of mine", lambda path: path.suffix == ".mine", read)
     monkeypatch.setitem(FORMATS, "mine", mine)
     path, asked = tmp_path / "a.mine", Asked(size=64)
-    path.mkdir()  # any file may be one of the original program
+    path.write_bytes(b"mine")  # any file may be one of the original program, which is asked later
     assert read_network(path, asked) is network
     assert heard == [(path, asked)]
     with pytest.raises(ProtoPFaithError):  # another reader, if one is named

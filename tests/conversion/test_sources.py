@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from protopfaith.conversion import convert
+from protopfaith.explanation import explain, load_explanation
 from tests.conversion.conftest import Pushed
 
 
@@ -45,6 +46,24 @@ def test_prototypes_that_lie_nowhere_are_told(pushed: Pushed, tmp_path: Path) ->
     assert found.sources is not None
     assert found.sources.on_patch < 6
     assert "do not lie on their patch" in str(found.sources)
+    assert not any(source.exact for source in found.run.model().sources if source)
+
+    why = explain(found.run, pushed.images / "test" / "red" / "0.png", players=32, budget=64)
+    assert load_explanation(why.save(tmp_path / "why")[0]).evidence[0].source == why.evidence[0].source
+    page = why.report(tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "nearest patch" in page
+    assert "On the training image nearest to it" in page
+    assert "which only resembles them" in page
+    assert "a part of a training image<" not in page  # it would say that the prototype is one
+
+
+def test_prototypes_that_lie_on_their_patch_are_shown_as_it(pushed: Pushed, tmp_path: Path) -> None:
+    found = convert(pushed.path, tmp_path / "run", root=pushed.images)
+    assert all(source and source.exact for source in found.run.model().sources)
+    why = explain(found.run, pushed.images / "test" / "red" / "0.png", players=32, budget=64)
+    page = why.report(tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "a part of a training image<" in page
+    assert "only resembles" not in page
 
 
 @pytest.mark.parametrize("order", ["a/10.png a/9.png b/1.png", "a/A.png a/a.png"])

@@ -111,7 +111,7 @@ def test_nothing_decided_is_no_segmentation(sure: Explanation, image: Path, tmp_
 
 def test_other_files_are_refused(explanation: Explanation, tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(b"no DICOM file")
-    with pytest.raises(ProtoPFaithError, match="no DICOM file"):
+    with pytest.raises(ProtoPFaithError, match=r"x\.png is no DICOM file, so"):
         dicom.write_dicom(explanation, tmp_path / "x.png", tmp_path)
     lost = source(tmp_path, np.zeros((8, 8), np.uint8), StudyInstanceUID="")
     with pytest.raises(ProtoPFaithError, match="no StudyInstanceUID"):

@@ -69,7 +69,12 @@ app = typer.Typer(
 
 
 # Not "lightning" itself, which sets its own level when it is imported.
-NOISY = (*(f"lightning.{part}.utilities.rank_zero" for part in ("fabric", "pytorch")), "PIL", "matplotlib")
+NOISY = (
+    *(f"lightning.{part}.utilities.rank_zero" for part in ("fabric", "pytorch")),
+    "PIL",
+    "matplotlib",
+    "highdicom",
+)
 
 
 NO_GLYPH = r"Glyph \d+ .*missing from"

@@ -88,4 +88,5 @@ def convert(
     )
     for line in found.lines():
         say(line)
-    say(f"The run is in {found.run.folder}; next: {called_as()} explain {found.run.folder} IMAGE")
+    option = "" if found.sources else " --no-sources"  # which explain would ask for
+    say(f"The run is in {found.run.folder}; next: {called_as()} explain {found.run.folder} IMAGE{option}")

@@ -45,12 +45,15 @@ FORMATS: Registry[Format] = Registry("format")
 
 
 def read_network(path: Path, asked: Asked, name: str | None = None) -> ForeignNetwork:
-    """Understands a checkpoint in the format `name`, or in the first one that it looks like."""
+    """Understands a checkpoint in the format `name`, or in the last registered one that it looks like.
+
+    Any file may be one of the original program, so formats of the user's own come first.
+    """
     if not is_file(path) and not is_folder(path):
         raise ProtoPFaithError(f"There is nothing at {named(path)[:300]}; give {_all_of_them()}.")
     if name is not None:
         return FORMATS[name].read(path, asked)
-    for found in FORMATS.values():
+    for found in reversed(FORMATS.values()):
         if found.looks_like(path):
             return found.read(path, asked)
     raise ProtoPFaithError(f"{path} is no network of a known format; give {_all_of_them()}.")

@@ -57,6 +57,7 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
     weights = _weights(rest, len(prototypes), path)
     owners, notes = _owners(attributes, weights, path)
     similarity, epsilon, more = _similarity(attributes, asked, path)
+    size, told = _size(attributes, asked)
     named, convolutions = _add_on(layers, attributes, path)
     return ForeignNetwork(
         "ProtoPNet, " + ("state dict" if module is None else "whole module"),
@@ -69,8 +70,8 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
         weights=weights,
         similarity=similarity,
         epsilon=epsilon,
-        preprocessing=_preprocessing(attributes, asked, encoder_state),
-        notes=(*notes, *more),
+        preprocessing=_preprocessing(size, encoder_state),
+        notes=(*notes, *more, *told),
     )
 
 
@@ -245,7 +246,10 @@ def _similarity(
             "with --similarity if it is the same."
         )
     if name == "linear":
-        return name, None, () if said or asked.similarity else _assumed("similarity", "linear")
+        unused = (
+            () if asked.epsilon is None else ("The linear similarity has no epsilon; --epsilon is not used.",)
+        )
+        return name, None, unused
     epsilon = asked.epsilon if asked.epsilon is not None else attributes.get("epsilon")
     notes = () if said or asked.similarity else _assumed("similarity", "log")
     if not isinstance(epsilon, int | float):
@@ -343,11 +347,16 @@ def _with_its_stride(name: str, stage: Stub, path: Path) -> str:
     return "resnet50_v1"
 
 
-def _preprocessing(
-    attributes: Mapping[str, Any], asked: Asked, encoder_state: Mapping[str, Tensor]
-) -> Preprocessing:
+def _size(attributes: Mapping[str, Any], asked: Asked) -> tuple[int, tuple[str, ...]]:
     said = attributes.get("img_size")
-    size = asked.size or (said if isinstance(said, int) and said > 0 else SIZE)
+    if asked.size:
+        return asked.size, ()
+    if isinstance(said, int) and said > 0:
+        return said, ()
+    return SIZE, _assumed("size", str(SIZE))
+
+
+def _preprocessing(size: int, encoder_state: Mapping[str, Tensor]) -> Preprocessing:
     if in_channels(encoder_state) == 1:
         return Preprocessing((size, size), 1, (0.0,), (1.0,))
     return Preprocessing((size, size))

@@ -55,7 +55,7 @@ class _Place:
 
     def source(self) -> PrototypeSource:
         path, sha256 = self.images.paths[self.index], self.images.sha256(self.index)
-        return PrototypeSource(path, self.row, self.column, sha256)
+        return PrototypeSource(path, self.row, self.column, sha256, self.is_same)
 
 
 def find_sources(

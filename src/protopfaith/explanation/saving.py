@@ -154,9 +154,8 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int
             arrays[name] = value.cpu().numpy()
         return {"array": seen[id(value)]}
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {
-            f.name: _encode(getattr(value, f.name), _join(name, f.name), arrays, seen) for f in fields(value)
-        }
+        own = value.to_dict() if isinstance(value, PrototypeSource) else _fields(value)
+        parts = {key: _encode(one, _join(name, key), arrays, seen) for key, one in own.items()}
         return {"type": type(value).__name__, **parts}
     if isinstance(value, dict):
         return {str(k): _encode(v, _join(name, str(k)), arrays, seen) for k, v in value.items()}
@@ -165,6 +164,10 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray], seen: dict[int
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": str(value)}
     return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _decode(value: Any, arrays: dict[str, Tensor]) -> Any:

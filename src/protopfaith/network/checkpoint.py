@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def save(model: PatchNetwork, path: Path | str, metadata: dict[str, Any] | None 
         "format": FORMAT,
         "architecture": model.config,
         "encoder_class": f"{type(model.encoder).__module__}.{type(model.encoder).__qualname__}",
-        "sources": [source and asdict(source) for source in model.sources],
+        "sources": [source and source.to_dict() for source in model.sources],
         "metadata": metadata or {},
     }
     try:
@@ -122,15 +121,15 @@ def restore(model: PatchNetwork, tensors: dict[str, Tensor], sources: list[Any],
 
 def read_sources(values: Any, count: int, path: str) -> list[PrototypeSource | None]:
     """The sources of `count` prototypes, as JSON has them; raises if they are anything else."""
-    kinds = {"image": str, "row": int, "column": int, "sha256": str}
+    kinds = {"image": str, "row": int, "column": int, "sha256": str, "exact": bool}
     right = isinstance(values, list) and len(values) == count
     for value in values if right else ():
         right = right and (
             value is None
             or (
                 isinstance(value, dict)
-                and value.keys() == kinds.keys()
-                and all(isinstance(value[key], kind) for key, kind in kinds.items())
+                and kinds.keys() - {"exact"} <= value.keys() <= kinds.keys()
+                and all(isinstance(value[key], kinds[key]) for key in value)
                 and 0 <= value["row"] < LARGEST_MAP
                 and 0 <= value["column"] < LARGEST_MAP
             )

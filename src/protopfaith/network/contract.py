@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ class PrototypeSource:
         row: of the latent position, counted from the top
         column: of the latent position, counted from the left
         sha256: of the image as stored
+        exact: False where the prototype only resembles that place, as those of a converted network that was
+            not projected onto these images
 
     >>> PrototypeSource("cats/7.png", row=3, column=5, sha256="e3b0c442").image
     'cats/7.png'
@@ -33,6 +35,16 @@ class PrototypeSource:
     row: int
     column: int
     sha256: str
+    exact: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; without `exact` where it says nothing new, as in files that were written before it.
+
+        >>> PrototypeSource("cats/7.png", 3, 5, "e3b0c442").to_dict()
+        {'image': 'cats/7.png', 'row': 3, 'column': 5, 'sha256': 'e3b0c442'}
+        """
+        found = asdict(self)
+        return {key: value for key, value in found.items() if key != "exact" or not value}
 
 
 @dataclass(frozen=True)

@@ -257,6 +257,11 @@ def _named(case: Case, explanation: Explanation, pictures: LinkedPictures) -> tu
     if best is None or patch is None:
         return None
     name = f"Prototype {best.prototype}"
+    if best.source is not None and not best.source.exact:
+        alike = pictures.cropped(
+            patch.pixels, f"{name}: the part of a training image nearest to it", patch.box
+        )
+        return alike, f"The part of a training image nearest to prototype {best.prototype}"
     part = pictures.cropped(patch.pixels, f"{name}: the part of a training image that it is", patch.box)
     return part, f"{name}, a part of a training image"
 

@@ -16,7 +16,7 @@ from protopfaith import __version__
 from protopfaith.data.frames import split_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation
-from protopfaith.files import atomic, reason
+from protopfaith.files import atomic
 from protopfaith.show.colors import overlay
 from protopfaith.show.heat import scale_of, shown_evidence
 
@@ -93,8 +93,7 @@ def find_study(path: Path) -> Any:
         source = pydicom.dcmread(path, stop_before_pixels=True)
     except Exception as error:  # whatever another kind of file leads to
         raise ProtoPFaithError(
-            f"{path.name} is no DICOM file ({reason(error)}), so there is no study to add an explanation to; "
-            "leave --dicom out."
+            f"{path.name} is no DICOM file, so there is no study to add an explanation to; leave --dicom out."
         ) from error
     missing = [name for name in REQUIRED if not source.get(name)]
     if missing:

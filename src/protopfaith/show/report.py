@@ -167,6 +167,9 @@ def _named(explanation: Explanation, pictures: Pictures) -> Captioned | None:
     if best is None or side is None:
         return None
     name = f"Prototype {best.prototype}"
+    if best.source is not None and not best.source.exact:
+        alike = pictures.cropped(side.pixels, f"{name}: the part of {side.path} nearest to it", side.box)
+        return alike, f"The part of a training image nearest to prototype {best.prototype}"
     part = pictures.cropped(side.pixels, f"{name}: the part of {side.path} that it is", side.box)
     return part, f"{name}, a part of a training image"
 
@@ -216,7 +219,8 @@ def _prototype(
         ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
         alt = f"{name}: {own} on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
-        sides["On its source image"] = (
+        exact = one.source is None or one.source.exact
+        sides["On its source image" if exact else "On the training image nearest to it"] = (
             (plain, "image"),
             (ours, "what it sees"),
             (theirs, own),
@@ -250,7 +254,8 @@ def _facts(one: PrototypeEvidence) -> dict[str, str]:
     if math.isfinite(one.paper_score):
         facts["Ψₖ"] = f"{one.paper_score:+.3f}"
     if one.source is not None:
-        facts["source"] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
+        kind = "source" if one.source.exact else "nearest patch"
+        facts[kind] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
     if one.duplicate_of is not None:
         facts["note"] = f"{one.duplicate_kind} to prototype {one.duplicate_of}"
     return facts

@@ -162,7 +162,9 @@ def _step(
     shown = [(here, "on this image")]
     side = one.on_source or (None if patches is None else patches(one.prototype))
     if side is not None:
-        shown.append((pictures.boxed(side.pixels, f"{name}: on its source image", side.box), "the prototype"))
+        exact = one.source is None or one.source.exact
+        there = pictures.boxed(side.pixels, f"{name}: on its source image", side.box)
+        shown.append((there, "the prototype" if exact else "nearest to the prototype"))
     ours = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes it similar", SIMILAR)
     return Step(
         f"{number + 1}. Something like prototype {one.prototype}?",

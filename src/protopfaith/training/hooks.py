@@ -29,8 +29,7 @@ ELSEWHERE = {"prototypes_per_class", "similarity"}
 class Hooks:
     """What is asked of a family beside the training itself; a `Trainer` has these, too."""
 
-    last_part: ClassVar[str] = "F"
-    """What learns after projection, as people call it."""
+    last_part: ClassVar[str] = "F"  # what learns after projection, as people call it
 
     @classmethod
     def build(cls, recipe: Recipe, data: ImageData) -> PatchNetwork:

@@ -60,7 +60,22 @@ COSTS = ("loss", "cross_entropy", "cluster", "separation")
 @TRAINERS.register("protopnet")
 class Trainer(Hooks):
     """Runs the stages of a recipe on one model. What a family does otherwise it overrides: methods without a
-    leading underscore are meant for that."""
+    leading underscore are meant for that.
+
+    Args:
+        fabric: where and in which number format it computes
+        run: the folder that is written to
+        recipe: how to train
+        data: images and labels
+        model: the network, which is trained in place
+        stages: those to go through; None: all of the recipe
+        projecting: prototypes become patches of training images after joint stages
+        progress: show a bar
+
+    >>> from protopfaith.training import TRAINERS
+    >>> issubclass(TRAINERS["prototree"], Trainer)
+    True
+    """
 
     def __init__(
         self,
@@ -103,7 +118,11 @@ class Trainer(Hooks):
     # --- the whole run
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continues after the last epoch of `checkpoint`; raises if it is another network's."""
+        """Continues after the last epoch of `checkpoint`; raises if it is another network's.
+
+        Args:
+            checkpoint: what an interrupted training left
+        """
         position, path = checkpoint.position, self.run.checkpoint_path
         ended = position.stage >= len(self.stages) and not position.finished
         if (

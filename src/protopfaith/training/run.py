@@ -194,6 +194,7 @@ class Run:
             (self._family().__name__, result["validation_balanced_accuracy"]),
         ]
         shown = [f"{name} {value:.3f}" for name, value in accuracies if value is not None]
+        shown = shown or ["not measured"]  # of a converted network, or without validation images
         return f"Validation balanced accuracy: {' / '.join(shown)}{self._about_few_images()}"
 
     def shortfall(self) -> list[str]:

@@ -101,7 +101,7 @@ class Saver:
             Checkpoint(
                 self.position,
                 {**pack_module("model", model), **pack_module("head", head), **tensors, **self.extras},
-                [None if source is None else asdict(source) for source in model.sources],
+                [None if source is None else source.to_dict() for source in model.sources],
                 groups,
                 pack_scheduler(scheduler),
             ).save(self.run.checkpoint_path)

@@ -175,7 +175,7 @@ class Catalog:
             "prototypes": [
                 {
                     **_plain({k: getattr(one, k) for k in _FACTS}),
-                    "source": asdict(one.source),
+                    "source": one.source.to_dict(),
                     "nearest": [asdict(patch) for patch in one.nearest],
                     "completeness_gap": one.source_side.regions.gap,
                     "precision": _precision(one.source_side),

@@ -64,8 +64,8 @@ def initialize(layers: nn.Sequential) -> nn.Sequential:
 def _refuse(name: str, published: str | None) -> None:
     if published is not None:
         raise ProtoPFaithError(
-            f"There are no published weights {published!r} for the encoder {name!r}: leave weights out, or "
-            "pass the path of a file."
+            f"There are no published weights {published!r} for the encoder {name!r}: leave weights out "
+            "(model.weights=null in a recipe), or pass the path of a file."
         )
 
 

@@ -76,6 +76,7 @@ def remarks(explanation: Explanation) -> list[Remark]:
         _undecided(explanation),
         _sum(explanation),
         _second(explanation),
+        _resembling(explanation),
         *(Remark(note) for note in explanation.notes),
     ]
     return [one for one in said if one is not None]
@@ -268,3 +269,14 @@ def _second(explanation: Explanation) -> Remark | None:
         text += f", and of the {agreed.compared} regions that both decide, {same} have the same sign"
     disagree = "The two disagree, so the choice of baseline matters for this image."
     return Remark(f"{text}.", disagree if agreed.correlation < 0.7 else "")
+
+
+def _resembling(explanation: Explanation) -> Remark | None:
+    """That what is shown of some prototypes is not what they are."""
+    exact = [one.source.exact for one in explanation.evidence if one.source is not None]
+    if all(exact):
+        return None
+    return Remark(
+        f"{exact.count(False)} of the {len(exact)} prototypes shown lie on no patch of the images found.",
+        "What is shown as the source of these is the nearest patch, which only resembles them.",
+    )

@@ -41,3 +41,10 @@ def test_what_cannot_be_pruned_is_told(tree: ProtoTree, above: float, words: str
     tree.leaves.data[:, 0] += 1.0  # now all know something
     with pytest.raises(ProtoPFaithError, match=words):
         prune_tree(tree, above)
+
+
+def test_the_least_that_would_go_is_told(tree: ProtoTree) -> None:
+    tree.leaves.data[:, 0] += 1.0  # the least sure leaf: 1 / (1 + 1 / e) of one class of two
+    with pytest.raises(ProtoPFaithError, match=r"the least sure one is 0\.231 above"):
+        prune_tree(tree, 0.2)
+    assert prune_tree(tree, 0.232)[1]

@@ -26,7 +26,14 @@ def prune_tree(model: ProtoTree, above_chance: float) -> tuple[ProtoTree, tuple[
     pruned = copy.deepcopy(model)
     if not pruned.prune_leaves(above_chance):
         raise ProtoPFaithError(
-            f"No leaf of this tree is at most {above_chance:g} above chance; give a larger --leaves."
+            f"No leaf of this tree is at most {above_chance:g} above chance; give a larger --leaves (the "
+            f"least sure one is {_least(model):.3g} above)."
         )
     kept = set(pruned.branches.without(~pruned.alive.cpu())[1])
     return pruned.finished(), tuple(node for node in range(len(model.prototypes)) if node not in kept)
+
+
+def _least(model: ProtoTree) -> float:
+    """What the most probable class of the least sure leaf has above chance."""
+    most = model.log_distributions().exp().amax(1)[model.alive]
+    return float(most.min()) - 1 / len(model.class_names)
