@@ -26,7 +26,8 @@ def test_recipes_and_grids_are_read_without_torch() -> None:
 
 def test_every_name_is_there_and_others_are_not() -> None:
     for name in protopfaith.training.__all__:
-        assert getattr(protopfaith.training, name).__name__ == name
+        found = getattr(protopfaith.training, name)
+        assert getattr(found, "__name__", name) == name
     assert dir(protopfaith.training) == sorted(protopfaith.training.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         lazily("protopfaith.training", {})("nonsense")

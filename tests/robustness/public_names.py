@@ -55,6 +55,7 @@ LEFT_OUT = {
     "PrototypeNetwork": "a protocol",
     "ProtoPFaithError": "an exception",
     "train": "it would train; the corpus has it",
+    "Trainer": "a base of classes, which `train` makes",
     "fused": "a context manager, which looks at its arguments when it is entered",
     **dict.fromkeys(RESULTS, "a result"),
 }
@@ -234,6 +235,7 @@ def _networks(folder: Path) -> Right:
         ),
         "probabilities": (network.probabilities, {"logits": torch.rand(2, 2), "outcome": "one"}),
         "prune": (network.prune, {"model": _model(), "keep": [0, 2]}),
+        "can_drop": (network.can_drop, {"network": _model()}),
         "save": (network.save, {"model": _model(), "path": folder / "m.safetensors", "metadata": None}),
         "route_of": (network.route_of, {"network": tree, "distances": torch.rand(len(tree.prototypes))}),
         "squared_distances": (

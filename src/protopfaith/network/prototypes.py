@@ -26,7 +26,7 @@ class DistinctPrototypes:
         per_class: the number of groups of each class; zero for all where prototypes belong to none
         total: the number of prototypes
 
-    >>> from protopfaith.network import PatchNetwork
+    >>> from protopfaith.network import ProtoPNet
     >>> found = distinct_prototypes(ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2))
     >>> found.per_class, found.fraction, found.duplicates
     ((2, 2), 1.0, ())
@@ -76,7 +76,7 @@ def distinct_prototypes(model: PatchNetwork, tolerance: float | None = None) -> 
         model: the network
         tolerance: squared distance up to which two prototypes are equal; None is what rounding leaves of zero
 
-    >>> from protopfaith.network import PatchNetwork
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> model.prototypes.data[1] = model.prototypes.data[0]
     >>> distinct_prototypes(model)
@@ -103,7 +103,7 @@ def prototype_spread(model: PatchNetwork) -> tuple[float, float]:
     Args:
         model: the network
 
-    >>> from protopfaith.network import PatchNetwork
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> within, between = prototype_spread(model)
     >>> within > 0 and between > 0
@@ -158,7 +158,7 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
         model: the network; it stays as it is
         keep: indices of the prototypes to keep, at least one for each class
 
-    >>> from protopfaith.network import PatchNetwork
+    >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=2, prototype_channels=4)
     >>> prune(model, [0, 2, 3]).prototype_classes.tolist()
     [0, 1, 1]

@@ -17,7 +17,7 @@ class Pace:
     """How fast one network plays, as its last slices tell; of these the largest, as each has a fixed cost.
 
     >>> pace = Pace()
-    >>> pace.saw(2_048, 0.2, 0.3)
+    >>> pace.saw(2_048, 0.21, 0.3)
     >>> pace.first(), pace.step(0), pace.step(2_048), pace.step(2_048, alone=True)
     (128, 2048, 2048, 10240)
     """
