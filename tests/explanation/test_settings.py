@@ -128,3 +128,12 @@ def test_what_is_written_about_budgets_is_true() -> None:
     manual = Path(__file__).parents[2] / "docs" / "explanations.md"
     for text in (Settings.__doc__ or "", manual.read_text(encoding="utf-8")):
         assert said in " ".join(text.split())
+
+
+@pytest.mark.parametrize("side", [32, 48, 64, 96, 112, 160, 224, 320])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_quick_regions_are_never_finer_than_the_usual_ones(side: int, device: str) -> None:
+    usual, quick = (one.on(device, (side, side)).players for one in (Settings(), Settings().made_quick()))
+    assert isinstance(usual, int)
+    assert isinstance(quick, int)
+    assert quick >= usual

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explanation
 from protopfaith.show.figures import BLOCK, figure
 from protopfaith.show.heat import maps_of, scale_of
+from protopfaith.show.wording.decision import deciding
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
@@ -98,3 +100,15 @@ def test_unknown_formats(explanation: Explanation, tmp_path: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"written as \.png, \.pdf, \.svg"):
         figure(explanation, tmp_path / "figure.bmp")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_prototypes_stand_in_the_order_of_the_report_with_their_evidence(explanation: Explanation) -> None:
+    drawn = [text for text in texts(figure(explanation)) if re.match(r"\d+\. prototype", text)]
+    assert [int(text.split()[2]) for text in drawn] == [one.prototype for one in explanation.ranked][
+        : len(drawn)
+    ]
+    best = deciding(explanation)
+    assert best is not None
+    assert drawn[0].startswith(f"1. prototype {best.prototype}")
+    assert f"evidence {explanation.share_of(best.prototype):+.2g}" in drawn[0]
+    assert not any("\N{GREEK CAPITAL LETTER PSI}" in text for text in drawn)

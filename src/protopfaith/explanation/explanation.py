@@ -226,6 +226,31 @@ class Explanation:
         return is_unfamiliar(self.nearest_distance, self.usual_distance)
 
     @property
+    def ranked(self) -> list[PrototypeEvidence]:
+        """Prototypes as the bars have them: those of the class first, and the most evidence first."""
+        order = list(self._shares())
+        if self.findings or not all(one.prototype in order for one in self.evidence):
+            return list(self.evidence)
+        return sorted(self.evidence, key=lambda one: order.index(one.prototype))
+
+    def share_of(self, prototype: int) -> float | None:
+        """What a prototype adds compared with training images on average; None where that is not known.
+
+        Args:
+            prototype: its number
+        """
+        return self._shares().get(prototype)
+
+    def _shares(self) -> dict[int, float]:
+        """Of the class's prototypes and its rival's, the largest of each first."""
+        shares: dict[int, float] = {}
+        for found in (self.closeness, self.rival_closeness):
+            if found is not None:
+                pairs = zip(found.prototypes.tolist(), found.shares.tolist(), strict=True)
+                shares |= dict(sorted(pairs, key=lambda pair: -pair[1]))
+        return shares
+
+    @property
     def original_size(self) -> tuple[int, int]:
         return self.original.shape[-2], self.original.shape[-1]
 

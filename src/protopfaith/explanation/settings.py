@@ -291,7 +291,9 @@ def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) 
     """A specification that does not depend on the device or the image's size any more."""
     if spec is None:
         return usual_window(device, size)
-    return math.ceil(max(size) / COARSE) if isinstance(spec, str) and spec == FEW_PLAYERS else spec
+    if isinstance(spec, str) and spec == FEW_PLAYERS:  # never finer than what is usual
+        return max(math.ceil(max(size) / COARSE), usual_window(device, size))
+    return spec
 
 
 def _parsed(spec: Any) -> PlayersLike | None:

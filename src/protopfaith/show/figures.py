@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +99,7 @@ def figure(
     """
     import matplotlib as mpl
 
-    shown = explanation.evidence[:most]
+    shown = explanation.ranked[:most]
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
     sides = 1 + any(one.source_side is not None for one in shown)
@@ -222,7 +221,9 @@ def _draw_block(
         title += f" ({stands_for(evidence.class_name, evidence.weight)})"
     elif explanation.versus is not None and evidence.class_name:
         title += f" ({evidence.class_name})"
-    title += f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(evidence)}"
+    title += (
+        f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(explanation, evidence)}"
+    )
     sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
     first = top + 0.52
     _draw_column(
@@ -244,11 +245,9 @@ def _draw_block(
         sheet.text(right + SIDE / 2, first - 0.04, "its source", 7, ha="center", va="bottom")
 
 
-def _how_near(evidence: PrototypeEvidence) -> str:
-    distance, score = f"distance {evidence.distance:.2f}", evidence.paper_score
-    if math.isnan(score):  # the decision is no sum
-        return distance
-    return f"{distance}, \N{GREEK CAPITAL LETTER PSI} = {score:+.2f}"
+def _how_near(explanation: Explanation, evidence: PrototypeEvidence) -> str:
+    distance, share = f"distance {evidence.distance:.2f}", explanation.share_of(evidence.prototype)
+    return distance if share is None else f"{distance}, evidence {share:+.2g}"
 
 
 def _draw_column(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from protopfaith.explanation.decomposition import Closeness
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.findings import finding_cards
@@ -93,7 +92,7 @@ def make_legend(regions: RegionValues, scale: float, minus: str, plus: str) -> L
 def _view(explanation: Explanation) -> dict[str, Any]:
     """All that the template shows."""
     pictures = Pictures()
-    shown = _ranked(explanation)
+    shown = explanation.ranked
     scale = scale_of(maps_of(shown))
     return {
         "name": explanation.name,
@@ -115,6 +114,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "probabilities": probability_bars(explanation),
         "evidence": evidence_bars(explanation),
         "sums": complete_sums(explanation),
+        "psi": {one.prototype: f"{one.paper_score:+.3f}" for one in shown if math.isfinite(one.paper_score)},
         "tree": tree_view(explanation, scale, pictures),
         "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
         "own_map": own_map(explanation),
@@ -128,20 +128,6 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "shared": pictures,
         "data": pictures.data(),
     }
-
-
-def _ranked(explanation: Explanation) -> list[PrototypeEvidence]:
-    """Prototypes as the bars have them: those of the class first, and the most evidence first."""
-    found = [one for one in (explanation.closeness, explanation.rival_closeness) if one is not None]
-    pairs = [(place, pair) for place, one in enumerate(found) for pair in zip(*_shares(one), strict=True)]
-    ranks = {prototype: (place, -share) for place, (prototype, share) in pairs}
-    if explanation.findings or not all(one.prototype in ranks for one in explanation.evidence):
-        return list(explanation.evidence)
-    return sorted(explanation.evidence, key=lambda one: ranks[one.prototype])
-
-
-def _shares(found: Closeness) -> tuple[list[int], list[float]]:
-    return found.prototypes.tolist(), found.shares.tolist()
 
 
 def _words(explanation: Explanation) -> dict[str, tuple[str, str]]:
@@ -251,8 +237,6 @@ def _facts(one: PrototypeEvidence) -> dict[str, str]:
     facts["distance"] = f"{one.distance:.3g}"
     if math.isfinite(one.weight):
         facts["weight"] = f"{one.weight:+.3g}"
-    if math.isfinite(one.paper_score):
-        facts["Ψₖ"] = f"{one.paper_score:+.3f}"
     if one.source is not None:
         kind = "source" if one.source.exact else "nearest patch"
         facts[kind] = f"{one.source.image}, row {one.source.row}, column {one.source.column}"
