@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from protopfaith.network import ProtoPNet
-from protopfaith.training.typical import FEWEST, RANKED, SHARES, Typical, fit_typical, traits
+from protopfaith.training.typical import FEW_PROTOTYPES, FEWEST, RANKED, SHARES, Typical, fit_typical, traits
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,8 @@ def test_traits_are_quantiles_over_own_and_other_prototypes(model: ProtoPNet) ->
         for statistic in (np.min, np.std):
             places = statistic(maps[image].double().numpy(), axis=0).ravel()
             expected += [np.quantile(places, share) for share in SHARES]
+        for statistic in (np.min, np.mean, np.std):
+            expected += [statistic(maps[image, p].double().numpy()) for p in range(6)]
         assert found[image].numpy() == pytest.approx(np.array(expected))
 
 
@@ -52,8 +54,14 @@ def test_prototypes_of_no_class_are_looked_at_together(model: ProtoPNet) -> None
         found = traits(model, maps, torch.tensor([0, 2]))
     finally:
         model.prototype_classes.copy_(class_of)
-    assert found.shape == (2, 5 * len(SHARES))
+    assert found.shape == (2, 5 * len(SHARES) + 3 * 6)
     assert found[:, 0].numpy() == pytest.approx(maps.double().amin(dim=(1, 2, 3)).numpy())
+
+
+def test_many_prototypes_are_only_summed_up() -> None:
+    many = ProtoPNet("small", 2, FEW_PROTOTYPES, 4).eval()
+    labels = torch.tensor([0])
+    assert traits(many, torch.rand(1, 2 * FEW_PROTOTYPES, 2, 2), labels).shape == (1, 8 * len(SHARES))
 
 
 @pytest.mark.parametrize("count", [500, RANKED, 30])

@@ -191,7 +191,10 @@ class Explainer:
             self.sources.check(decision.named)
         if quick is not None:
             quick(replace(self._coarse(decision, settings, progress, start), **known))
-        return replace(self._final(decision, settings, progress, start), **known)
+        found = replace(self._final(decision, settings, progress, start), **known)
+        # For the command that would repeat it; as the image's own path, without the folders of this machine.
+        file = Path(mask).name if isinstance(mask, str | Path) else None
+        return replace(found, settings={**found.settings, "mask": file})
 
     def _coarse(
         self, decision: Decision, settings: Settings, progress: Report | None, start: float

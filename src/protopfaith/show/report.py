@@ -111,6 +111,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
             for output, regions in maps_by_output(explanation).items()
         ],
         "unfamiliar": explanation.is_unfamiliar,
+        "explains_log": explanation.output == "log_probability",
         "probabilities": probability_bars(explanation),
         "evidence": evidence_bars(explanation),
         "sums": complete_sums(explanation),

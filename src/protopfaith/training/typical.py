@@ -1,8 +1,8 @@
 """How images usually look to a network, by all of their distances, and how far from that they may be.
 
 The nearest prototype alone says little: somewhere in an image of noise there is always something near to it.
-So the distances of a whole image are summed up in some fifty numbers, and these are compared with those of
-training images of the class; how far validation images are from there says what is usual.
+So the distances of a whole image are summed up in some numbers, its traits, and these are compared with those
+of training images of the class; how far validation images are from there says what is usual.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ RANKED = 99
 """Validation images, from which on the tail is counted and not extrapolated."""
 LENT = 10.0
 """A class's mean counts as if it had so many images more that are like those of all classes."""
+FEW_PROTOTYPES = 100
+"""Up to so many have traits of their own; the covariances of more would not be known from 512 images."""
 TINY = 1e-6
 
 
@@ -84,12 +86,12 @@ class Typical:
 
 
 def traits(model: PrototypeNetwork, maps: Tensor, labels: Tensor) -> Tensor:
-    """Some fifty numbers of each image, whatever the number of prototypes: (B, F), float64, on the CPU.
+    """Numbers that sum up the distances of each image: (B, F), float64, on the CPU.
 
     Of each prototype the smallest distance, the mean and the spread over positions; of these, quantiles over
     the prototypes of the class and over all others (over all together where not every class has its own, or
     images show several findings). Of each position the distance to the nearest prototype, and the spread over
-    prototypes; of these, quantiles over positions.
+    prototypes; of these, quantiles over positions. With few prototypes also what is known of each.
 
     Args:
         model: the network
@@ -99,14 +101,15 @@ def traits(model: PrototypeNetwork, maps: Tensor, labels: Tensor) -> Tensor:
     >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8)
     >>> traits(model, torch.rand(3, 4, 5, 5), torch.tensor([0, 1, 1])).shape
-    torch.Size([3, 56])
+    torch.Size([3, 68])
     """
     flat = maps.flatten(2).double().cpu()
     numbers = (flat.amin(2), flat.mean(2), flat.std(2, correction=0))
     groups = _groups(model, labels, flat.shape[:2])
     found = [_quantiles(one.masked_fill(~group, torch.nan)) for one in numbers for group in groups]
     places = (flat.amin(1), flat.std(1, correction=0))
-    return torch.cat([*found, *(_quantiles(one) for one in places)], dim=1)
+    each = numbers if flat.shape[1] <= FEW_PROTOTYPES else ()
+    return torch.cat([*found, *(_quantiles(one) for one in places), *each], dim=1)
 
 
 def _groups(model: PrototypeNetwork, labels: Tensor, shape: torch.Size) -> list[Tensor]:
