@@ -116,3 +116,12 @@ def test_an_image_that_adds_nothing_to_the_empty_one_is_no_evidence(explanation:
     assert "hardly anything in the image" in lead(asked)
     assert "hardly anything" not in lead(replace(asked, class_map=mine, empty_probabilities=1 - same))
     assert "hardly anything" not in lead(replace(asked, empty_probabilities=None))
+
+
+def test_what_is_right_is_said_at_once_after_what_is_wrong(explanation: Explanation) -> None:
+    """Not after what speaks for it, which is not wrong."""
+    said = explanation.prediction
+    truth = (said + 1) % len(explanation.class_names)
+    strange = replace(explanation, target=said, true_class=truth, nearest_distance=3.0, usual_distance=2.0)
+    name = explanation.class_names[truth]
+    assert f"looks like nothing it knows. That is wrong: it is {name}. What speaks most" in lead(strange)

@@ -21,7 +21,7 @@ def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
     if explanation.findings:
         return findings_lead(explanation)
-    said = f"{_decided(explanation)}{_corrected(explanation)} {_where(explanation)}{against(explanation)}"
+    said = f"{_decided(explanation)} {_where(explanation)}{against(explanation)}"
     return said if explanation.is_unfamiliar else f"{said} {_rival(explanation)}"  # none of them is known
 
 
@@ -77,18 +77,19 @@ def seen(names: Sequence[str], probabilities: Tensor, *, unfamiliar: bool = Fals
 
 
 def _decided(explanation: Explanation) -> str:
+    """What the network says, at once what is right where it is wrong, and what it rests on."""
     target, p = _named(explanation, explanation.target)
-    found = explanation.closeness
+    found, wrong = explanation.closeness, _corrected(explanation)
     unlike = found is not None and bool((found.shares <= 0).all())
     strange = bool(explanation.is_unfamiliar)
     if strange or (_is_open(explanation) and explanation.target in most_probable(explanation.probabilities)):
         said = seen(explanation.class_names, explanation.probabilities, unfamiliar=strange)
-        return f"{said} What speaks most for {target}: {_because(explanation)}."
+        return f"{said}{wrong} What speaks most for {target}: {_because(explanation)}."
     if explanation.target == explanation.prediction:
         though = "" if not unlike else f", though it is {_farther(target)}"
-        return f"The network sees {target} ({p}), above all because {_because(explanation)}{though}."
+        return f"The network sees {target} ({p}), above all because {_because(explanation)}{though}.{wrong}"
     predicted, q = _named(explanation, explanation.prediction)
-    said = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here."
+    said = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here.{wrong}"
     if unlike:
         return f"{said} The image is {_farther(target)}."
     return f"{said} What speaks most for {target}: {_because(explanation)}."
@@ -109,7 +110,7 @@ def _because(explanation: Explanation) -> str:
     best = deciding(explanation)
     assert best is not None
     if explanation.is_unfamiliar:
-        return f"it looks most like prototype {best.prototype}, though less than images usually do"
+        return f"it looks most like prototype {best.prototype}"
     return f"it looks like prototype {best.prototype}"
 
 
