@@ -62,7 +62,7 @@ SUGAR = {
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
-    ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
+    ("protopfaith.evaluation.external_results", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.external_findings", "show"),  # likewise
     ("protopfaith.evaluation.findings", "show"),  # the reliability picture
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix

@@ -16,8 +16,8 @@ from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
-    from protopfaith.evaluation.external import ExternalEvaluation
     from protopfaith.evaluation.external_findings import ExternalFindings
+    from protopfaith.evaluation.external_results import ExternalEvaluation
     from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 

@@ -13,7 +13,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
 from protopfaith.data.groups import parted, patients
-from protopfaith.data.imageset import ImageData
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling

@@ -17,7 +17,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import reason, remove_leftovers
+from protopfaith.files import reason, refuse_existing, remove_leftovers
 from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
@@ -26,9 +26,11 @@ from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.family import trainer_named, trainer_of
 from protopfaith.training.images import seed_for
-from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.new_run import check_resumable, create_run
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ComputeRecipe
 from protopfaith.training.reference import keep_reference
-from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.run import Run, load_recipe_data
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
