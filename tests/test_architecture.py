@@ -4,29 +4,15 @@ lie where their modules do.
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.scripts import ROOT, load_script
 
-
-def _script() -> ModuleType:
-    """scripts/draw_imports.py, which reads the imports from the source."""
-    spec = importlib.util.spec_from_file_location("draw_imports", ROOT / "scripts" / "draw_imports.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-drawing = _script()
+drawing = load_script("draw_imports")  # it reads the imports from the source
 
 BELOW = {
     "base": set(),
