@@ -45,7 +45,7 @@ Groups = Annotated[
 Weights = Annotated[
     str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
 ]
-Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")]
+Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers such as 0,2.")]
 Grid = Annotated[
     str | None,
     typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
@@ -68,7 +68,7 @@ def train(
     shard: Shard = None,
     ray: Ray = None,
 ) -> None:
-    """Train a ProtoPNet as a recipe says.
+    """Train a prototype network from a recipe.
 
     Examples:
 
