@@ -53,6 +53,8 @@ TYPOS = [
     (["train", "folder"], 1),
     (["train", "--grid", "cbu"], 1),
     (["train", "--resume", "--out", "nowhere"], 1),
+    (["train", "birds", "--resume"], 1),
+    (["train", "birds", "--resume", "--out", "nowhere"], 1),
     (["data", "show", "cub"], 1),
     (["convert", "here.png", "--out", "new", "--similarity", "lg"], 1),
     (["convert", "here.png", "--out", "new", "--classes", "nofile.txt"], 1),
