@@ -97,13 +97,13 @@ def convert(
     image: Path | str | None = None,
     device: str = "auto",
 ) -> Conversion:
-    """Makes a run of a prototype network that was trained with another program. Nothing in its files is run.
+    """Turns a prototype network trained with another program into a run. Nothing in its files is executed.
 
     Args:
         path: a .pth file of the original ProtoPNet (whole module or state dict), or a directory of CaBRNet
             (ProtoPNet or ProtoTree)
         out: the folder of the new run
-        format: one of `protopfaith.conversion.FORMATS`; found out by itself
+        format: one of `protopfaith.conversion.FORMATS`; recognized by default
         root: the folder of its images, to name classes and to find the sources of its prototypes
         data: the data set that they are, one of `protopfaith.data.DATASETS`
         classes: their names in the network's order, or a file with one on each line; the data's by default
@@ -118,7 +118,7 @@ def convert(
         The run, and what was understood.
 
     Raises:
-        ProtoPFaithError: if the file is anything else, in one sentence
+        ProtoPFaithError: if the file is anything else
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -51,7 +51,7 @@ def train(
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
-    """Trains as `recipe` says and leaves everything in `folder`.
+    """Trains a network by a recipe and leaves everything in `folder`.
 
     `resume` continues an interrupted run (`recipe` may then be None: the folder holds it) and ends with
     the weights that the uninterrupted run would have had. `data` and `model` replace those of the recipe,
@@ -59,12 +59,12 @@ def train(
     callers that train several times.
 
     Args:
-        recipe: how; may be None to resume
-        folder: of the run; it must not be there yet, unless it is resumed
+        recipe: how to train; may be None to resume
+        folder: the run folder; it must not exist yet, unless it is resumed
         resume: continue what was interrupted
         data: images instead of those that the recipe names
         model: a network instead of the one that the recipe describes
-        fabric: one that has been launched already
+        fabric: a Fabric that has been launched already
         progress: show a bar and a line for each stage
 
     >>> from tempfile import TemporaryDirectory

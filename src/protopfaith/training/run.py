@@ -28,15 +28,15 @@ FEW = 500
 
 
 class Run:
-    """The folder that `protopfaith.training.train` leaves.
+    """A run folder, as `protopfaith.training.train` leaves it.
 
-    `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
+    It holds `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
     `tensorboard/`, `last.safetensors` (to resume), `model.safetensors` (the best epoch with projected
     prototypes). Its properties are cheap; its methods read the disk.
 
     Args:
         folder: the folder of a training, or of a pruned run
-        root: where the images lie now, if not where the recipe says
+        root: where the images are now, if not where the recipe says
 
     >>> run = Run("runs/birds")
     >>> run.is_finished(), run.preprocessing().size
