@@ -36,6 +36,7 @@ TYPOS = [
     (["evaluate", "run", "--data", "nowhere"], 1),
     (["explain", "run", "here.png", "--estimator", "owne"], 1),
     (["explain", "run", "here.png", "--baseline", "blurr:8"], 1),
+    (["explain", "run", "here.png", "--baseline", "blur:eight"], 1),
     (["explain", "run", "here.png", "--device", "gpu"], 1),
     (["faithfulness", "run", "--explainers", "ours,dsap"], 1),
     (["convert", "here.png", "--out", "new", "--format", "onnx"], 1),
