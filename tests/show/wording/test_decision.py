@@ -97,7 +97,7 @@ def test_the_lead_is_as_sure_as_the_verdict(explanation: Explanation) -> None:
     for said in (lead(strange), strange.title):
         assert all(explanation.class_names[label] in said for label in p.argsort(descending=True)[:2])
     assert "looks like nothing it knows" in lead(strange)
-    assert "though less than images usually do" in lead(strange)
+    assert "it looks most like prototype" in lead(strange)
 
 
 def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
