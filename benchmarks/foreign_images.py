@@ -1,7 +1,7 @@
 """Images that a network of drawn birds has never seen the like of, and birds without some of their species.
 
 Kinds are in two lists: the rule for what is unfamiliar was chosen by looking at the first, and is judged on
-the second, which was not looked at before.
+the second, which took no part in that choice.
 """
 
 from __future__ import annotations
