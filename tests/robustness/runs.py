@@ -84,6 +84,11 @@ def pipe(name: str) -> Damage:
     return damage
 
 
+def grow(name: str) -> Damage:
+    """Gigabytes of nothing at its end, which take no room on the disk."""
+    return lambda place: os.truncate(place / "run" / name, 8 << 30)
+
+
 def remove(name: str) -> Damage:
     return lambda place: (place / "run" / name).unlink()
 
@@ -437,6 +442,15 @@ CASES = [
     ),
     *damaged("a pipe as recipe", pipe("recipe.yaml"), "predict", says=("recipe.yaml",)),
     *damaged("a pipe as metrics", after(unfinished, pipe("metrics.csv")), "resume", says=("metrics.csv",)),
+    *damaged("a pipe as checkpoint", pipe(L), "resume", says=(L,)),
+    *damaged("metrics of gigabytes", after(unfinished, grow("metrics.csv")), "resume", says=("metrics.csv",)),
+    *damaged("a finished training without its model", remove(M), "resume", "predict", says=(M, "train anew")),
+    *damaged(
+        "the checkpoint of another run",
+        after(unfinished, last_header(put("recipe", "seed", value=5))),
+        "resume",
+        says=(L, "another run", "seed"),
+    ),
     *damaged(
         "a file instead of the folder",
         file_instead_of_run,
