@@ -13,6 +13,7 @@ def main() -> None:
         INTERRUPTION.watch()
         from protopfaith.cli import main as run  # takes a moment
     except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTION.code)
     run()
 
