@@ -4,6 +4,7 @@
     python benchmarks/calibration.py --games linear,airport --budgets 512 --seeds 5
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
     python benchmarks/calibration.py --games further --budgets 512 --seeds 8    # those of further_games.py
+    python benchmarks/calibration.py --games later --seeds 8                    # those of later_games.py
     python benchmarks/calibration.py --markdown
     python benchmarks/calibration.py --methods "adaptive_owen,shapiq OddSHAP" --shapiq-python newer/bin/python
 
@@ -32,6 +33,7 @@ from torch import Tensor
 
 from further_games import FURTHER
 from known_games import GAMES, KnownGame, Maker
+from later_games import LATER
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--games", help="names, with commas between, or further; the suite by default")
+    add("--games", help="names, with commas between, or further, or later; the suite by default")
     add("--methods", default=DEFAULT_METHOD)
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
@@ -96,12 +98,11 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def chosen_games(names: str | None) -> dict[str, Maker]:
-    """Those of the suite, those that came later ("further"), or some by name."""
-    if names is None:
-        return GAMES
-    if names == "further":
-        return FURTHER
-    return {name: (GAMES | FURTHER)[name] for name in names.split(",")}
+    """Those of the suite, those that came after it ("further", "later"), or some by name."""
+    groups = {None: GAMES, "further": FURTHER, "later": LATER}
+    if names in groups:
+        return groups[names]
+    return {name: (GAMES | FURTHER | LATER)[name] for name in names.split(",")}
 
 
 def register_rivals(python: str | None) -> None:

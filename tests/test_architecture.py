@@ -4,29 +4,16 @@ lie where their modules do.
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.scripts import ROOT, load_script
 
-
-def _script() -> ModuleType:
-    """scripts/draw_imports.py, which reads the imports from the source."""
-    spec = importlib.util.spec_from_file_location("draw_imports", ROOT / "scripts" / "draw_imports.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-drawing = _script()
+drawing = load_script("draw_imports")  # it reads the imports from the source
 
 BELOW = {
     "base": set(),
@@ -62,7 +49,7 @@ SUGAR = {
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
     ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
-    ("protopfaith.evaluation.external", "show"),  # .save() writes its picture
+    ("protopfaith.evaluation.external_results", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.external_findings", "show"),  # likewise
     ("protopfaith.evaluation.findings", "show"),  # the reliability picture
     ("protopfaith.evaluation.prediction", "show"),  # the confusion matrix
@@ -120,3 +107,53 @@ def test_every_module_has_its_tests() -> None:
         str(mirror_of(path).relative_to(ROOT)) for path in modules if not mirror_of(path).is_file()
     )
     assert not missing, f"Modules without tests; write or move some to: {', '.join(missing)}."
+
+
+def classes() -> dict[str, ast.ClassDef]:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in drawing.SOURCE.rglob("*.py")]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {node.name: node for node in found}
+
+
+def methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in owner.body if isinstance(node, ast.FunctionDef)}
+
+
+def assigned(method: ast.FunctionDef) -> set[str]:
+    """The attributes of `self` that a method assigns."""
+    statements = [node for node in ast.walk(method) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    targets = [
+        one for node in statements for one in getattr(node, "targets", [getattr(node, "target", None)])
+    ]
+    inside = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in inside if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def born(owner: ast.ClassDef, known: dict[str, ast.ClassDef]) -> set[str]:
+    """What an instance has once it is made: fields, and what `__init__` assigns, itself or by one call."""
+    fields = {node.target for node in owner.body if isinstance(node, ast.AnnAssign)}
+    names = {node.id for node in fields if isinstance(node, ast.Name)}
+    names |= {
+        name for node in owner.body if isinstance(node, ast.Assign) for name in map(ast.unparse, node.targets)
+    }
+    own = methods(owner)
+    for maker in ("__init__", "__post_init__", "__setstate__"):
+        if maker in own:
+            names |= assigned(own[maker])
+            calls = [node.func for node in ast.walk(own[maker]) if isinstance(node, ast.Call)]
+            called = {node.attr for node in calls if isinstance(node, ast.Attribute)}
+            names |= {name for method in called & own.keys() for name in assigned(own[method])}
+    bases = [known[name] for name in map(ast.unparse, owner.bases) if name in known]
+    return names.union(*(born(base, known) for base in bases))
+
+
+def test_no_attribute_is_born_outside_of_init() -> None:
+    known = classes()
+    late = [
+        f"{name}.{method}: {', '.join(sorted(missing))}"
+        for name, owner in known.items()
+        for method, node in methods(owner).items()
+        if (missing := assigned(node) - born(owner, known))
+    ]
+    assert "Explainer" in known
+    assert late == []

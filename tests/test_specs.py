@@ -9,12 +9,20 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.specs import (
     AUTOCAST,
     OUTPUTS,
+    baseline_numbers,
     check_autocast,
     check_output,
     check_token,
     class_number,
     parse_players,
 )
+
+
+def test_a_baseline_has_numbers_or_none() -> None:
+    assert (baseline_numbers("blur:8"), baseline_numbers("mean")) == ([8.0], [])
+    for wrong in ("blur:", "blur:x", "color:0,,1", "color:0;1"):
+        with pytest.raises(ProtoPFaithError, match="expected numbers after the colon"):
+            baseline_numbers(wrong)
 
 
 def test_players_are_windows_or_superpixels() -> None:

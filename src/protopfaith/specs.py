@@ -40,6 +40,22 @@ def parse_players(spec: Any) -> int | str:
     return str(spec)
 
 
+def baseline_numbers(spec: str) -> list[float]:
+    """The numbers after the colon of a baseline; none where there is no colon.
+
+    >>> baseline_numbers("color:0,0.5,1"), baseline_numbers("zero")
+    ([0.0, 0.5, 1.0], [])
+    """
+    _, colon, text = spec.partition(":")
+    try:
+        return [float(number) for number in text.split(",")] if colon else []
+    except ValueError:
+        raise ProtoPFaithError(
+            f"The baseline {spec} cannot be read; expected numbers after the colon, as in blur:8 or "
+            "color:0,0.5,1."
+        ) from None
+
+
 def check_output(name: str) -> None:
     """Raises if nothing of that name can be explained."""
     if name not in OUTPUTS:

@@ -50,6 +50,8 @@ def test_a_state_dict_says_the_same_where_the_caller_says_what_it_lacks(name: st
     found = convert(path, tmp_path / "run", size=64, epsilon=options.get("epsilon"))
     assert_same(network, found.run.model())
     assert any("similarity" in note for note in found.network.notes)
+    assert any("sigmoid" in note for note in found.network.notes)
+    assert any("pooling" in note for note in found.network.notes) == name.startswith("vgg")
 
 
 def assert_same(network: Any, model: Any) -> None:

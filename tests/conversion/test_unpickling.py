@@ -131,7 +131,21 @@ def test_files_of_other_kinds_are_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(ProtoPFaithError, match=r"a\.pth is"):
             read_foreign(path)
     torch.jit.script(nn.Linear(1, 1)).save(path)
-    with pytest.raises(ProtoPFaithError, match=r"TorchScript|compressed"):
+    with pytest.raises(ProtoPFaithError, match="TorchScript"):
+        read_foreign(path)
+
+
+@pytest.mark.parametrize(
+    ("begin", "says"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs pull"),
+        (b"<!DOCTYPE html><html><title>Quota exceeded</title></html>", "a web page"),
+    ],
+)
+def test_what_downloads_end_with_instead_is_told(begin: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    path.write_bytes(begin)
+    with pytest.raises(ProtoPFaithError, match=says):
         read_foreign(path)
 
 

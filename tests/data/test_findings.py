@@ -91,6 +91,28 @@ def test_a_column_of_lists(root: Path) -> None:
     assert load(root, table="list.csv", labels="what", separator=";").classes == ("Edema", "Mass")
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Edema;Mass", "none", "Mass", "Edema"],
+        ["Edema, Mass", "normal", "Mass", "Edema"],
+        ["['Edema', 'Mass']", "[]", "['Mass']", "['Edema']"],
+    ],
+)
+def test_lists_of_every_kind_are_understood(names: list[str], root: Path) -> None:
+    lines = [f'{i}.png,"{names[i % 4]}"' for i in range(COUNT)]
+    (root / "list.csv").write_text("\n".join(["file,labels", *lines]))
+    listing = list_findings(root, "list.csv")
+    assert listing.classes == ("Edema", "Mass")
+    assert [entry.findings for entry in listing.entries[:4]] == [(1, 1), (0, 0), (0, 1), (1, 0)]
+
+
+def test_a_comma_within_a_name_is_part_of_it(root: Path) -> None:
+    lines = [f'{i}.png,"{["pneumonia, viral", "edema, mild", "normal"][i % 3]}"' for i in range(COUNT)]
+    (root / "list.csv").write_text("\n".join(["file,labels", *lines]))
+    assert list_findings(root, "list.csv").classes == ("edema, mild", "pneumonia, viral")
+
+
 def test_images_without_any_label_are_left_out(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     (root / "labels.csv").write_text(
         rows(lambda i: "" if i < 4 else str(i % 2), lambda i: "" if i < 4 else str(int(i % 3 == 0)))
@@ -165,7 +187,9 @@ def test_a_column_that_may_be_meant_is_told(root: Path) -> None:
     assert any("'visits'" in note for note in listing.notes)
 
 
-@pytest.mark.parametrize("name", ["sex", "is_male", "Patient Gender", "Female", "age_group", "fold"])
+@pytest.mark.parametrize(
+    "name", ["sex", "is_male", "Patient Gender", "Female", "age_group", "fold", "No Finding"]
+)
 def test_what_is_said_about_patients_is_no_finding(name: str, root: Path) -> None:
     lines = [f"{i}.png,{i % 2},{i % 3 // 2}" for i in range(COUNT)]
     (root / "labels.csv").write_text("\n".join([f"file,{name},Edema", *lines]))

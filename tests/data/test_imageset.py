@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protopfaith.data import ImageSet, Record
-from protopfaith.data.imageset import check_no_overlap, fingerprint
-from protopfaith.errors import ProtoPFaithError
 
 
 @pytest.fixture
@@ -110,23 +108,3 @@ def test_a_mapped_set_travels_as_a_file_name(images: ImageSet, tmp_path: Path) -
 def test_loading_processes_see_the_same_images(images: ImageSet) -> None:
     loader = torch.utils.data.DataLoader(images, batch_size=4, num_workers=1)
     assert torch.equal(torch.cat([batch for batch, _ in loader]), images.uint8())
-
-
-def test_the_fingerprint_knows_path_content_and_class() -> None:
-    base = [Record("a", 0, "x"), Record("b", 1, "y")]
-    names = ("first", "second")
-    same = fingerprint(base[::-1], names)
-    assert fingerprint(base, names) == same
-    others = [
-        fingerprint([Record("a", 0, "x"), Record("c", 1, "y")], names),
-        fingerprint([Record("a", 0, "x"), Record("b", 1, "z")], names),
-        fingerprint([Record("a", 0, "x"), Record("b", 0, "y")], names),
-        fingerprint(base, ("first", "third")),
-    ]
-    assert len({same, *others}) == 5
-
-
-def test_overlap_is_found_by_content(images: ImageSet) -> None:
-    check_no_overlap({"train": images.subset([0, 1]), "test": images.subset([2])})
-    with pytest.raises(ProtoPFaithError, match=r"two splits: 1\.png \(train\) and 1\.png \(test\)"):
-        check_no_overlap({"train": images.subset([0, 1]), "test": images.subset([2, 1])})

@@ -12,7 +12,8 @@ import torch
 from protopfaith.data import ImageData
 from protopfaith.data.external import External, Sample
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.external import DIFFERENCE, INTERNAL, evaluate_external, match_classes
+from protopfaith.evaluation.external import evaluate_external
+from protopfaith.evaluation.external_results import DIFFERENCE, INTERNAL
 from protopfaith.evaluation.prediction import classify_set
 from protopfaith.network import ProtoPNet
 from tests.evaluation.conftest import PREPROCESSING, pictures
@@ -88,10 +89,6 @@ def test_unknown_and_missing_classes_are_sentences(model: ProtoPNet) -> None:
     assert any("1 of 2 classes have no images here (green)" in note for note in lacking.notes)
     with pytest.raises(ProtoPFaithError, match="none of the classes"):
         evaluate_external(model, PREPROCESSING, external(**{f"n{index}": "violet" for index in range(40)}))
-
-
-def test_classes_match_by_name_then_loosely() -> None:
-    assert match_classes(["a b", "A_B", "A-B", "c"], ["A B", "a b", "C"])[0] == [1, None, None, 2]
 
 
 def test_everything_is_written(model: ProtoPNet, images: ImageData, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import torch
 from protopfaith.data import ImageData, ImageSet, load_data
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import EXPLAINERS, Explained
-from protopfaith.evaluation.parts import evaluate_parts, part_names, part_remarks
+from protopfaith.evaluation.parts import evaluate_parts, part_names
+from protopfaith.evaluation.parts_results import part_remarks
 from protopfaith.network import ProtoPNet, XProtoNet
 from protopfaith.show.parts import parts_figure
 from protopfaith.training.reference import weights_hash

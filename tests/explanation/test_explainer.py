@@ -26,6 +26,7 @@ from protopfaith.explanation.saving import load
 from protopfaith.network import ProtoPNet
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.specs import OUTPUTS
+from tests.scripts import ROOT, load_script
 
 
 def every_map(explanation: Explanation) -> list[RegionValues]:
@@ -360,3 +361,13 @@ def test_what_an_explainer_has_already_is_not_given_beside_it(
 def test_prototypes_take_no_argument_that_they_do_not_know(explainer: Explainer) -> None:
     with pytest.raises(TypeError, match="player"):
         explain_prototypes(explainer, player=24)
+
+
+def test_it_walks_through_the_files_as_the_documentation_says(explainer: Explainer, bird_file: Path) -> None:
+    tracing = load_script("trace_explain")
+    explainer.explain(bird_file, budget=128)
+    trace = tracing.traced(lambda: explainer.explain(bird_file, budget=128))
+    walked = dict.fromkeys(tracing.file_of(code) for code in trace.walk())
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    documented = re.findall(r"^\| \d+ \| `(explanation/\w+\.py)` \|", page, re.MULTILINE)
+    assert [file for file in walked if file.startswith("explanation/")] == documented

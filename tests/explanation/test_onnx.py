@@ -99,3 +99,17 @@ def test_outputs_are_numbers_of_any_kind_or_one_sentence(tmp_path: Path) -> None
     assert whole(torch.zeros(2, 3, 16, 16)).tolist() == [[0.0] * 4] * 2
     with pytest.raises(ProtoPFaithError, match="holds no numbers"):
         texts(torch.zeros(2, 3, 16, 16))
+
+
+def test_of_several_outputs_the_scores_are_explained(tmp_path: Path) -> None:
+    path = linear_model(tmp_path / "a.onnx", ["N", 3, 16, 16], WEIGHTS)
+    model = onnx.load(path)
+    model.graph.node.append(onnx.helper.make_node("Relu", ["x"], ["features"]))
+    model.graph.output.insert(0, onnx.helper.make_tensor_value_info("features", onnx.TensorProto.FLOAT, None))
+    onnx.save(model, path)
+    x = torch.rand(2, 3, 16, 16)
+    assert torch.allclose(OnnxFunction(path)(x), x.flatten(1) @ torch.from_numpy(WEIGHTS), atol=1e-4)
+    del model.graph.output[1]
+    onnx.save(model, path)
+    with pytest.raises(ProtoPFaithError, match="is a map"):
+        OnnxFunction(path)(x)

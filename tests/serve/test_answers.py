@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -19,12 +21,16 @@ from protopfaith.serve.answers import (
     NOTHING,
     UNEXPECTED,
     GoneError,
+    Receiving,
     TooLargeError,
+    TooManyError,
+    TooSlowError,
     kindly,
     plainly,
     read_body,
     read_message,
 )
+from protopfaith.serve.bounds import Bounds
 from tests.serve.conftest import BOUNDS
 
 
@@ -48,16 +54,18 @@ def test_broken_messages_are_one_sentence(client: httpx.Client, content: bytes) 
 
 
 async def echo(request: Request) -> Response:
-    return JSONResponse(await read_message(request, 100))
+    return JSONResponse(await read_message(request, Bounds(body=100)))
 
 
 async def length(request: Request) -> Response:
-    return JSONResponse(len(await read_body(request, 100)))
+    return JSONResponse(len(await read_body(request, 100, 60)))
 
 
 ERRORS = {
     "gone": (GoneError(), 404),
     "large": (TooLargeError(), 413),
+    "many": (TooManyError(), 429),
+    "slow": (TooSlowError(), 408),
     "wrong": (ProtoPFaithError("Give <another> one."), 400),
     "broken": (ValueError("/home/somebody/secret"), 500),
 }
@@ -111,3 +119,21 @@ def test_a_body_is_read_up_to_its_limit_declared_or_not(visitor: TestClient, cou
 def test_no_message_is_an_empty_one(visitor: TestClient) -> None:
     assert visitor.post("/echo").json() == {}
     assert visitor.post("/echo", content=b'{"a": 1}').json() == {"a": 1}
+
+
+def test_a_request_that_never_ends_is_given_up() -> None:
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    request = Request({"type": "http", "headers": []}, receive)
+    with pytest.raises(TooSlowError):
+        asyncio.run(read_body(request, 10**6, 0.1))
+
+
+def test_so_many_files_are_received_at_a_time_and_no_more() -> None:
+    receiving = Receiving(1)
+    with receiving, pytest.raises(TooManyError), receiving:
+        pass
+    with receiving:  # there is room again
+        pass

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import httpx
+import pytest
 import torch
 
 from protopfaith.explanation import Explainer
 from protopfaith.network import ProtoPNet
 from protopfaith.serve.networks import Network
 from protopfaith.serve.portrait import MOST_CLASSES, NEAREST, nearest_of, weight_bars
+from protopfaith.serve.server import Server
 
 
 def test_a_prototype_in_detail(settled: tuple[httpx.Client, str]) -> None:
@@ -20,6 +23,21 @@ def test_a_prototype_in_detail(settled: tuple[httpx.Client, str]) -> None:
         assert said in html
     for bad in (-1, 10**6, "3", None, True):
         assert client.post(f"/case/{case}/prototype", json={"prototype": bad}).status_code == 400
+
+
+def test_a_prototype_that_only_resembles_its_image_says_so(
+    settled: tuple[httpx.Client, str], served: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, case = settled
+    model = served.desk.networks[0].model
+    sources = list(model.sources)
+    assert sources[3] is not None
+    sources[3] = replace(sources[3], exact=False)
+    monkeypatch.setattr(model, "sources", sources)
+    html = client.post(f"/case/{case}/prototype", json={"prototype": 3}).json()["html"]
+    assert "It is no part of any training image found here" in html
+    assert "the training image nearest to it" in html
+    assert "its source image" not in html
 
 
 def test_its_nearest_patches_are_those_of_all_training_images(explainer: Explainer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from protopfaith.serve.case import Case
@@ -38,3 +40,13 @@ def test_no_more_than_a_row_is_shown(played: Case, monkeypatch: pytest.MonkeyPat
     view = prototype_cards(played, explanation)
     assert len(view["cards"]) == 1
     assert view["left_out"] == len(explanation.evidence) - 1 > 0
+
+
+def test_a_source_that_only_resembles_its_prototype_says_so(played: Case) -> None:
+    explanation = played.explanation()
+    first = explanation.evidence[0]
+    assert first.source is not None
+    alike = replace(first, source=replace(first.source, exact=False))
+    told = replace(explanation, evidence=(alike, *explanation.evidence[1:]))
+    cards = prototype_cards(played, told)["cards"]
+    assert [card.origin for card in cards] == ["nearest to it", *["its source"] * (len(cards) - 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -80,10 +81,8 @@ def test_every_answer_is_marked(client: httpx.Client, path: str) -> None:
     ],
 )
 def test_no_path_leads_anywhere_else(served: Server, path: str) -> None:
-    host, port = "127.0.0.1", served.address.rpartition(":")[2].strip("/")
-    with socket.create_connection((host, int(port)), timeout=120) as raw:  # as written: clients tidy paths up
-        raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    port = served.address.rpartition(":")[2].strip("/")
+    answer = raw_answer(int(port), f"GET {path} HTTP/1.1\r\nHost: localhost\r\n")
     status = int(answer.split()[1])
     assert 400 <= status < 500
     assert b"root:" not in answer
@@ -112,6 +111,38 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(guarded: Server) -> N
         assert "HttpOnly" in answer.headers["Set-Cookie"]
         assert "SameSite=Strict" in answer.headers["Set-Cookie"]
         assert client.get(base(guarded)).status_code == 200
+
+
+def test_the_token_sends_nobody_to_another_server(guarded: Server) -> None:
+    host, port = base(guarded).removeprefix("http://").strip("/").split(":")
+    answer = raw_answer(int(port), f"GET //evil.example/?token={TOKEN} HTTP/1.1\r\nHost: {host}\r\n")
+    assert answer.startswith(b"HTTP/1.1 303")
+    assert b"location: /evil.example/\r\n" in answer
+
+
+def test_endless_headers_are_not_taken(served: Server) -> None:
+    port = int(served.address.rpartition(":")[2].strip("/"))
+    many = "".join(f"X-{number}: {'x' * 1000}\r\n" for number in range(200))
+    with suppress(ConnectionError):  # the server hangs up, before or after it says so
+        answer = raw_answer(port, f"GET / HTTP/1.1\r\nHost: localhost\r\n{many}")
+        assert answer.startswith(b"HTTP/1.1 400")
+
+
+def test_a_websocket_is_refused(served: Server) -> None:
+    port = int(served.address.rpartition(":")[2].strip("/"))
+    upgrade = (
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    answer = raw_answer(port, f"GET /cases HTTP/1.1\r\nHost: localhost\r\n{upgrade}")
+    assert b"101" not in answer.split(b"\r\n")[0]
+
+
+def raw_answer(port: int, request: str) -> bytes:
+    """What the server says to a request as it is written: clients tidy up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as raw:
+        with suppress(ConnectionError):  # it may have hung up already
+            raw.sendall(f"{request}Connection: close\r\n\r\n".encode())
+        return b"".join(iter(lambda: raw.recv(65536), b""))
 
 
 def test_an_open_server_knows_addresses_and_its_own_name_alone() -> None:

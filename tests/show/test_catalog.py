@@ -36,3 +36,14 @@ def test_distances_are_never_written_as_powers_of_ten(catalog: Catalog) -> None:
 def test_that_every_prototype_is_used_is_said_in_words(catalog: Catalog) -> None:
     used = replace(catalog, prototypes=tuple(replace(one, uses=3) for one in catalog.prototypes))
     assert "each is used by some image besides its source" in render_catalog(used)
+
+
+def test_prototypes_that_only_resemble_their_image_say_so(catalog: Catalog) -> None:
+    assert "resemble" not in render_catalog(catalog)
+    first, *others = catalog.prototypes
+    alike = replace(first, source=replace(first.source, exact=False))
+    page = render_catalog(replace(catalog, prototypes=(alike, *others)))
+    assert f"1 of the {len(catalog.prototypes)} prototypes are no part of any training image" in page
+    assert page.count("only resembles this image") == 1
+    assert page.count("nearest training image</figcaption>") == 1
+    assert f"Nearest to it is a part of {first.source.image};" in page

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from protopfaith.evaluation.external import DIFFERENCE, EXTERNAL, INTERNAL, ExternalEvaluation, Row
+from protopfaith.evaluation.external_results import DIFFERENCE, EXTERNAL, INTERNAL, ExternalEvaluation, Row
 from protopfaith.evaluation.metrics.bootstrap import SCORES, Interval
 from protopfaith.evaluation.metrics.classification import Classification
 from protopfaith.show.external import comparison_figure

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from protopfaith.data import ImageSet, Record
-from protopfaith.evaluation.parts import PartScores, PartsEvaluation
+from protopfaith.evaluation.parts_results import PartScores, PartsEvaluation
 from protopfaith.show.parts import parts_figure
 
 

@@ -251,7 +251,7 @@ def test_a_finished_run_resumes_to_itself(trained, data):
 
 
 def test_a_run_without_a_checkpoint_yet_starts_over(trained, recipe, data, tmp_path):
-    from protopfaith.training.run import create_run
+    from protopfaith.training.new_run import create_run
 
     create_run(tmp_path / "run", recipe, data)
     (tmp_path / "run" / ".last.safetensors.0.partial").write_bytes(b"half of it")
@@ -390,7 +390,7 @@ def test_diverged_training_is_one_sentence(recipe, data, tmp_path):
 
 
 def test_a_run_without_a_model_yet(recipe, data, tmp_path):
-    from protopfaith.training.run import create_run
+    from protopfaith.training.new_run import create_run
 
     run = create_run(tmp_path / "run", recipe, data)
     with pytest.raises(ProtoPFaithError, match="has no model yet"):

@@ -8,8 +8,8 @@ from protopfaith.training import saving, train
 from protopfaith.training.checkpoint import Checkpoint, pack_module
 from protopfaith.training.launch import build_model, make_fabric
 from protopfaith.training.loop import Trainer
+from protopfaith.training.new_run import create_run
 from protopfaith.training.recipe import recipe_from_dict
-from protopfaith.training.run import create_run
 from protopfaith.training.schedule import Stage
 
 

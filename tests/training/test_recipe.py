@@ -3,7 +3,7 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ENCODERS
 from protopfaith.training import Recipe, load_recipe, recipe_names, recipe_summary
-from protopfaith.training.recipe import recipe_from_dict
+from protopfaith.training.recipe import decisive, flatten, recipe_from_dict
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -136,3 +136,14 @@ def test_the_family_differs_in_what_must(name):
     assert recipe.model.activation == family.model.activation
     assert recipe.schedule.joint == family.schedule.joint
     assert recipe.schedule.cycles == family.schedule.cycles
+
+
+def test_dotted_keys() -> None:
+    assert flatten({"a": {"b": {"c": 1}, "d": {}}, "e": 2}) == {"a.b.c": 1, "a.d": {}, "e": 2}
+
+
+def test_where_and_how_it_computes_decides_nothing():
+    recipe = load_recipe("birds")
+    elsewhere = load_recipe("birds", ["data.root=elsewhere", "compute.workers=0"])
+    assert decisive(recipe) == decisive(elsewhere)
+    assert decisive(recipe) != decisive(load_recipe("birds", ["seed=1"]))

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training import Run
-from protopfaith.training.run import check_resumable, create_run, flatten, refuse_existing, versions
+from protopfaith.training import run as run_module
+from protopfaith.training.new_run import create_run
 
 
 def test_a_folder_without_a_recipe_is_no_run(tmp_path) -> None:
@@ -25,26 +24,9 @@ def test_what_was_written_is_read(recipe, data, tmp_path) -> None:
         run.model()
 
 
-def test_nothing_is_overwritten(recipe, data, tmp_path) -> None:
-    create_run(tmp_path / "run", recipe, data)
-    with pytest.raises(ProtoPFaithError, match="is there already"):
-        create_run(tmp_path / "run", recipe, data)
-    (tmp_path / "empty").mkdir()
-    refuse_existing(tmp_path / "empty")
-
-
-def test_only_the_same_recipe_and_images_go_on(recipe, data, tmp_path) -> None:
-    run = create_run(tmp_path / "run", recipe, data)
-    check_resumable(run, replace(recipe, compute=replace(recipe.compute, workers=0)), data)
-    with pytest.raises(ProtoPFaithError, match="seed was 3, now 4"):
-        check_resumable(run, replace(recipe, seed=4), data)
-    with pytest.raises(ProtoPFaithError, match="images have changed"):
-        check_resumable(run, recipe, replace(data, fingerprint="other"))
-
-
-def test_dotted_keys() -> None:
-    assert flatten({"a": {"b": {"c": 1}, "d": {}}, "e": 2}) == {"a.b.c": 1, "a.d": {}, "e": 2}
-
-
-def test_versions_name_what_computes() -> None:
-    assert {"python", "torch", "numpy"} <= versions().keys()
+def test_its_model_and_preprocessing_come_from_one_reading_of_the_header(trained, monkeypatch) -> None:
+    read = []
+    whole = run_module.read_metadata
+    monkeypatch.setattr(run_module, "read_metadata", lambda path: read.append(path) or whole(path))
+    Run(trained.folder).model()
+    assert len(read) == 1

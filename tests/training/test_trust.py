@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import DataRecipe, ModelRecipe
 from protopfaith.training.run import Run
 from protopfaith.training.trust import TRUSTED, check_paths, is_own, new_mark, state_folder
 

@@ -203,7 +203,7 @@ def options(
             "--import",
             metavar="MODULE",
             envvar=EXTENSIONS_VARIABLE,
-            help="A module of yours with encoders, data sets, estimators, ... to add. May be repeated.",
+            help="A module of your own that adds encoders, data sets, estimators, ... May be repeated.",
         ),
     ] = None,
     version: Annotated[

@@ -121,10 +121,8 @@ def report(
     bulk: BulkFolder,
     image: Annotated[str, typer.Argument(help="The image, by its name in the data set.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
-    run: Annotated[Path | None, typer.Option(help="The run, if it is not where it was.")] = None,
-    file: Annotated[
-        Path | None, typer.Option("--image", help="The image file, if it is not where it was.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option(help="The run, if it has moved.")] = None,
+    file: Annotated[Path | None, typer.Option("--image", help="The image file, if it has moved.")] = None,
     device: Device = "cpu",
 ) -> None:
     """Write the report of one image that explain --bulk has explained."""
@@ -158,7 +156,7 @@ def summarize(
         bool, typer.Option(help="Show images that stand out, where they can still be read, not only names.")
     ] = True,
 ) -> None:
-    """Say what very many explanations have in common, and which images stand out."""
+    """Summarize very many explanations: what they have in common, and which images stand out."""
     for folder in (bulk, against):
         if folder is not None:
             check_is_bulk(folder)

@@ -19,28 +19,30 @@ Foreign = Annotated[
     Path, typer.Argument(help="A .pth file of the original ProtoPNet, or a directory of CaBRNet.")
 ]
 Format = Annotated[
-    str | None, typer.Option(callback=one_of("FORMATS"), help="protopnet or cabrnet; found out by itself.")
+    str | None, typer.Option(callback=one_of("FORMATS"), help="protopnet or cabrnet; recognized by default.")
 ]
 Root = Annotated[
     Path | None,
-    typer.Option(help="The folder of its images: names its classes and finds its prototypes' sources."),
+    typer.Option(
+        help="The folder of its images, which gives the classes' names and the prototypes' sources."
+    ),
 ]
 Data = Annotated[str, typer.Option(callback=one_of("DATASETS"), help="The data set in that folder.")]
 Classes = Annotated[Path | None, typer.Option(help="A text file with the name of one class on each line.")]
 Boxes = Annotated[
     Path | None,
-    typer.Option(help="The original ProtoPNet's bb*.npy, which says the image of each prototype."),
+    typer.Option(help="The original ProtoPNet's bb*.npy, which names the image of each prototype."),
 ]
 Similarity = Annotated[
     str | None,
-    typer.Option(callback=one_of("SIMILARITIES"), help="log or linear, where the file does not say it."),
+    typer.Option(callback=one_of("SIMILARITIES"), help="log or linear, where the file does not say."),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(min=0, max=1, help="Of the log similarity, where the file does not say it."),
+    typer.Option(min=0, max=1, help="Epsilon of the log similarity, where the file does not say."),
 ]
 Size = Annotated[
-    int | None, typer.Option(min=1, max=100_000, help="Of its images, where the file does not say it.")
+    int | None, typer.Option(min=1, max=100_000, help="Size of its images, where the file does not say.")
 ]
 
 
@@ -56,10 +58,10 @@ def convert(
     similarity: Similarity = None,
     epsilon: Epsilon = None,
     size: Size = None,
-    image: Annotated[Path | None, typer.Option(help="The picture to check the converted network on.")] = None,
+    image: Annotated[Path | None, typer.Option(help="An image to check the converted network on.")] = None,
     device: Device = "auto",
 ) -> None:
-    """Make a run of a prototype network that was trained with another program."""
+    """Turn a prototype network trained with another program into a run."""
     if not is_file(path) and not is_folder(path):
         raise ProtoPFaithError(
             f"There is nothing at {named(path)}; give a .pth file, or a directory of CaBRNet."

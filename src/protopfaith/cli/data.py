@@ -32,7 +32,9 @@ def data_prepare(
     name: DataName,
     root: Root = None,
     size: Annotated[int | None, typer.Option(min=8, max=4096, help="Training size in pixels.")] = None,
-    skip_unreadable: Annotated[bool, typer.Option(help="Go on without images that cannot be read.")] = False,
+    skip_unreadable: Annotated[
+        bool, typer.Option(help="Continue without images that cannot be read.")
+    ] = False,
 ) -> None:
     """Check a data set file by file and build its fast local cache."""
     check_root(root)

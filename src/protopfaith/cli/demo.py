@@ -25,7 +25,7 @@ def demo(
 ) -> None:
     """Train on the embedded birds, explain three test images and show the reports.
 
-    About two and a half minutes on two cores. Interrupted, it continues where it was.
+    About two and a half minutes on two cores. If interrupted, it continues where it stopped.
     """
     check_output_folder(out)
     note("Loading; then it trains on the embedded birds for about two minutes.")

@@ -16,8 +16,8 @@ from protopfaith.errors import ProtoPFaithError
 
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
-    from protopfaith.evaluation.external import ExternalEvaluation
     from protopfaith.evaluation.external_findings import ExternalFindings
+    from protopfaith.evaluation.external_results import ExternalEvaluation
     from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run
 
@@ -47,7 +47,7 @@ Root = Annotated[
 ]
 OwnRoot = Annotated[
     Path | None,
-    typer.Option(help="With --data: the folder of the run's own images, if not as the recipe says."),
+    typer.Option(help="With --data: the folder of the run's own images, if they have moved."),
 ]
 Groups = Annotated[
     Path | None,
@@ -55,10 +55,10 @@ Groups = Annotated[
 ]
 Subgroups = Annotated[
     str | None,
-    typer.Option(help="Columns with commas between. Default: sex, age, site and device where known."),
+    typer.Option(help="Columns, separated by commas. Default: sex, age, site and device where known."),
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare/--no-compare", help="Beside the run's own images, or alone.")
+    bool, typer.Option("--compare/--no-compare", help="Compare with the run's own images, or not.")
 ]
 
 
@@ -77,9 +77,9 @@ def evaluate(
     device: Device = "auto",
     batch_size: BatchSize = 64,
 ) -> None:
-    """Balanced accuracy, sensitivity, specificity, AUROC, calibration, confusion, distinct prototypes.
+    """Measure balanced accuracy, sensitivity, specificity, AUROC, calibration, distinct prototypes.
 
-    With --data the same on images from elsewhere, with intervals and subgroups, beside the run's own.
+    With --data, the same on images from elsewhere, with intervals and subgroups, next to the run's own.
     """
     if data is None:
         external = {"--groups": groups, "--subgroups": subgroups, "--own-root": own_root}

@@ -41,8 +41,8 @@ from protopfaith.specs import check_output
 Bulk = Annotated[
     Path | None,
     typer.Option(
-        help="Very many images: no reports, but one row per image in a Parquet data set here. Images may "
-        "also be CSV or Parquet lists with a column file, and WebDataset tars."
+        help="For very many images: instead of reports, one row per image in a Parquet data set here. Images "
+        "may also be CSV or Parquet lists with a column file, and WebDataset tars."
     ),
 ]
 Quick = Annotated[
@@ -52,7 +52,9 @@ Quick = Annotated[
         help="A rough answer soon: larger regions, 512 evaluations, no maps of source images.",
     ),
 ]
-Target = Annotated[str | None, typer.Option("--class", help="The class to explain, if not the predicted.")]
+Target = Annotated[
+    str | None, typer.Option("--class", help="The class to explain, if not the predicted one.")
+]
 Output = Annotated[
     str | None,
     typer.Option(
@@ -64,23 +66,21 @@ Output = Annotated[
 ]
 SecondBaseline = Annotated[
     str | None,
-    typer.Option(callback=check_baseline, help="Repeat with this baseline and say how far both agree."),
+    typer.Option(callback=check_baseline, help="Repeat with this baseline and say how well both agree."),
 ]
 NoSources = Annotated[
-    bool, typer.Option("--no-sources", help="Leave out prototypes on the images they come from.")
+    bool, typer.Option("--no-sources", help="Do not explain prototypes on the images they come from.")
 ]
 NoCoarse = Annotated[
-    bool, typer.Option("--no-coarse", help="Without a first, coarse answer before the real one.")
+    bool, typer.Option("--no-coarse", help="Skip the coarse answer that comes before the real one.")
 ]
 Mask = Annotated[
     Path | None,
-    typer.Option(help="An image that is black but for the object: says how much evidence lies outside."),
+    typer.Option(help="An image, black except for the object: how much evidence lies outside it?"),
 ]
 Dicom = Annotated[
     bool,
-    typer.Option(
-        "--dicom", help="Of DICOM images: also the map as DICOM files that belong to the same study."
-    ),
+    typer.Option("--dicom", help="For DICOM images: also write the map as DICOM files of the same study."),
 ]
 
 
@@ -118,7 +118,7 @@ def explain(
 ) -> None:
     """Explain decisions: a report, figures and data for each image.
 
-    Finished images are not done again. Images that fail are listed at the end and make the exit code 1.
+    Finished images are not redone. Images that fail are listed at the end and make the exit code 1.
     """
     check_run(folder, root)
     check_classes(folder, target, versus)

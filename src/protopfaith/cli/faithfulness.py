@@ -35,7 +35,7 @@ Explainers = Annotated[
     str | None,
     typer.Option(
         callback=check_explainers,
-        help="Names with commas between; default: all that are installed. Known: {EXPLAINERS}.",
+        help="Names, separated by commas; default: all that are installed. Known: {EXPLAINERS}.",
     ),
 ]
 Limit = Annotated[
@@ -88,7 +88,7 @@ def faithfulness(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
     prototypes: Prototypes = None,
-    every: Annotated[bool, typer.Option("--all", help="Every prototype.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Judge every prototype.")] = False,
     explainers: Explainers = None,
     limit: Limit = None,
     players: Window = None,
@@ -107,7 +107,7 @@ def faithfulness(
 ) -> None:
     """Measure how faithful every explainer is: AOPC, agreement with the truth, axioms, sanity.
 
-    Interrupted, the same command goes on where it was.
+    If interrupted, the same command continues where it stopped.
     """
     check_run(folder, root)
     check_output_folder(out, folder)

@@ -20,6 +20,7 @@ from protopfaith.encoder_names import check_encoder_name, check_weights_file, is
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
+from protopfaith.specs import baseline_numbers
 
 if TYPE_CHECKING:
     from protopfaith.training import Recipe
@@ -105,8 +106,10 @@ def check_explainers(names: str | None) -> str | None:
 
 
 def check_baseline(spec: str | None) -> str | None:
-    """Raises if there is no such baseline; what follows a colon is for the baseline to judge."""
-    check_names("BASELINES", [] if spec is None else [spec.partition(":")[0]])
+    """Raises if there is no such baseline, or no numbers follow its colon; which ones is for it to judge."""
+    if spec is not None:
+        check_names("BASELINES", [spec.partition(":")[0]])
+        baseline_numbers(spec)
     return spec
 
 

@@ -67,7 +67,7 @@ Frame = Annotated[
     ),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, max=1_000_000, help="Images in one forward pass.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random choices.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")]
 Window = Annotated[int | None, typer.Option(min=1, max=100_000, help="Side of the square regions in pixels.")]
 Players = Annotated[
     str | None,
@@ -118,7 +118,7 @@ Baseline = Annotated[
     str,
     typer.Option(
         callback=check_baseline,
-        help="What stands for an absent region: zero, blur, blur:8 (pixels), color:0.5, ...",
+        help="What replaces a hidden region: zero, blur, blur:8 (pixels), color:0.5, ...",
     ),
 ]
 

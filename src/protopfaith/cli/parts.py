@@ -15,13 +15,13 @@ from protopfaith.errors import ProtoPFaithError
 
 Explainers = Annotated[
     str,
-    typer.Option(callback=check_explainers, help="Whose maps, with commas between. Known: {EXPLAINERS}."),
+    typer.Option(callback=check_explainers, help="Whose maps, separated by commas. Known: {EXPLAINERS}."),
 ]
 Classes = Annotated[
     int | None, typer.Option(min=1, max=10**6, help="How many classes, drawn at random; all by default.")
 ]
 Images = Annotated[
-    int | None, typer.Option(min=1, max=10**6, help="Images of a class at most; all by default.")
+    int | None, typer.Option(min=1, max=10**6, help="At most this many images of each class; all by default.")
 ]
 Budget = Annotated[
     int,
@@ -46,7 +46,7 @@ def parts(
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Consistency, stability and coverage of parts, for data with part annotation (cub, birds)."""
+    """Measure which parts prototypes sit on: consistency, stability, coverage (cub, birds)."""
     check_run(folder, root)
     names = [name.strip() for name in explainers.split(",")]
     if not all(names):

@@ -25,8 +25,8 @@ def predict(
 ) -> None:
     """Classify images; files that cannot be read are listed at the end and make the exit code 1.
 
-    A line that ends with "unfamiliar" is of an image that looks like nothing the network knows, whatever
-    probability it gives.
+    A line that ends with "unfamiliar" marks an image that looks like nothing the network knows, however high
+    its probability.
     """
     check_run(folder)
     check_images(images)

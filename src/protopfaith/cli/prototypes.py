@@ -56,7 +56,7 @@ def prototypes(
     part = check_spread(shard, ray)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
-    from protopfaith.evaluation.parts import part_remarks
+    from protopfaith.evaluation.parts_results import part_remarks
     from protopfaith.explanation import Explainer, Settings, explain_prototypes, explain_sources
     from protopfaith.progress import Bar
     from protopfaith.training import Run

@@ -17,7 +17,7 @@ def prune(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="The folder of the new run; default RUN-pruned.")] = None,
     prototypes: Annotated[
-        str | None, typer.Option(help="Prototypes to drop, as 3,17,18; default: all duplicates.")
+        str | None, typer.Option(help="Prototypes to drop, such as 3,17,18; default: all duplicates.")
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -31,7 +31,7 @@ def prune(
     leaves: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Of a ProtoTree: drop leaves whose class is at most so much above chance."
+            min=0, max=1, help="For a ProtoTree: drop leaves whose class is at most this much above chance."
         ),
     ] = None,
     root: MovedRoot = None,

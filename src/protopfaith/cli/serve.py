@@ -19,13 +19,14 @@ def serve(
     host: Annotated[
         str, typer.Option(help="The address to listen on; one that others can reach needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8765,
     token: Annotated[
         str | None,
-        typer.Option(help="What visitors must know; made up and printed where it is needed and not given."),
+        typer.Option(help="What visitors must know; made up and printed if one is needed and none is given."),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep uploaded images in a private folder, also after the end.")
+        bool,
+        typer.Option("--keep", help="Keep uploaded images in a private folder."),
     ] = False,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the page in a browser.")

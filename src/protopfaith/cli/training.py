@@ -45,7 +45,7 @@ Groups = Annotated[
 Weights = Annotated[
     str | None, typer.Option(help="Encoder weights: imagenet, or a .pth or .safetensors file.")
 ]
-Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers as 0,2.")]
+Folds = Annotated[str | None, typer.Option(help="Train a model for each fold: all, or numbers such as 0,2.")]
 Grid = Annotated[
     str | None,
     typer.Option(help="Search a space (a YAML file, or the paper's: cub, rsna_convnet, rsna_resnet)."),
@@ -68,7 +68,7 @@ def train(
     shard: Shard = None,
     ray: Ray = None,
 ) -> None:
-    """Train a ProtoPNet as a recipe says.
+    """Train a prototype network from a recipe.
 
     Examples:
 
@@ -89,18 +89,25 @@ def train(
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
-    check_before_torch(recipe, grid, out, changes, resume)
     chosen = parse_folds(folds)
+    check_before_torch(recipe, grid, out, changes, resume)
+    if resume and recipe is not None and chosen is None:
+        check_run(run_folder(out, recipe))
     note("Loading torch ...")
     if grid is not None:
         search(grid, out, changes, resume, at_once=at_once, shard=part, ray=ray)
         return
     named = recipe or recipe_to_resume(cast(Path, out), changes)
-    folder = out or Path("runs") / Path(named).stem
+    folder = run_folder(out, named)
     if chosen is not None:
         cross_validate(named, folder, changes, chosen, resume, at_once=at_once, shard=part, ray=ray)
     else:
         train_once(named, folder, changes, resume)
+
+
+def run_folder(out: Path | None, recipe: str) -> Path:
+    """Where a recipe's run goes, if nobody says."""
+    return out or Path("runs") / Path(recipe).stem
 
 
 def check_together(out: Path | None, weights: str | None, groups: Path | None) -> None:
@@ -210,7 +217,7 @@ def search(grid: str, out: Path | None, changes: list[str], resume: bool, **spre
     """A run for each point of a search space, which names its recipe."""
     from protopfaith.training import train_grid
 
-    folder = out or Path("runs") / Path(grid).stem
+    folder = run_folder(out, grid)
     with interruptible(lambda: kept_runs(folder)):
         _print_frame(train_grid(grid, folder, changes, resume=resume, **spread), folder)
 

@@ -59,9 +59,12 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
     similarity, epsilon, more = _similarity(attributes, asked, path)
     size, told = _size(attributes, asked)
     named, convolutions = _add_on(layers, attributes, path)
+    encoder = _encoder(encoder_state, attributes, path)
+    if module is None:
+        told = (*told, _unseen(encoder))
     return ForeignNetwork(
         "ProtoPNet, " + ("state dict" if module is None else "whole module"),
-        encoder=_encoder(encoder_state, attributes, path),
+        encoder=encoder,
         encoder_state=encoder_state,
         layers=named,
         convolutions=convolutions,
@@ -321,6 +324,15 @@ def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: P
     if name.startswith("res") and "layer2" in modules:
         return _with_its_stride(name, modules["layer2"], path)
     return name
+
+
+def _unseen(encoder: str) -> str:
+    """What a state dict cannot say, as it has no layers without numbers."""
+    pooling = ", and pooling at the end of the VGG" if encoder.startswith("vgg") else ""
+    return (
+        "A state dict does not say its layers without numbers: ReLU between the add-on convolutions and a "
+        f"sigmoid after them{pooling} are assumed, as in the original; the whole module would say."
+    )
 
 
 def _with_its_last_layer(name: str, layers: Mapping[str, Stub]) -> str:

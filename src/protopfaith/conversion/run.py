@@ -22,10 +22,12 @@ from protopfaith.data import ImageData
 from protopfaith.data.birds import CLASSES, draw_bird
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, read_plain_text
+from protopfaith.files import atomic, read_plain_text, refuse_existing
 from protopfaith.network import PatchNetwork, distinct_prototypes, save
-from protopfaith.training.recipe import DataRecipe, ModelRecipe, Recipe
-from protopfaith.training.run import Run, load_recipe_data, refuse_existing, versions
+from protopfaith.training.new_run import versions
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import DataRecipe, ModelRecipe
+from protopfaith.training.run import Run, load_recipe_data
 from protopfaith.training.trust import new_mark
 
 LARGEST_SIDE = 100_000
@@ -95,13 +97,13 @@ def convert(
     image: Path | str | None = None,
     device: str = "auto",
 ) -> Conversion:
-    """Makes a run of a prototype network that was trained with another program. Nothing in its files is run.
+    """Turns a prototype network trained with another program into a run. Nothing in its files is executed.
 
     Args:
         path: a .pth file of the original ProtoPNet (whole module or state dict), or a directory of CaBRNet
             (ProtoPNet or ProtoTree)
         out: the folder of the new run
-        format: one of `protopfaith.conversion.FORMATS`; found out by itself
+        format: one of `protopfaith.conversion.FORMATS`; recognized by default
         root: the folder of its images, to name classes and to find the sources of its prototypes
         data: the data set that they are, one of `protopfaith.data.DATASETS`
         classes: their names in the network's order, or a file with one on each line; the data's by default
@@ -116,7 +118,7 @@ def convert(
         The run, and what was understood.
 
     Raises:
-        ProtoPFaithError: if the file is anything else, in one sentence
+        ProtoPFaithError: if the file is anything else
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

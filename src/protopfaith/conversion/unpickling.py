@@ -253,10 +253,25 @@ def read_foreign(path: Path | str) -> Any:
             "code from a file; give a checkpoint of a network, such as its state dict alone."
         ) from error
     except Exception as error:  # unpickling raises almost anything on a broken or foreign file
+        _refuse_stand_ins(path)
         raise ProtoPFaithError(
             f"{path} is no file of torch.save, or it is cut short ({reason(error)}); give a .pth file of a "
             "network."
         ) from error
+
+
+def _refuse_stand_ins(path: Path) -> None:
+    """Raises if a file is one of those that downloads end with instead of the checkpoint itself."""
+    with path.open("rb") as file:
+        begin = file.read(256).lstrip().lower()
+    if begin.startswith(b"version https://git-lfs"):
+        raise ProtoPFaithError(
+            f"{path} is no checkpoint but a pointer of Git LFS to it; fetch the file itself (git lfs pull)."
+        )
+    if begin.startswith((b"<!doctype", b"<html")):
+        raise ProtoPFaithError(
+            f"{path} is no checkpoint but a web page; a browser shows what it says of the download."
+        )
 
 
 def _read_zip(path: Path) -> Any:
@@ -266,10 +281,10 @@ def _read_zip(path: Path) -> Any:
         if program is None:
             raise ForeignPickleError("it is a zip archive without tensors")
         folder = program.removesuffix("data.pkl")
-        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
-            raise ForeignPickleError("it is compressed, which torch.save never does")
         if f"{folder}constants.pkl" in names:
             raise ForeignPickleError("it is a TorchScript program")
+        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+            raise ForeignPickleError("it is compressed, which torch.save never does")
         order = archive.read(f"{folder}byteorder") if f"{folder}byteorder" in names else b"little"
         if order != b"little":
             raise ForeignPickleError("it was written on a machine with another byte order")

@@ -7,8 +7,9 @@ from protopfaith.data.birds import defining_parts, finding_part
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.external import External, Sample, load_external
 from protopfaith.data.findings import as_finding
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.images import read_image
-from protopfaith.data.imageset import ImageData, ImageSet, Record
+from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preparation import Preparation, prepare
 from protopfaith.data.preprocessing import Preprocessing

@@ -7,7 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from protopfaith.data.disk import load_listing, official_split
-from protopfaith.data.imageset import Box, ImageData
+from protopfaith.data.imagedata import ImageData
+from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
     Entry,
     Listing,

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from protopfaith.data.disk import load_listing, official_split
-from protopfaith.data.imageset import Box, ImageData
+from protopfaith.data.imagedata import ImageData
+from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
     Entry,
     Listing,

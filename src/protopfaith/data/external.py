@@ -15,8 +15,9 @@ from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
 from protopfaith.data.findings import known_findings, loosely
 from protopfaith.data.folder import READABLE
 from protopfaith.data.groups import named_groups, read_groups
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.images import is_dicom
-from protopfaith.data.imageset import ImageData, ImageSet
+from protopfaith.data.imageset import ImageSet
 from protopfaith.data.listing import Entry, Listing, check_inside, check_once, image_files
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, load_data

@@ -13,7 +13,7 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
 from protopfaith.data.groups import parted, patients
-from protopfaith.data.imageset import ImageData
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
@@ -36,8 +36,10 @@ MOST_FINDINGS = 1_000
 ABOUT = frozenset({
     "sex", "gender", "male", "female", "man", "woman", "age", "age group", "race", "ethnicity", "site",
     "hospital", "device", "scanner", "manufacturer", "view", "view position", "projection", "fold",
+    "no finding",
 })  # fmt: skip
-"""Columns that say whom an image shows or how it was taken, also where they are written as 1 and 0."""
+"""Columns that say whom an image shows or how it was taken, also where they are written as 1 and 0;
+and the one of those in whom nothing was found."""
 
 
 @DATASETS.register("findings")
@@ -51,7 +53,7 @@ def load_findings(
     table: str = "labels.csv",
     findings: Sequence[str] | None = None,
     labels: str | None = None,
-    separator: str = "|",
+    separator: str | None = None,
     patient: str | None = None,
     channels: int = 3,
     bits: int | str | None = None,
@@ -61,7 +63,8 @@ def load_findings(
 
     `table` lies in the root, or anywhere. `findings` names the columns, by default all that hold 1, 0 or
     nothing, but for those that say sex, age, site and the like; `labels` names a column of lists instead,
-    with `separator` between the labels. `patient` is the column of patients, whose images stay in one split.
+    with `separator` between the labels, by default "|" or what the lists themselves show. `patient` is the
+    column of patients, whose images stay in one split.
     """
     place = existing_folder(root, "findings")
     scaling = Scaling(bits, None if window is None else (window[0], window[1]))
@@ -85,7 +88,7 @@ def list_findings(
     *,
     findings: Sequence[str] | None = None,
     labels: str | None = None,
-    separator: str = "|",
+    separator: str | None = None,
     patient: str | None = None,
 ) -> Listing:
     """Every image of the table with what is known of its findings."""
@@ -280,12 +283,16 @@ def loosely(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
-def _from_lists(table: Table, column: int, separator: str) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+def _from_lists(
+    table: Table, column: int, separator: str | None
+) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
     """Findings are all labels that occur; a label that an image does not list is not there. An empty list
     says nothing, and the image is left out."""
+    cells = [_without_brackets(row[column].strip()) for row in table.rows]
+    separator = _usual_separator(cells) if separator is None else separator
     if not isinstance(separator, str) or not separator:
         raise ProtoPFaithError(f"The separator of labels is a text such as '|', not {shown(separator)}.")
-    lists = [[label.strip() for label in row[column].split(separator)] for row in table.rows]
+    lists = [[label.strip(" '\"") for label in cell.split(separator)] for cell in cells]
     names = sorted({label for row in lists for label in row if label and label.lower() not in NOTHING})
     if not 1 <= len(names) <= MOST_FINDINGS:
         raise ProtoPFaithError(
@@ -294,6 +301,29 @@ def _from_lists(table: Table, column: int, separator: str) -> tuple[tuple[str, .
         )
     values = [tuple(int(name in row) for name in names) if any(row) else (-1,) * len(names) for row in lists]
     return tuple(names), values
+
+
+def _without_brackets(cell: str) -> str:
+    """A list as Python writes it, without its brackets; an empty one says that nothing is there."""
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return cell
+    return cell[1:-1].strip() or NOTHING[0]
+
+
+def _usual_separator(cells: Sequence[str]) -> str:
+    """What stands between labels: "|", or else what leaves fewer different labels than there are cells, as
+    in "a", "b" and "a, b". A name such as "pneumonia, viral" stays one.
+
+    >>> _usual_separator(["edema", "mass", "edema, mass"]), _usual_separator(["pneumonia, viral", "normal"])
+    (',', '|')
+    """
+    whole = set(cells)
+    if any("|" in cell for cell in whole):
+        return "|"
+    for separator in (";", ","):
+        if len({label.strip() for cell in whole for label in cell.split(separator)}) < len(whole):
+            return separator
+    return "|"
 
 
 def _split_of(text: str, path: Path) -> str:

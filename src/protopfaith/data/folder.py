@@ -10,8 +10,8 @@ from pathlib import Path
 
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.groups import named_groups, parted, patients, read_groups
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.images import SUFFIXES, no_image
-from protopfaith.data.imageset import ImageData
 from protopfaith.data.listing import Entry, Listing, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size

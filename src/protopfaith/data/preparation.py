@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from protopfaith.annotations import check_arguments
-from protopfaith.data.imageset import ImageData
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.registry import Size, load_data
 
 

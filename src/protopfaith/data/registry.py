@@ -9,7 +9,7 @@ from typing import Any
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, seed_number
-from protopfaith.data.imageset import ImageData
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.preprocessing import checked_size
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry, did_you_mean

@@ -14,7 +14,8 @@ from typing import Any
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing, list_folder
 from protopfaith.data.groups import people
-from protopfaith.data.imageset import Box, ImageData
+from protopfaith.data.imagedata import ImageData
+from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
     Entry,
     Listing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from protopfaith.data.findings import as_finding
-from protopfaith.data.imageset import ImageData
+from protopfaith.data.imagedata import ImageData
 from protopfaith.data.registry import DATASETS, Fold, Size
 from protopfaith.data.rsna import load_rsna
 

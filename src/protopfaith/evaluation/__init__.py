@@ -2,8 +2,9 @@
 
 from protopfaith.correlation import share_inside
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
-from protopfaith.evaluation.external import ExternalEvaluation, evaluate_external
+from protopfaith.evaluation.external import evaluate_external
 from protopfaith.evaluation.external_findings import ExternalFindings, evaluate_external_findings
+from protopfaith.evaluation.external_results import ExternalEvaluation
 from protopfaith.evaluation.findings import evaluate_findings
 from protopfaith.evaluation.measure import faithfulness
 from protopfaith.evaluation.metrics.axioms import AXIOMS, AxiomCheck, check_axioms
@@ -18,7 +19,8 @@ from protopfaith.evaluation.metrics.removal import (
 )
 from protopfaith.evaluation.metrics.sanity import prototype_health, randomization, stability
 from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_with_truth, true_values
-from protopfaith.evaluation.parts import PartScores, PartsEvaluation, evaluate_parts
+from protopfaith.evaluation.parts import evaluate_parts
+from protopfaith.evaluation.parts_results import PartScores, PartsEvaluation
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
 from protopfaith.evaluation.spread import measure_share
 

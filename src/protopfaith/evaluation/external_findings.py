@@ -16,15 +16,8 @@ from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.external import (
-    DIFFERENCE,
-    EXTERNAL,
-    INTERNAL,
-    ExternalAnswers,
-    ask_about,
-    file_name,
-    write_external,
-)
+from protopfaith.evaluation.external_answers import ExternalAnswers, ask_about
+from protopfaith.evaluation.external_results import DIFFERENCE, EXTERNAL, INTERNAL, file_name, write_external
 from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
 from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain

@@ -90,7 +90,7 @@ class Explainer:
             not normalized tensors, and `images` to show where prototypes come from; a run knows both.
         preprocessing: how images are prepared for the network.
         images: the training images.
-        root: where a run's images lie now, if they moved as a whole.
+        root: where a run's images are now, if they have moved.
         device: where to compute.
 
     >>> from protopfaith.network import ProtoPNet

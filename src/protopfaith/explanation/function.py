@@ -164,8 +164,8 @@ def explain_function(
 ) -> FunctionExplanation:
     """Which regions of an image raise or lower the outputs of any function of images?
 
-    The function is a network of torchvision, a function of yours, or the path of an ONNX model. It is only
-    ever called: no gradients, no layers. Every value comes with its standard error.
+    It may be a torchvision network, a function of your own, or the path of an ONNX model. It is only
+    called: no gradients or layers are needed. Every value comes with its standard error.
 
     Args:
         function: from images (B, C, H, W) to (B,) or (B, outputs), tensors, arrays or lists; of a tuple, a
@@ -187,7 +187,7 @@ def explain_function(
         The maps, with `report`, `figure` and `save`.
 
     Raises:
-        ProtoPFaithError: if the function does not give numbers, or an output is not there, in one sentence
+        ProtoPFaithError: if the function does not return numbers, or an output does not exist
 
     >>> network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
     >>> image = torch.rand(3, 32, 32)

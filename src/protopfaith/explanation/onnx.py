@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.answers import LOGITS
 from protopfaith.files import is_file, reason
 
 USUAL_SIDE = 224
@@ -18,7 +20,8 @@ DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(do
 
 
 class OnnxFunction:
-    """The first output of an ONNX model, from images as tensors (B, C, H, W).
+    """The scores of an ONNX model, from images as tensors (B, C, H, W): of several outputs the one that is
+    called logits or the like, or else the first that has one row of numbers for each image.
 
     Models that take one batch size alone, and those that want channels last, are called as they want it.
 
@@ -47,6 +50,7 @@ class OnnxFunction:
             )
         self.name, self.shape = inputs[0].name, inputs[0].shape
         self.dtype = DTYPES[inputs[0].type]
+        self.output = scores_of(self.session.get_outputs())
         self.channels_last = self.shape[3] in (1, 3) and self.shape[1] not in (1, 3)
 
     def __repr__(self) -> str:
@@ -73,15 +77,37 @@ class OnnxFunction:
         count = len(array)
         if count < size:
             array = np.concatenate([array, np.zeros((size - count, *array.shape[1:]), array.dtype)])
-        found = np.asarray(self.session.run(None, {self.name: array})[0])
+        found = np.asarray(self.session.run([self.output], {self.name: array})[0])
         if found.dtype.kind not in "fiub":
             raise ProtoPFaithError(
-                "The first output of the ONNX model holds no numbers (it may be a list or a mapping); export "
-                "it with a tensor of scores as its first output."
+                f"The output {self.output} of the ONNX model holds no numbers (it may be a list or a "
+                "mapping); export it with a tensor of scores as its first output."
             )
         if size > 1 and found.shape[:1] != (len(array),):  # one image may come without its dimension
             raise ProtoPFaithError(
-                f"The first output of the ONNX model has the shape {tuple(found.shape)} for {len(array)} "
-                "images; it should have one row for each."
+                f"The output {self.output} of the ONNX model has the shape {tuple(found.shape)} for "
+                f"{len(array)} images; it should have one row for each."
+            )
+        if sum(side > 1 for side in found.shape[1:]) > 1:  # a map of one position is a row
+            raise ProtoPFaithError(
+                f"The output {self.output} of the ONNX model has the shape {tuple(found.shape)}, which is a "
+                "map; export the model with one row of scores for each image as its first output."
             )
         return found.reshape(len(array), -1)[:count].astype(np.float32)
+
+
+def scores_of(outputs: Sequence[Any]) -> str:
+    """The name of the output to explain.
+
+    Args:
+        outputs: of a session, each with a name, a type and a shape
+
+    >>> from types import SimpleNamespace as Output
+    >>> label = Output(name="label", type="tensor(int64)", shape=["N"])
+    >>> scores = Output(name="probabilities", type="tensor(float)", shape=["N", 3])
+    >>> scores_of([label, scores])
+    'probabilities'
+    """
+    called = [one.name for one in outputs if one.name.lower() in LOGITS]
+    rows = [one.name for one in outputs if one.type in DTYPES and len(one.shape or ()) == 2]
+    return (called or rows or [outputs[0].name])[0]

@@ -91,10 +91,9 @@ def own_maps(model: Any, image: Tensor, distance_maps: Tensor, prototypes: Seque
 
 
 def own_map_name(model: Any) -> str:
-    """What such a map is called."""
-    if hasattr(model, "occurrence_maps"):
-        return "its occurrence map"
-    return "ProtoTree's own map" if hasattr(model, "route") else "ProtoPNet's own map"
+    """What such a map is called: as the network says, or else by what it is."""
+    usual = "its occurrence map" if hasattr(model, "occurrence_maps") else "ProtoPNet's own map"
+    return str(getattr(model, "own_map", usual))
 
 
 def crop_box(activation: Tensor, percentile: float = 95.0) -> tuple[int, int, int, int]:

@@ -64,14 +64,13 @@ class Mean(Tensor):
 
 
 class Gaussian:
-    r"""Random variables with a mean and a variance each, of any shape.
+    r"""Random variables of any shape, each with a mean and a variance.
 
-    Torch functions, modules and methods take it in a tensor's place and return a Gaussian, by the rule that
-    `RULES` holds for them; a function without a rule raises an error that says how to add one.
+    Torch functions, modules and methods take it in place of a tensor and return a Gaussian, by their rule in
+    `RULES`; a function without a rule raises an error that says how to add one.
 
     Variables count as independent, unless `factors` (K, \*shape) say how they depend on K common,
-    independent
-    standard normal variables: then the covariance of two of them is $\sum_k F_{ku} F_{kw}$, and
+    independent standard normal variables: then the covariance of two of them is $\sum_k F_{ku} F_{kw}$, and
     `variance` is still the whole variance of each (so at least $\sum_k F_{ku}^2$).
 
     Variables made from one another are not known to belong together: `x + x` is 2 x, but `y + x` with

@@ -125,7 +125,8 @@ class PrototypeNetwork(Protocol):
     Three methods more are asked for where there are such. `route(distances)`, of a network that decides by a
     way through a tree: of the distances (P,) of one image, a `Route`. `occurrence_maps(x)`, of one that says
     itself where it looks for each prototype: (B, P, h, w), which then stand beside our maps.
-    `keep(kept)`, of one that does without some of its prototypes: forgets all others, in place.
+    `keep(kept)`, of one that does without some of its prototypes: forgets all others, in place. A text
+    `own_map` says what the network's own maps are called where they are not ProtoPNet's.
 
     Args:
         args: whatever a family takes

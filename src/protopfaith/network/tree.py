@@ -53,6 +53,7 @@ class ProtoTree(PatchNetwork):
     family: ClassVar[str] = "prototree"
     header: ClassVar[dict[str, Any]] = {"tree": list}
     similarity = "exponential"
+    own_map = "ProtoTree's own map"
     rights: Tensor
     lefts: Tensor
     alive: Tensor

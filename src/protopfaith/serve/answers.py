@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from protopfaith.crashes import unexpected
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.pages import render
 
 logger = logging.getLogger("protopfaith")
@@ -31,8 +33,51 @@ class TooLargeError(Exception):
     """More bytes than are taken."""
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """What a request sends; never more than `most` bytes are taken."""
+class TooManyError(Exception):
+    """More at a time than is taken."""
+
+
+class TooSlowError(Exception):
+    """Whoever asks does not end."""
+
+
+REFUSALS: dict[type[Exception], tuple[str, int]] = {
+    GoneError: ("This is no longer kept on the server; ask again.", 404),
+    TooLargeError: ("The file is too large for this server.", 413),
+    TooManyError: ("Many others send images just now; try again in a moment.", 429),
+    TooSlowError: ("The file took too long to arrive; try again.", 408),
+}
+"""What scripts are told, and the number that goes with it."""
+
+
+class Receiving:
+    """How many files are being received: each takes as much memory as it has come.
+
+    Args:
+        most: at a time
+    """
+
+    def __init__(self, most: int):
+        self.most, self.now = most, 0
+
+    def __enter__(self) -> None:
+        if self.now >= self.most:
+            raise TooManyError
+        self.now += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.now -= 1
+
+
+async def read_body(request: Request, most: int, patience: float) -> bytes:
+    """What a request sends; never more than `most` bytes are taken, nor waited for longer than `patience`."""
+    try:
+        return await asyncio.wait_for(_read_all(request, most), patience)
+    except asyncio.TimeoutError as error:  # another class than TimeoutError in Python 3.10
+        raise TooSlowError from error
+
+
+async def _read_all(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > most:
         raise TooLargeError
@@ -44,9 +89,9 @@ async def read_body(request: Request, most: int) -> bytes:
     return bytes(content)
 
 
-async def read_message(request: Request, most: int) -> dict[str, Any]:
+async def read_message(request: Request, bounds: Bounds) -> dict[str, Any]:
     """The JSON object that a script sends."""
-    content = await read_body(request, most)
+    content = await read_body(request, bounds.body, bounds.patience)
     try:
         said = json.loads(content or b"{}")
     except (ValueError, RecursionError):
@@ -62,10 +107,9 @@ def plainly(answer: Answer) -> Answer:
     async def safe(request: Request) -> Response:
         try:
             return await answer(request)
-        except GoneError:
-            return JSONResponse({"error": "This is no longer kept on the server; ask again."}, 404)
-        except TooLargeError:
-            return JSONResponse({"error": "The file is too large for this server."}, 413)
+        except tuple(REFUSALS) as error:
+            text, status = REFUSALS[type(error)]
+            return JSONResponse({"error": text}, status)
         except ProtoPFaithError as error:
             return JSONResponse({"error": str(error)}, 400)
         except ClientDisconnect:

@@ -11,7 +11,15 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.serve.answers import GoneError, kindly, not_found, plainly, read_body, read_message
+from protopfaith.serve.answers import (
+    GoneError,
+    Receiving,
+    kindly,
+    not_found,
+    plainly,
+    read_body,
+    read_message,
+)
 from protopfaith.serve.case import Case
 from protopfaith.serve.case_pages import CasePages
 from protopfaith.serve.desk import Desk
@@ -47,6 +55,7 @@ class StartPages:
 
     def __init__(self, desk: Desk, folder: PrivateFolder, cases: CasePages):
         self.desk, self.folder, self.cases = desk, folder, cases
+        self.receiving = Receiving(desk.bounds.uploads)
 
     def routes(self) -> list[Route]:
         """Which address answers what."""
@@ -89,7 +98,7 @@ class StartPages:
         return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
     async def ask_test(self, request: Request) -> Response:
-        said = await read_message(request, self.desk.bounds.body)
+        said = await read_message(request, self.desk.bounds)
         network, index = self.desk.network(said.get("run", 0)), said.get("index")
         if type(index) is not int:
             raise ProtoPFaithError("A test image is named by its number.")
@@ -102,7 +111,9 @@ class StartPages:
 
     async def ask_file(self, request: Request) -> Response:
         network = self.desk.network(request.query_params.get("run", "0"))
-        content = await read_body(request, self.desk.bounds.upload)
+        bounds = self.desk.bounds
+        with self.receiving:
+            content = await read_body(request, bounds.upload, bounds.patience)
         name = shown_name(unquote(request.headers.get("x-file-name", "image"))[:400])
         case = await run_in_threadpool(self._open_file, network, content, name, request.scope["visitor"])
         return await self.cases.opened(case)

@@ -12,6 +12,9 @@ class Bounds:
     Args:
         upload: bytes of one image file.
         body: bytes of any other request.
+        uploads: image files that are received at a time.
+        patience: seconds that a request may take to arrive.
+        connections: that are open at a time.
         cases: cases kept in memory; the one that was looked at least recently goes first.
         visitor_cases: of these, one visitor's.
         waiting: requests of one visitor that may wait for the network at a time.
@@ -26,6 +29,9 @@ class Bounds:
 
     upload: int = 64 * 2**20
     body: int = 256 * 2**10
+    uploads: int = 8
+    patience: float = 120.0
+    connections: int = 512
     cases: int = 64
     visitor_cases: int = 24
     waiting: int = 8

@@ -248,7 +248,7 @@ class CasePages:
         return case
 
     async def _message(self, request: Request) -> dict[str, Any]:
-        return await read_message(request, self.desk.bounds.body)
+        return await read_message(request, self.desk.bounds)
 
 
 async def _waited(request: Request, future: Future[Any]) -> Any:

@@ -36,9 +36,10 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         yield
         scale = scale_of([side.regions])
         name = view["name"]
-        part = pictures.boxed(side.pixels, f"{name}: its source image", side.box)
+        source = "its source image" if _is_exact(network, prototype) else "the training image nearest to it"
+        part = pictures.boxed(side.pixels, f"{name}: {source}", side.box)
         seen = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there")
-        view["source"] = [(part, "its source image, and the part"), (seen, "what it sees there")]
+        view["source"] = [(part, f"{source}, and the part"), (seen, "what it sees there")]
         view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
     view["nearest"] = _nearest(network, prototype, pictures)
     view["framed"] = network.outcome == "one"
@@ -52,7 +53,16 @@ def _lead(network: Network, prototype: int, owner: str) -> str:
         label = int(network.model.prototype_classes[prototype])
         weight = float(weights_of(network.model)[label, prototype])
         return f"What it sees of a training image; it stands for {stands_for(owner, weight)}."
-    return f"A part of a training image{' of ' + owner if owner else ''}."
+    part = f"part of a training image{' of ' + owner if owner else ''}"
+    if _is_exact(network, prototype):
+        return f"A {part}."
+    return f"It is no part of any training image found here; beside it is the nearest {part}."
+
+
+def _is_exact(network: Network, prototype: int) -> bool:
+    """Whether a prototype is a part of its source image, and does not only resemble it."""
+    source = network.model.sources[prototype]
+    return source is None or source.exact
 
 
 def _nearest(network: Network, prototype: int, pictures: LinkedPictures) -> list[tuple[Any, str]]:

@@ -26,6 +26,7 @@ class PrototypeCard:
     sentence: str
     here: DrawnPicture
     there: DrawnPicture | None
+    origin: str
     duplicate: bool
 
 
@@ -51,11 +52,19 @@ def _card(
     name = f"Prototype {one.prototype}"
     here = pictures.ours(explanation.pixels, one.test, scale, f"{name}: what makes this image like it")
     patch = case.network.patch(one.prototype)
+    exact = one.source is None or one.source.exact
     there = None
     if patch is not None:
-        there = pictures.boxed(patch.pixels, f"{name}: the part of a training image that it is", patch.box)
+        part = "that it is" if exact else "nearest to it"
+        there = pictures.boxed(patch.pixels, f"{name}: the part of a training image {part}", patch.box)
     return PrototypeCard(
-        one.prototype, name, _sentence(explanation, one), here, there, one.duplicate_of is not None
+        one.prototype,
+        name,
+        _sentence(explanation, one),
+        here,
+        there,
+        "its source" if exact else "nearest to it",
+        one.duplicate_of is not None,
     )
 
 

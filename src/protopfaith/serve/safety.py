@@ -132,7 +132,7 @@ class Guard:
             return None
         given = request.query_params.get("token")
         if request.method == "GET" and self.door.token is not None and self.door.opens_for(given):
-            answer = RedirectResponse(request.url.path, 303)
+            answer = RedirectResponse("/" + request.url.path.lstrip("/"), 303)  # // would name another server
             answer.headers.append("Set-Cookie", _cookie(self.door.token_cookie, self.door.token))
             return answer
         return PlainTextResponse(

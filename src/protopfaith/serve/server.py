@@ -151,6 +151,8 @@ def opened(
             access_log=False,
             server_header=False,
             lifespan="off",
+            http="h11",  # it takes no more than 64 kB of headers
+            limit_concurrency=bounds.connections,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=PATIENCE,
         )

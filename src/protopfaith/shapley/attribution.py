@@ -36,23 +36,23 @@ class Attribution:
     All tensors are float64 on the CPU. `standard_errors` are zero for exact values and NaN where an
     estimator cannot know its error (a deterministic approximation, or a single sample). After the residual
     was redistributed, `values` sum to `total` if the estimator redistributes. `state` lets
-    `protopfaith.shapley.estimate` go on with more evaluations.
+    `protopfaith.shapley.estimate` continue with more evaluations.
 
     Args:
         values: the Shapley values, (outputs, n)
         standard_errors: of the values, (outputs, n)
         completeness_gap: sum of the values minus total, before it was redistributed, (outputs,)
         total: value of all players minus value of none, (outputs,)
-        evaluations: of the function, in all
+        evaluations: how often the function was evaluated
         players: who shares the total
-        baseline: what stands for absent players, in words
+        baseline: what replaces hidden players, in words
         method: the estimator's name
         seed: of its draws
         precision: the relative error that was reached, see `relative_error`; NaN where it is unknown
-        reached: False where a precision was asked for and the budget did not suffice
+        reached: False if a precision was asked for and the budget was too small
         degrees_of_freedom: of the standard errors
         options: of the estimator
-        state: what `estimate` needs to go on; None where it cannot
+        state: what `estimate` needs to continue; None if it cannot
         wrong_signs: (outputs, n): chances, where the estimator has a posterior that says them
 
     >>> from protopfaith.shapley import Game, estimate

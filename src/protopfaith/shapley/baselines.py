@@ -15,6 +15,7 @@ from torch import Tensor
 from protopfaith.arguments import odd_kind, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
+from protopfaith.specs import baseline_numbers
 
 LARGEST_BLUR = 10_000
 BASELINES: Registry[Callable[..., Tensor]] = Registry("baseline")
@@ -140,13 +141,7 @@ def _argument(name: str, text: str) -> dict[str, object]:
     option = "sigma" if name == "blur" else "value"
     if option not in inspect.signature(BASELINES[name]).parameters:
         raise ProtoPFaithError(f"The baseline {name!r} takes no numbers; write {name}, not {name}:{text}.")
-    try:
-        numbers = [float(t) for t in text.split(",")]
-    except ValueError:
-        raise ProtoPFaithError(
-            f"The baseline {name}:{text} cannot be read; expected numbers after the colon, as in blur:8 "
-            f"or color:0,0.5,1."
-        ) from None
+    numbers = baseline_numbers(f"{name}:{text}")
     if option == "value":
         return {option: numbers}
     if len(numbers) > 1:

@@ -38,13 +38,13 @@ class Game:
         image: `(C, H, W)`, a tensor or an array, as the function expects it; its device is where everything
             runs.
         players: the regions, see `Players`; a number is the side of square windows in pixels.
-        baseline: what stands where a player is absent, see `make_baseline`.
+        baseline: what replaces hidden players, see `make_baseline`.
         baseline_options: options of a named baseline.
-        batch_size: images per call of `function`; without it as many as `memory` allows.
+        batch_size: images per call of `function`; by default as many as `memory` allows.
         memory: bytes that one batch may take (usually 4 GiB on a GPU, 128 MiB on a CPU). When memory runs out
             all the same, the batch is halved and evaluation goes on.
         autocast: a dtype such as `torch.bfloat16` runs the function under `torch.autocast`.
-        check: whether to check that calling the function again gives the same.
+        check: whether to check that the function returns the same when called again.
 
     `game(coalitions)` maps a boolean `(m, n)` to values `(m, outputs)` on the image's device.
 

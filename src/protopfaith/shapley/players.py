@@ -24,8 +24,8 @@ class Players:
     """Which player every pixel belongs to. Every pixel has a player and every number has a pixel.
 
     Args:
-        labels: the player's number 0 ... n-1 for every pixel: `H x W` when a player takes all channels of its
-            pixels along, `C x H x W` when channels are players of their own.
+        labels: the player's number 0 ... n-1 for every pixel: `H x W` if a player has all channels of its
+            pixels, `C x H x W` if channels are players of their own.
         kind: how they were made, for people.
 
     >>> players = Players.windows((5, 4), 2)

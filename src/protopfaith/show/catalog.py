@@ -64,7 +64,7 @@ def render_catalog(catalog: Catalog) -> str:
     return render_page(
         "catalog.html",
         pictures.data(),
-        lead=_lead(catalog),
+        lead=f"{_lead(catalog)} {_resembling(catalog)}".rstrip(),
         note=_note(catalog),
         kinds=_kinds(catalog),
         framed=not _is_of_findings(catalog),
@@ -89,6 +89,17 @@ def _lead(catalog: Catalog) -> str:
     known = any(math.isfinite(portrait.object_share) for portrait in catalog.classes)
     rests = f"No {one} rests mostly on background." if known else "Where the objects are is not known."
     return f"{text} {rests}"
+
+
+def _resembling(catalog: Catalog) -> str:
+    """That the images beside some prototypes are not what they are; nothing where all are."""
+    alike = sum(not one.source.exact for one in catalog.prototypes)
+    if not alike:
+        return ""
+    return (
+        f"{alike} of the {len(catalog.prototypes)} prototypes are no part of any training image found here: "
+        "beside these is the nearest one, which only resembles them."
+    )
 
 
 def _of_classes(catalog: Catalog) -> str:
@@ -147,21 +158,23 @@ def _card(catalog: Catalog, one: PrototypePortrait, scale: float, pictures: Pict
     name = f"Prototype {one.prototype}"
     if _is_of_findings(catalog):
         name += f" ({stands_for(one.class_name, one.weight)})"
-    flags = []
+    flags = [] if one.source.exact else ["only resembles this image"]
     if one.duplicate_of is not None:
         flags.append(f"{one.duplicate_kind} to prototype {one.duplicate_of}")
     if one.uses == 0:
         flags.append("no image uses it")
     share = f", {percent(one.object_share)} on the object" if math.isfinite(one.object_share) else ""
+    source = "source image" if one.source.exact else "nearest training image"
     shown = (
-        (pictures.plain(side.pixels, f"{name}: its source image {side.path}"), "source image"),
+        (pictures.plain(side.pixels, f"{name}: its {source} {side.path}"), source),
         (
             pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR),
             "what it sees",
         ),
     )
     nearest = tuple((_patch(catalog, patch, pictures), _how_near(patch)) for patch in _others(one))
-    text = f"From {side.path}; {_used(one.uses)}{share}. {catalog.remarks.get(one.prototype, '')}".strip()
+    origin = "From" if one.source.exact else "Nearest to it is a part of"
+    text = f"{origin} {side.path}; {_used(one.uses)}{share}. {catalog.remarks.get(one.prototype, '')}".strip()
     return PortraitCard(name, tuple(flags), shown, nearest, text, one.duplicate_of is not None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from protopfaith.evaluation.external import DIFFERENCE, EXTERNAL, INTERNAL, ExternalEvaluation, Row
+from protopfaith.evaluation.external_results import DIFFERENCE, EXTERNAL, INTERNAL, ExternalEvaluation, Row
 from protopfaith.evaluation.metrics.bootstrap import Interval
 from protopfaith.show.colors import COOL, WARM
 from protopfaith.show.plain import without_math

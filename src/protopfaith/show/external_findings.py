@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from protopfaith.evaluation.external import EXTERNAL, INTERNAL
 from protopfaith.evaluation.external_findings import ExternalFindings
+from protopfaith.evaluation.external_results import EXTERNAL, INTERNAL
 from protopfaith.evaluation.metrics.findings import FindingsEvaluation
 from protopfaith.show.colors import COOL, WARM
 from protopfaith.show.external import lengths, short

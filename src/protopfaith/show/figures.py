@@ -24,7 +24,7 @@ from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.findings import stands_for
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import in_favor
+from protopfaith.show.wording.outputs import in_favor, own_map
 from protopfaith.show.wording.trust import banners, rough_prototypes
 from protopfaith.show.wording.verdicts import Verdict, verdicts
 
@@ -320,7 +320,7 @@ def _theirs(explanation: Explanation) -> str:
     """Whose map stands beside ours."""
     if explanation.findings:
         return "occurrence"
-    return "ProtoPNet" if explanation.route is None else "ProtoTree"
+    return own_map(explanation).partition("'s own map")[0]
 
 
 def _key(explanation: Explanation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protopfaith.data import ImageSet
-from protopfaith.evaluation.parts import PartsEvaluation
+from protopfaith.evaluation.parts_results import PartsEvaluation
 from protopfaith.show.colors import rgb
 from protopfaith.show.plain import without_math
 

@@ -200,12 +200,12 @@ def _prototype(
     sides: dict[str, tuple[Captioned, ...]] = {
         "On this image": ((ours, "what makes it similar"), (theirs, own))
     }
+    exact = one.source is None or one.source.exact
     if side is not None:
         plain = pictures.plain(side.pixels, f"{name}: its source image {side.path}")
         ours = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there", SIMILAR)
         alt = f"{name}: {own} on its source image"
         theirs = pictures.theirs(side.pixels, side.activation, limits, side.box, alt)
-        exact = one.source is None or one.source.exact
         sides["On its source image" if exact else "On the training image nearest to it"] = (
             (plain, "image"),
             (ours, "what it sees"),
@@ -213,9 +213,10 @@ def _prototype(
         )
     elif one.source_part is not None:
         part = one.source_part
-        itself = pictures.boxed(part.pixels, f"{name}: the part of {part.path} that it is", part.box)
+        which, source = ("that it is", "its source") if exact else ("nearest to it", "what is nearest to it")
+        itself = pictures.boxed(part.pixels, f"{name}: the part of {part.path} {which}", part.box)
         shown = sides.pop("On this image")
-        sides["On this image, and its source"] = (*shown, (itself, "its source image"))
+        sides[f"On this image, and {source}"] = (*shown, (itself, f"{source} image" if exact else which))
     facts = _facts(one)
     if explanation.findings:
         facts = {"stands for": stands_for(one.class_name, one.weight), **facts}

@@ -18,8 +18,8 @@ from typing import IO
 from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.progress import Bar
-from protopfaith.training.recipe import Recipe
-from protopfaith.training.run import Run, decisive
+from protopfaith.training.recipe import Recipe, decisive
+from protopfaith.training.run import Run
 from protopfaith.training.schedule import make_stages
 
 MOST = 64

@@ -15,7 +15,8 @@ from protopfaith.training.dropping import without_prototypes
 from protopfaith.training.initialization import patch_prototypes
 from protopfaith.training.outcomes import check_outcome
 from protopfaith.training.projection import project_patches
-from protopfaith.training.recipe import Recipe, ScheduleRecipe
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ScheduleRecipe
 from protopfaith.training.schedule import Stage, make_stages
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import reason, remove_leftovers
+from protopfaith.files import reason, refuse_existing, remove_leftovers
 from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
@@ -26,9 +26,11 @@ from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.family import trainer_named, trainer_of
 from protopfaith.training.images import seed_for
-from protopfaith.training.recipe import ComputeRecipe, Recipe
+from protopfaith.training.new_run import check_resumable, create_run
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ComputeRecipe
 from protopfaith.training.reference import keep_reference
-from protopfaith.training.run import Run, check_resumable, create_run, load_recipe_data, refuse_existing
+from protopfaith.training.run import Run, load_recipe_data
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -49,7 +51,7 @@ def train(
     fabric: Fabric | None = None,
     progress: bool = True,
 ) -> Run:
-    """Trains as `recipe` says and leaves everything in `folder`.
+    """Trains a network by a recipe and leaves everything in `folder`.
 
     `resume` continues an interrupted run (`recipe` may then be None: the folder holds it) and ends with
     the weights that the uninterrupted run would have had. `data` and `model` replace those of the recipe,
@@ -57,12 +59,12 @@ def train(
     callers that train several times.
 
     Args:
-        recipe: how; may be None to resume
-        folder: of the run; it must not be there yet, unless it is resumed
+        recipe: how to train; may be None to resume
+        folder: the run folder; it must not exist yet, unless it is resumed
         resume: continue what was interrupted
         data: images instead of those that the recipe names
         model: a network instead of the one that the recipe describes
-        fabric: one that has been launched already
+        fabric: a Fabric that has been launched already
         progress: show a bar and a line for each stage
 
     >>> from tempfile import TemporaryDirectory

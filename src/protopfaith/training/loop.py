@@ -25,15 +25,11 @@ from protopfaith.training.hooks import Hooks
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import classes_objective
+from protopfaith.training.plain import PlainClassifier
 from protopfaith.training.probe import (
-    SHARES,
-    START,
-    blend,
     class_weights,
     hold_batch_norm,
-    measure_batch_norm,
     probe_encoder,
-    temper,
 )
 from protopfaith.training.progress import TrainingProgress
 from protopfaith.training.projection import count_distinct
@@ -48,7 +44,7 @@ from protopfaith.training.schedule import (
     trained_parts,
 )
 from protopfaith.training.streams import BatchStream, stage_batches
-from protopfaith.training.validation import plain_outputs, prototype_accuracy, validation
+from protopfaith.training.validation import prototype_accuracy, validation
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -99,6 +95,7 @@ class Trainer(Hooks):
             self.head = nn.Linear(output_channels(model.encoder, model.in_channels), len(data.classes))
         for module in (self.model, self.head):
             module.to(fabric.device)
+        self.plain = PlainClassifier(self.model, self.head, self.images)
         self.log_scale = nn.Parameter(torch.zeros((), device=fabric.device))
         self.class_weights = None
         if recipe.costs.balanced:
@@ -257,18 +254,9 @@ class Trainer(Hooks):
         probe, sentences = probe_encoder(self.model, self.images, len(self.data.classes))
         for sentence in sentences:
             self.progress.say(sentence)
-        probe = self.fabric.broadcast(probe)
-        with torch.no_grad():
-            self.head.weight.copy_(probe.weight)
-            self.head.bias.copy_(probe.bias)
-            self.kept = {name: tensor.clone() for name, tensor in self._plain_state().items()}
-            self.head.weight.mul_(START)
-            self.head.bias.mul_(START)
+        self.kept = self.plain.start_from(self.fabric.broadcast(probe))
         accuracy = probe.accuracy if len(self.images.validation) else None
         self.saver.position = replace(self.saver.position, probe=accuracy)
-
-    def _plain_state(self) -> dict[str, Tensor]:
-        return {**pack_module("encoder", self.model.encoder), **pack_module("head", self.head)}
 
     def _recover(self, stage: Stage) -> None:
         """A later cycle starts from the best model; repeated prototypes start anew.
@@ -301,43 +289,17 @@ class Trainer(Hooks):
     def _conclude(self, stage: Stage) -> None:
         """What happens once, after a stage's last epoch and before that is validated."""
         if stage.name == "pretraining" and self.kept:
-            self._move_as_far_as_it_helps(stage)
+            start, self.kept = self.kept, {}
+            validate = validation(stage, self.model, self.head, self.images)
+            moved = self.plain.move_as_far_as_it_helps(start, validate)
+            self.saver.position = replace(self.saver.position, moved=moved.share)
+            for sentence in moved.sentences():
+                self.progress.say(sentence)
         scaled = self.recipe.model.logit_scale and hasattr(self.model, "classifier")
         if stage.name in ("warmup", "joint") and scaled:
             with torch.no_grad():
                 self.model.classifier.weight.mul_(self.log_scale.exp())
                 self.log_scale.zero_()
-
-    def _move_as_far_as_it_helps(self, stage: Stage) -> None:
-        """Of the networks between the probe and what training made of it, the best on validation images; of
-        equally good ones the furthest."""
-        start, self.kept = self.kept, {}
-        validate = validation(stage, self.model, self.head, self.images)
-        end = {name: tensor.clone() for name, tensor in self._plain_state().items()}
-        accuracies = {}
-        for share in SHARES:
-            self._blend(start, end, share)
-            accuracies[share] = validate()
-        found = [(accuracy, share) for share, accuracy in accuracies.items() if accuracy is not None]
-        share = max(found)[1] if found else 1.0
-        self._blend(start, end, share)
-        if share < 1:
-            temper(
-                self.head, plain_outputs(self.model, self.head, self.images), self.images.validation.labels
-            )
-        self.saver.position = replace(self.saver.position, moved=share)
-        if found:
-            self.progress.say(
-                f"Linear probe {accuracies[0.0]:.3f}, fine-tuned {accuracies[1.0]:.3f}; kept at {share:g} of "
-                f"the way between them: {accuracies[share]:.3f} (validation balanced accuracy)."
-            )
-
-    def _blend(self, start: dict[str, Tensor], end: dict[str, Tensor], share: float) -> None:
-        state = blend(start, end, share)
-        unpack_module("encoder", self.model.encoder, state)
-        unpack_module("head", self.head, state)
-        if 0 < share < 1:
-            measure_batch_norm(self.model, self.images)
 
     def _remember(self, stage: Stage, metrics: EpochMetrics) -> None:
         """What the summary will compare, and what a later cycle may need again."""

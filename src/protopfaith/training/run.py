@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import math
-import platform
-import sys
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,40 +14,30 @@ from torch import nn
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_file, read_json, read_plain_text, reason, refuse_existing
+from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.collapse import signs_of_shortfall
-from protopfaith.training.recipe import Recipe, load_recipe, recipe_from_dict
-from protopfaith.training.trust import check_paths, new_mark
+from protopfaith.training.recipe import Recipe, decisive, load_recipe, recipe_from_dict
+from protopfaith.training.trust import check_paths
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FEW = 500
 """Validation images below which the summary says how uncertain their accuracies are."""
-PACKAGES = (
-    "protopfaith",
-    "torch",
-    "torchvision",
-    "lightning",
-    "safetensors",
-    "numpy",
-    "pillow",
-    "scikit-learn",
-)
 
 
 class Run:
-    """The folder that `protopfaith.training.train` leaves.
+    """A run folder, as `protopfaith.training.train` leaves it.
 
-    `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
+    It holds `recipe.yaml` (resolved), `environment.json` (versions, seed, data fingerprint), `metrics.csv`,
     `tensorboard/`, `last.safetensors` (to resume), `model.safetensors` (the best epoch with projected
     prototypes). Its properties are cheap; its methods read the disk.
 
     Args:
         folder: the folder of a training, or of a pruned run
-        root: where the images lie now, if not where the recipe says
+        root: where the images are now, if not where the recipe says
 
     >>> run = Run("runs/birds")
     >>> run.is_finished(), run.preprocessing().size
@@ -133,9 +119,10 @@ class Run:
             device: where it shall be
             encoder: the user's own encoder, where the network was trained with one
         """
-        self.check_model()
-        model = load(self._existing_model_path(), encoder=encoder, device=device)[0]
-        preprocessing = self.preprocessing()
+        metadata = self._metadata()
+        self.check_belongs(metadata.get("recipe"), self.model_path)
+        model = load(self.model_path, encoder=encoder, device=device)[0]
+        preprocessing = self._preprocessing(metadata)
         if preprocessing.channels != model.in_channels:
             raise ProtoPFaithError(
                 f"The preprocessing in {self.model_path} gives {preprocessing.channels} channels, but its "
@@ -145,9 +132,11 @@ class Run:
 
     def preprocessing(self) -> Preprocessing:
         """How images are prepared for its network."""
-        known = self._metadata()["preprocessing"]
+        return self._preprocessing(self._metadata())
+
+    def _preprocessing(self, metadata: dict[str, Any]) -> Preprocessing:
         try:
-            return Preprocessing.from_dict(known)
+            return Preprocessing.from_dict(metadata["preprocessing"])
         except ProtoPFaithError as error:
             raise ProtoPFaithError(
                 f"The preprocessing in {self.model_path} is not usable: {error} Use another copy of it."
@@ -311,87 +300,3 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         **data.options,
         **{name: value for name, value in given.items() if value is not None},
     )
-
-
-def create_run(folder: Path, recipe: Recipe, data: ImageData, **more: Any) -> Run:
-    """Writes recipe and environment into a new folder."""
-    refuse_existing(folder)
-    if recipe.data.root is not None:  # the run works from any folder
-        root = str(Path(recipe.data.root).expanduser().absolute())
-        recipe = replace(recipe, data=replace(recipe.data, root=root))
-    environment = {
-        "versions": versions(),
-        "seed": recipe.seed,
-        "data_fingerprint": data.fingerprint,
-        "classes": list(data.classes),
-        "images": {name: len(images) for name, images in data.sets().items()},
-        "validation_per_class": _per_class(data),
-        **new_mark(recipe),
-        **more,
-    }
-    with atomic(folder) as partial:  # the folder appears with both files in it, or not at all
-        partial.mkdir()
-        (partial / "environment.json").write_text(json.dumps(environment, indent=2))
-        recipe.save(partial / "recipe.yaml")
-    return Run(folder)
-
-
-def _per_class(data: ImageData) -> list[int]:
-    """How many validation images each class has; nothing where images have several findings."""
-    labels = data.validation.labels
-    return [] if labels.dim() > 1 else torch.bincount(labels, minlength=len(data.classes)).tolist()
-
-
-def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
-    """Raises unless recipe (but for `compute` and where the data lies) and images are those of the run."""
-    if is_file(run.model_path):
-        run.check_model()
-    if "pruned_from" in run.environment():
-        raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
-    if "converted_from" in run.environment():
-        raise ProtoPFaithError(f"{run.folder} was converted and was not trained here; start another run.")
-    ours, theirs = decisive(recipe), decisive(run.recipe())
-    changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
-    if changed:
-        key = changed[0]
-        raise ProtoPFaithError(
-            f"The run {run.folder} was started with another recipe ({key} was {theirs.get(key)!r}, now "
-            f"{ours.get(key)!r}); resume it with its own recipe, or start a new run."
-        )
-    if data.fingerprint != run.environment()["data_fingerprint"]:
-        raise ProtoPFaithError(
-            f"The images have changed since the run {run.folder} was started (their fingerprint differs); "
-            "restore them, or start a new run."
-        )
-
-
-def decisive(recipe: Recipe) -> dict[str, Any]:
-    """What must stay the same when a run is resumed, by key."""
-    flat = flatten(recipe.to_dict())
-    return {
-        key: value
-        for key, value in flat.items()
-        if not key.startswith("compute.") and key not in ("data.root", "model.otherwise")
-    }
-
-
-def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings with dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
-def versions() -> dict[str, str]:
-    """The versions of Python, the platform and the packages that results depend on."""
-    found = {"python": sys.version.split()[0], "platform": platform.platform()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

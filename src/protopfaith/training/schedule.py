@@ -15,7 +15,8 @@ from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, CyclicLR, LinearLR, LRScheduler, OneCycleLR
 
 from protopfaith.training.blocks import depth_shares
-from protopfaith.training.recipe import Recipe, ScheduleRecipe
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ScheduleRecipe
 
 StageName = Literal["pretraining", "warmup", "joint", "classifier"]
 

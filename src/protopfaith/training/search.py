@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, refuse_existing
 from protopfaith.network import ENCODERS
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
@@ -19,7 +19,7 @@ from protopfaith.training.grid import load_grid
 from protopfaith.training.launch import make_fabric, train
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe
-from protopfaith.training.run import Run, refuse_existing
+from protopfaith.training.run import Run
 from protopfaith.training.spread import check_workers, train_spread
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import torch
 
 from protopfaith.crew import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import is_file, refuse_existing
 from protopfaith.progress import Bar
 from protopfaith.shards import WHOLE, share
 from protopfaith.training.launch import train
 from protopfaith.training.recipe import Recipe
-from protopfaith.training.run import Run, refuse_existing
+from protopfaith.training.run import Run
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -67,3 +67,10 @@ def test_exact_values_add_up_by_themselves(explainer: Explainer, pixels: torch.T
 def test_every_estimator_says_how_it_works() -> None:
     plain = ESTIMATORS.traits("not registered here").description
     assert all(ESTIMATORS.traits(name).description != plain for name in ESTIMATORS)
+
+
+def test_a_network_says_what_its_own_maps_are_called(explanation: Explanation) -> None:
+    named = replace(explanation, network={**explanation.network, "own_map": "a gentle map"})
+    page = html.unescape(render_report(named))
+    assert "A gentle map stands here for comparison" in page
+    assert "ProtoPNet's own map" not in page

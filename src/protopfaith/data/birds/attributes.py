@@ -14,7 +14,8 @@ from protopfaith.data.birds.drawing import choose_plumage, draw_variants
 from protopfaith.data.birds.loading import SPLITS, bird_ids, check_drawing, drawing_key
 from protopfaith.data.birds.species import PARTS, SHARED
 from protopfaith.data.cache import build_once, cache_folder
-from protopfaith.data.imageset import ImageData, ImageSet, Record, split_pool
+from protopfaith.data.imagedata import ImageData, split_pool
+from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size
 from protopfaith.data.splits import deal_findings, with_fold

@@ -14,7 +14,8 @@ from protopfaith.arguments import seed_number, whole_number
 from protopfaith.data.birds.drawing import draw_bird
 from protopfaith.data.birds.species import CLASSES, PARTS
 from protopfaith.data.cache import build_once, cache_folder
-from protopfaith.data.imageset import ImageData, ImageSet, Record, split_pool
+from protopfaith.data.imagedata import ImageData, split_pool
+from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.splits import with_fold

@@ -93,8 +93,8 @@ class Options:
             game
         moment_batch: the same for moment passes, which need some ten times the memory
 
-    >>> Options(Players.windows((32, 32), 8), budget=512).baseline
-    'zero'
+    >>> Options(Players.windows((32, 32), 8), budget=512)
+    Options(Players(16 players (windows 8x8), 32 x 32 pixels), baseline 'zero', budget 512, seed 0)
     """
 
     players: Players
@@ -113,6 +113,10 @@ class Options:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def __repr__(self) -> str:
+        baseline = "a tensor" if isinstance(self.baseline, Tensor) else repr(self.baseline)
+        return f"Options({self.players!r}, baseline {baseline}, budget {self.budget:,}, seed {self.seed})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from protopfaith.shapley.attribution import redistribute
 from protopfaith.shapley.densities import anchored_mean, membership_weights, remove_mean
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.noise import Noisy, powers
 from protopfaith.shapley.sampling import (
     DRAWN,
     Estimate,
@@ -24,6 +25,8 @@ from protopfaith.shapley.sampling import (
     by_sampling,
     checked_state,
 )
+
+SUMS = ("sum", "squares", "fourths")
 
 
 @ESTIMATORS.register("owen", description="estimated by hiding random sets of regions")
@@ -44,7 +47,7 @@ def owen(game: Game, state: State, *, nodes: int | None = None) -> Sampler:
 
 
 class _Sizes:
-    """Stratified densities; sums of contributions and of their squares."""
+    """Stratified densities; sums of contributions, of their squares and of their fourth powers."""
 
     smallest, least = 1, 32
 
@@ -54,6 +57,7 @@ class _Sizes:
             "count": torch.zeros((), dtype=torch.float64, device=game.device),
             "sum": zeros,
             "squares": zeros.clone(),
+            "fourths": zeros.clone(),
             **anchored_mean(game),
         }
         self.kept = checked_state(state, fresh)
@@ -64,19 +68,18 @@ class _Sizes:
             density = x.double().mean(1)
             residuals = remove_mean(self.kept, density, game(x).double())
             weights = membership_weights(x)
-            self.kept["sum"] += residuals.T @ weights
-            self.kept["squares"] += residuals.square().T @ weights.square()
+            for name, (r, w) in zip(SUMS, powers(residuals, weights), strict=True):
+                self.kept[name] += r.T @ w
             self.kept["count"] += size
         return most
 
     def estimate(self, game: Game) -> Estimate:
-        n, count = game.n_players, self.kept["count"]
-        mean = self.kept["sum"] / count
-        variances = (self.kept["squares"] / count - mean.square()).clamp_min(0) / (count - 1)
+        n = game.n_players
+        found = Noisy.from_sums(*(self.kept[name] for name in SUMS), self.kept["count"])
         # Sizes are uniform on 0 ... n; those two carry the total, which needs no estimate, in equal shares.
         scale = (n + 1) / n
-        values = scale * mean + game.total[:, None] / n
-        return Estimate(values, scale**2 * variances, values.sum(1) - game.total)
+        values = scale * found.values + game.total[:, None] / n
+        return Estimate(values, scale**2 * found.believable(), values.sum(1) - game.total)
 
     def state(self) -> dict[str, Tensor]:
         return self.kept

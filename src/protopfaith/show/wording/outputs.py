@@ -26,8 +26,6 @@ def rival_of(explanation: Explanation) -> str:
 
 def own_map(explanation: Explanation) -> str:
     """What the network's own explanation of a prototype is called."""
-    if explanation.route is not None:  # earlier versions called it ProtoPNet's
-        return "ProtoTree's own map"
     return str(explanation.network.get("own_map", "ProtoPNet's own map"))
 
 

@@ -12,7 +12,7 @@ from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
 from protopfaith.show.wording.numbers import percent
-from protopfaith.show.wording.outputs import about_empty
+from protopfaith.show.wording.outputs import about_empty, own_map
 from protopfaith.show.wording.sharpness import strength
 from protopfaith.show.wording.verdicts import ROUGH, is_rough
 
@@ -35,9 +35,8 @@ LIMITS = (
     "The bars of evidence, and the complete sum, leave out nothing.",
 )
 LIMITS_WITHOUT_SUMS = LIMITS[:-1]  # where a decision is no sum, there is no score to rank by
-LIMITS_OF_TREES = (
-    *LIMITS[:3],
-    LIMITS[3].replace("ProtoPNet's", "ProtoTree's"),
+LIMITS_OF_WAYS = (
+    *LIMITS[:-1],
     "The way that is shown is the most probable one; the tree adds up all its leaves.",
 )
 LIMITS_OF_FINDINGS = (
@@ -52,9 +51,10 @@ def limits(explanation: Explanation) -> tuple[str, ...]:
     """What no such explanation can say."""
     if explanation.findings:
         return LIMITS_OF_FINDINGS
-    if explanation.route is not None:
-        return LIMITS_OF_TREES
-    return LIMITS if explanation.decomposition is not None else LIMITS_WITHOUT_SUMS
+    sums = LIMITS if explanation.decomposition is not None else LIMITS_WITHOUT_SUMS
+    found = sums if explanation.route is None else LIMITS_OF_WAYS
+    name = own_map(explanation)
+    return tuple(text.replace("ProtoPNet's own map", name[:1].upper() + name[1:]) for text in found)
 
 
 @dataclass(frozen=True)

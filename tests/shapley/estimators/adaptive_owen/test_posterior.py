@@ -82,3 +82,26 @@ def test_a_smooth_map_under_much_noise_is_estimated_as_smooth() -> None:
         error, plain = ((one - truth).square().mean() for one in (found.mean, mean))
         assert torch.allclose(found.mean, mean) == closer
         assert error <= plain * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1.5, 2.0])
+def test_a_few_values_that_are_as_large_as_the_noise_are_not_ruled_out(size: float) -> None:
+    truth = torch.zeros(40, 196, dtype=torch.float64)
+    truth[:, 7::20] = size  # ten of 196
+    noise = torch.ones_like(truth)
+    estimates = truth + torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
+    found = posterior(estimates, noise, noise, truth.mean(1), GRID)
+    inside = (found.mean - truth).abs() < 1.96 * (found.variance + found.allowance).sqrt()
+    assert float(inside[:, 7::20].double().mean()) > 0.85
+
+
+def test_where_values_stand_out_the_bars_of_all_others_are_narrower() -> None:
+    errors = torch.randn(40, 196, generator=torch.Generator().manual_seed(2)).double()
+    noise, four = torch.ones_like(errors), torch.arange(196) % 60 == 7
+
+    def left(size: float) -> float:
+        truth = size * four.double().expand(40, -1)
+        found = posterior(truth + errors, noise, noise, truth.mean(1), GRID)
+        return float((found.variance + found.allowance)[:, ~four].mean())
+
+    assert left(60.0) < 0.75 * left(0.0)

@@ -25,7 +25,6 @@ from protopfaith.shapley.estimators.adaptive_owen.coalitions import (
     spread_sizes,
 )
 from protopfaith.shapley.estimators.adaptive_owen.control import Control, Predicted
-from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy
 from protopfaith.shapley.estimators.adaptive_owen.pairs import (
     PROBES,
     Layout,
@@ -37,6 +36,7 @@ from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
 from protopfaith.shapley.estimators.exact import or_exact
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.noise import Noisy
 from protopfaith.shapley.sampling import (
     DRAWN,
     Estimate,

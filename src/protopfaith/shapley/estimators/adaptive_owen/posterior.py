@@ -38,6 +38,8 @@ STEPS = 40  # of expectation maximization
 COUNT, COUNT_OF_ZERO = 0.5, 5.0
 FAR = 2.0  # squared distance from a guess, in units of its width, that error bars allow for
 MOVED = 0.3  # standard errors that an estimate may be moved before the rest of the way is allowed for
+FOUND = 10  # players whose sign is known, from which on the largest values are taken to be among them
+CLEAR = 6.0  # standard errors of the largest value, from which on those that are hidden matter less
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,14 @@ def posterior(
     smooth, by_neighbors = shrink_and_predict(estimates, variances, noise, near)
     mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, share, by_neighbors))
     mean = _center(mixture, estimates, variances, noise, smooth)
+    wrong_sign = mixture.wrong_sign(mean)
+    hidden = mixture.flattened * _unfound(mean, noise, wrong_sign)
     nothing = torch.zeros_like(estimates)
     return Posterior(
         torch.where(exact, estimates, mean),
         torch.where(exact, nothing, mixture.variance(mean)),
-        torch.where(exact, nothing, _allowance(estimates - mean, noise, mixture.lost)),
-        torch.where(exact, nothing, mixture.wrong_sign(mean)),
+        torch.where(exact, nothing, _allowance(estimates - mean, noise, mixture.lost) + hidden),
+        torch.where(exact, nothing, wrong_sign),
     )
 
 
@@ -136,14 +140,17 @@ class _Mixture:
     variances: Tensor
     chances: Tensor
     lost: Tensor  # (outputs, n): what shrinkage takes on average, as a square
+    flattened: Tensor  # (outputs, n): the noise that guesses without neighbors take, as a square
 
     @staticmethod
     def of(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> _Mixture:
         gain = guesses.widths / (guesses.widths + noise[..., None])
         means = guesses.centers + gain * (estimates[..., None] - guesses.centers)
         chances = _chances(estimates, noise, guesses)
-        lost = (chances * (1 - gain).square() * guesses.widths).sum(2)
-        return _Mixture(means, gain * noise[..., None], chances, lost)
+        taken = chances * (1 - gain).square()
+        lost = (taken * guesses.widths).sum(2)
+        flattened = taken[..., : 1 + 2 * WIDTHS].sum(2) * noise
+        return _Mixture(means, gain * noise[..., None], chances, lost, flattened)
 
     def mean(self) -> Tensor:
         return (self.chances * self.means).sum(2)
@@ -185,3 +192,14 @@ def _allowance(moved: Tensor, noise: Tensor, lost: Tensor) -> Tensor:
     """
     far = (moved.abs() - MOVED * noise.sqrt()).clamp_min(0)
     return (FAR - 1) * lost + far.square()
+
+
+def _unfound(mean: Tensor, noise: Tensor, wrong_sign: Tensor) -> Tensor:
+    """To what extent the largest values of an output may still be hidden in the noise, 0 to 1: (outputs, 1).
+
+    Where hardly any player stands out, most guesses say zero, and a few values as large as the noise cannot
+    be told from none. The error bars of such an output are those of its noise.
+    """
+    found = (wrong_sign < 0.05).to(mean).sum(1, keepdim=True)
+    clear = mean.square().amax(1, keepdim=True) / (CLEAR**2 * noise.mean(1, keepdim=True))
+    return (1 - found / FOUND).clamp_min(0) / clear.clamp_min(1)

@@ -41,7 +41,8 @@ from protopfaith.training.loop import Trainer
 from protopfaith.training.losses import CostWeights, companion_cost
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion
 from protopfaith.training.objectives import Exact, PlainObjective, plain_logits
-from protopfaith.training.recipe import Recipe, ScheduleRecipe
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ScheduleRecipe
 from protopfaith.training.run import Run
 from protopfaith.training.schedule import Stage, make_stages
 from protopfaith.training.streams import BatchStream

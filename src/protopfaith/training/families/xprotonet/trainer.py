@@ -18,7 +18,8 @@ from protopfaith.training.families.xprotonet.projection import project_seen, see
 from protopfaith.training.family import TRAINERS
 from protopfaith.training.hooks import own_options
 from protopfaith.training.loop import Trainer
-from protopfaith.training.recipe import ModelRecipe, Recipe
+from protopfaith.training.recipe import Recipe
+from protopfaith.training.recipe_sections import ModelRecipe
 from protopfaith.training.schedule import Stage
 
 

@@ -1,8 +1,10 @@
+import math
+
 import pytest
 import torch
 from scipy.stats import t
 
-from protopfaith.shapley.estimators.adaptive_owen.noise import Noisy, student
+from protopfaith.shapley.noise import Noisy, student
 
 
 def test_means_variances_and_doubts_are_those_of_the_samples():
@@ -47,3 +49,20 @@ def test_variances_made_by_few_samples_are_doubted():
     heavy = Noisy.from_samples(torch.randn(400, 1).double() ** 7, torch.ones(400, 5).double())
     assert float((plain.noise() / plain.variances).max()) < 1.1
     assert float((heavy.noise() / heavy.variances).min()) > 1.5
+
+
+def test_intervals_of_heavy_tailed_samples_hold_more_often_when_raised() -> None:
+    generator = torch.Generator().manual_seed(0)
+    samples = torch.randn(40, 4000, generator=generator, dtype=torch.float64).mul(1.5).exp()
+    found = Noisy.from_samples(samples, torch.ones(40, 1, dtype=torch.float64))
+    off = (found.values - math.exp(1.5**2 / 2)).abs()
+    plain, raised = (
+        float((off < 1.96 * v.sqrt()).double().mean()) for v in (found.variances, found.believable())
+    )
+    assert 0.95 > raised > plain + 0.02
+
+
+def test_intervals_of_normal_samples_are_hardly_raised() -> None:
+    samples = torch.randn(2000, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = Noisy.from_samples(samples, torch.ones(2000, 1, dtype=torch.float64))
+    assert (found.believable() < 1.01 * found.variances).all()

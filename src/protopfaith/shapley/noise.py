@@ -25,14 +25,14 @@ class Noisy:
     @staticmethod
     def from_samples(residuals: Tensor, weights: Tensor) -> Noisy:
         """Means over samples of residuals (m, outputs) times weights (m, n)."""
-        sums, squares, fourths = (r.T @ w for r, w in _powers(residuals, weights))
+        sums, squares, fourths = (r.T @ w for r, w in powers(residuals, weights))
         return Noisy.from_sums(sums, squares, fourths, float(len(residuals)))
 
     @staticmethod
     def without_each(residuals: Tensor, weights: Tensor, folds: int) -> Noisy:
         """The same without each of the folds, `(folds, outputs, n)`: that of sample k is number k % folds."""
-        powers = _powers(residuals, weights)
-        own = [torch.stack([r[k::folds].T @ w[k::folds] for k in range(folds)]) for r, w in powers]
+        pairs = powers(residuals, weights)
+        own = [torch.stack([r[k::folds].T @ w[k::folds] for k in range(folds)]) for r, w in pairs]
         counts = [float(len(range(k, len(residuals), folds))) for k in range(folds)]
         others = constant(tuple(len(residuals) - count for count in counts), own[0].dtype, own[0].device)
         sums, squares, fourths = (some.sum(0) - some for some in own)
@@ -72,9 +72,17 @@ class Noisy:
         intervals are as wide as Student's.
         """
         pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
+        return pooled * self._widening()
+
+    def believable(self) -> Tensor:
+        """Each player's own variance, not drawn to the mean, but raised in the same way."""
+        return self.variances * self._widening()
+
+    def _widening(self) -> Tensor:
+        """By how much normal intervals are too narrow, as a square."""
         doubt = self.doubts / self.variances.square().clamp_min(1e-300)
         degrees = (2 / doubt.clamp_min(1e-9)).clamp_min(FEWEST)
-        return pooled * (student(degrees) / NORMAL).square()
+        return (student(degrees) / NORMAL).square()
 
     def above_average(self) -> Tensor:
         """How many times larger a player's own variance is than what `noise` draws it to; at least one."""
@@ -82,8 +90,8 @@ class Noisy:
         return (self.variances / pooled.clamp_min(1e-300)).clamp_min(1)
 
 
-def _powers(residuals: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Both, their squares and their fourth powers."""
+def powers(residuals: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Residuals (m, outputs) and weights (m, n), their squares and their fourth powers."""
     square, weight = residuals.square(), weights.square()
     return [(residuals, weights), (square, weight), (square.square(), weight.square())]
 

@@ -1,0 +1,32 @@
+"""A run folder before its training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import refuse_existing
+from protopfaith.training.new_run import check_resumable, create_run, versions
+
+
+def test_nothing_is_overwritten(recipe, data, tmp_path) -> None:
+    create_run(tmp_path / "run", recipe, data)
+    with pytest.raises(ProtoPFaithError, match="is there already"):
+        create_run(tmp_path / "run", recipe, data)
+    (tmp_path / "empty").mkdir()
+    refuse_existing(tmp_path / "empty")
+
+
+def test_only_the_same_recipe_and_images_go_on(recipe, data, tmp_path) -> None:
+    run = create_run(tmp_path / "run", recipe, data)
+    check_resumable(run, replace(recipe, compute=replace(recipe.compute, workers=0)), data)
+    with pytest.raises(ProtoPFaithError, match="seed was 3, now 4"):
+        check_resumable(run, replace(recipe, seed=4), data)
+    with pytest.raises(ProtoPFaithError, match="images have changed"):
+        check_resumable(run, recipe, replace(data, fingerprint="other"))
+
+
+def test_versions_name_what_computes() -> None:
+    assert {"python", "torch", "numpy"} <= versions().keys()
