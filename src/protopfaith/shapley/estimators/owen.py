@@ -75,7 +75,8 @@ class _Sizes:
 
     def estimate(self, game: Game) -> Estimate:
         n = game.n_players
-        found = Noisy.from_sums(*(self.kept[name] for name in SUMS), self.kept["count"])
+        sums, squares, fourths = (self.kept[name] for name in SUMS)
+        found = Noisy.from_sums(sums, squares, fourths, self.kept["count"])
         # Sizes are uniform on 0 ... n; those two carry the total, which needs no estimate, in equal shares.
         scale = (n + 1) / n
         values = scale * found.values + game.total[:, None] / n
