@@ -302,6 +302,7 @@ class Explainer:
         from the run or measured once; None where the training images are not known."""
         folder = None if self.run is None else self.run.folder
         kept = None if folder is None else Reference.load(folder, self.weights_hash)
+        kept = kept if kept is not None and kept.fits(self.model) else None
         if kept is not None:
             return kept
         try:
