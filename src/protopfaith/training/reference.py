@@ -92,6 +92,15 @@ class Reference:
             f"Reference({self.images} training images, {fitted}, {self.validation_images} validation images)"
         )
 
+    def fits(self, model: PrototypeNetwork) -> bool:
+        """Whether it has a number for each prototype and each class of a network.
+
+        Args:
+            model: the network
+        """
+        sizes = tuple(self.mean_similarities.shape), tuple(self.usual_distances.shape)
+        return sizes == ((len(model.prototypes),), (len(model.class_names),))
+
     def about_hidden(self) -> str:
         """A sentence where the network is off on images with hidden regions, which coalitions are."""
         if self.half_hidden is None or self.half_hidden[1] >= MUCH * self.half_hidden[0]:
@@ -148,7 +157,7 @@ class Reference:
                 calibrator_from_json(values.get("calibration")),
                 Typical.from_json(values.get("typical")),
             )
-        except (OSError, ValueError, KeyError, TypeError):  # measured anew
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # measured anew
             return None
 
 
@@ -303,7 +312,7 @@ def _usual_finding_distances(distances: Tensor, known: Tensor, owners: Tensor, f
 
 def keep_reference(run: Run, data: ImageData, model: PrototypeNetwork) -> None:
     """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
-    if Reference.load(run.folder, weights_hash(model)) is None:
+    if reference_of(run, model) is None:
         measure_reference(model, data, hidden_seen=_hidden_seen(run.folder)).save(run.folder)
 
 
@@ -313,8 +322,9 @@ def _hidden_seen(folder: Path | None) -> bool | None:
 
 
 def reference_of(run: Run, model: PrototypeNetwork) -> Reference | None:
-    """What is kept with a run; None where it was never measured."""
-    return Reference.load(run.folder, weights_hash(model))
+    """What is kept with a run; None where it was never measured, or is of other prototypes or classes."""
+    found = Reference.load(run.folder, weights_hash(model))
+    return found if found is not None and found.fits(model) else None
 
 
 def temperature_of(run: Run, model: PrototypeNetwork) -> float | None:
