@@ -18,7 +18,7 @@ from torch import Tensor
 from protopfaith.data import ImageData, ImageSet
 from protopfaith.data.birds.drawing import choose_plumage, draw_variants
 from protopfaith.data.birds.species import SHARED
-from protopfaith.data.imageset import split_pool
+from protopfaith.data.imagedata import split_pool
 
 SIDE = 96
 COUNT = 100

@@ -1,6 +1,7 @@
 """Are foreign images called unfamiliar, and the network's own ones not?
 
-    python benchmarks/unfamiliar.py RUN [--photographs CUB/images] [--radiographs rsna]  # a run of `birds`
+    python benchmarks/unfamiliar.py RUN [--photographs CUB/images] [--radiographs rsna]
+        # a run of `birds`, of any family of networks, or of `birds_multilabel`
     python benchmarks/unfamiliar.py --without 0,1 --out FOLDER  # trains on birds without two of the species
 
 For each kind of image: the share that is called unfamiliar, by the nearest prototype alone (as earlier
@@ -30,8 +31,9 @@ from foreign_images import (
 from opening import make_console
 from protopfaith.data import ImageData, load_data
 from protopfaith.explanation.familiarity import is_unfamiliar, nearness
-from protopfaith.network import PrototypeNetwork
+from protopfaith.network import PrototypeNetwork, outcome_of, probabilities
 from protopfaith.training import Run, load_recipe, train
+from protopfaith.training.calibration import as_calibrator
 from protopfaith.training.reference import Reference, measure_reference
 from protopfaith.training.typical import traits
 
@@ -42,7 +44,7 @@ FURTHER = (1, 2)  # seeds of birds that no network was trained on
 
 def main() -> None:
     options = _options()
-    whole = load_data("birds")
+    whole = load_data("birds") if options.run is None else Run(options.run).data()
     left_out = [int(one) for one in options.without.split(",")] if options.without else []
     data = birds_without(whole, left_out) if left_out else whole
     if options.run is None:
@@ -61,7 +63,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path, nargs="?", help="a run of the recipe `birds`")
+    parser.add_argument("run", type=Path, nargs="?", help="a run of `birds` or `birds_multilabel`")
     parser.add_argument("--without", default="", help="numbers of species that a new network never sees")
     parser.add_argument("--out", type=Path, default=Path("runs/without"), help="folder of that network")
     parser.add_argument("--photographs", type=Path, help="a folder of photographs, such as CUB's")
@@ -73,8 +75,10 @@ def _images(
     data: ImageData, whole: ImageData, left_out: list[int], options: argparse.Namespace
 ) -> Iterator[tuple[str, Tensor]]:
     yield "own test images", data.test.uint8()
-    further = [birds_without(load_data("birds", seed=seed), left_out) for seed in FURTHER]
-    yield "further images of the species", torch.cat([one.test.uint8() for one in further])
+    name = "birds" if data.outcome == "one" else "birds_multilabel"
+    further = [load_data(name, seed=seed) for seed in FURTHER]
+    kept = [birds_without(one, left_out) if left_out else one for one in further]
+    yield "further images of the species", torch.cat([one.test.uint8() for one in kept])
     if left_out:
         mine = [i for i, label in enumerate(whole.test.labels.tolist()) if label in left_out]
         yield "species that were left out", whole.test.uint8()[mine]
@@ -105,10 +109,11 @@ def _rates(model: PrototypeNetwork, data: ImageData, reference: Reference, pixel
     for batch in pixels.split(BATCH):
         maps = model.distance_maps(data.preprocessing.normalize(batch))
         distances = maps.amin(dim=(-2, -1))
-        logits = model.logits(distances) / (reference.temperature or 1.0)
+        logits = as_calibrator(reference.calibrator)(model.logits(distances))
         labels = logits.argmax(1)
         numbers = traits(model, maps, labels)
-        found["sure"] += (logits.softmax(1).amax(1) >= SURE).tolist()
+        sure = [probabilities(one, outcome_of(model)).amax() >= SURE for one in logits]
+        found["sure"] += [bool(one) for one in sure]
         for name, known in (("before", replace(reference, typical=None)), ("now", reference)):
             for one in range(len(batch)):
                 near = nearness(model, distances[one], numbers[one], int(labels[one]), known)

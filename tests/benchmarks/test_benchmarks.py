@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import importlib
+import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -325,3 +327,13 @@ def test_findings_are_judged_by_the_part_that_shows_them(tmp_path: Path, printed
     text = printed("finding_parts", tmp_path / "run", "--images", "2", "--players", "16", "--budget", "32")
     assert "occurrence map" in text
     assert "chance" in text
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_what_benchmarks_take_from_the_package_is_there(path: Path) -> None:
+    """Most of them take too long to be run here, and a name that moved would be noticed late."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("protopfaith"):
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
