@@ -31,6 +31,15 @@ def test_either_format_gives_the_same_pixels(files: tuple[Path, Path], scaling: 
     assert one.max() - one.min() > 200
 
 
+def test_only_the_scaling_that_is_used_is_told(
+    files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    Scaling(12).read(files[0])
+    assert "65535" not in caplog.text
+    Scaling().read(files[0])
+    assert "65535" in caplog.text
+
+
 def test_the_formula_is_that_of_bits_and_windows(files: tuple[Path, Path]) -> None:
     for scaling, low, high in (
         (Scaling(12), 0, 4095),

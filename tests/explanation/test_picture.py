@@ -95,3 +95,18 @@ def test_masks_lie_on_the_image(shape: tuple[int, int]) -> None:
 def test_a_mask_of_other_proportions_is_refused() -> None:
     with pytest.raises(ProtoPFaithError, match="30 x 60 pixels and the image 30 x 40"):
         open_mask(torch.ones(60, 30), (24, 24), (40, 30))
+
+
+@pytest.mark.parametrize("brightest", [255, 4095])
+def test_floats_of_other_scales_are_refused(
+    explainer: Explainer, pixels: torch.Tensor, brightest: int
+) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"neither in 0\.\.1 nor normalized"):
+        explainer.open(pixels.float() / 255 * brightest)
+
+
+def test_normalized_floats_are_taken_as_they_are(explainer: Explainer, pixels: torch.Tensor) -> None:
+    normalized = explainer.open(pixels).input
+    assert torch.equal(explainer.open(normalized).input, normalized)
+    white = explainer.open(torch.full_like(pixels, 255)).input
+    assert torch.equal(explainer.open(white).input, white)

@@ -75,7 +75,7 @@ def looks_like_image(beginning: bytes) -> bool:
     return beginning.startswith(marks) or is_webp or beginning[128:132] == DICOM_MARK
 
 
-def read_image(path: Path | str) -> Image.Image:
+def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
     """The image at `path` as `RGB` or `L` with 8 bits a channel, decoded completely.
 
     Transparency is laid on white, 16 bits are scaled from 0..65535 to 0..255, numbers of an unknown scale
@@ -85,6 +85,7 @@ def read_image(path: Path | str) -> Image.Image:
 
     Args:
         path: an image or DICOM file
+        rescaled: whether the caller scales values of more than 8 bits itself: the usual way is not told then
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -113,7 +114,7 @@ def read_image(path: Path | str) -> Image.Image:
                     image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
                     check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
                 image.load()
-                return to_rgb_or_gray(ImageOps.exif_transpose(image))
+                return to_rgb_or_gray(ImageOps.exif_transpose(image), rescaled=rescaled)
     except ProtoPFaithError:
         raise
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
@@ -144,7 +145,7 @@ def _tell_frames(image: Image.Image) -> None:
         )
 
 
-def to_rgb_or_gray(image: Image.Image) -> Image.Image:
+def to_rgb_or_gray(image: Image.Image, *, rescaled: bool = False) -> Image.Image:
     """Converts any Pillow mode to `RGB` or `L`.
 
     >>> to_rgb_or_gray(Image.new("LA", (4, 4))).mode
@@ -159,7 +160,7 @@ def to_rgb_or_gray(image: Image.Image) -> Image.Image:
         say_once("Images with an alpha channel are laid on a white background.")
         return _on_white(image)
     if has_numbers(image):
-        return _from_numbers(np.asarray(image), floating=image.mode == "F")
+        return _from_numbers(np.asarray(image), floating=image.mode == "F", tell=not rescaled)
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
@@ -186,19 +187,21 @@ def _on_white(image: Image.Image) -> Image.Image:
     return flat.convert("L" if image.mode in ("LA", "La") else "RGB")
 
 
-def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
+def _from_numbers(values: np.ndarray, *, floating: bool, tell: bool) -> Image.Image:
     """Pillow has 16 bits in modes of 32, too: the values tell."""
     low, high = finite_range(values)
     if floating and not np.isfinite(values).all():
         say_once("Pixels that are no numbers (NaN) are black, those of infinity as the image's limits.")
     if floating or low < 0 or high > 65535:
-        say_once(
+        how = (
             "Images with floating-point or 32-bit pixels are scaled to 8 bits from their own range, each "
             "from its darkest to its brightest pixel."
         )
     else:
-        say_once("Images with 16 bits a pixel are scaled from 0..65535 to 8 bits.")
+        how = "Images with 16 bits a pixel are scaled from 0..65535 to 8 bits."
         low, high = 0.0, 65535.0
+    if tell:
+        say_once(how)
     return Image.fromarray(spread(values, low, high))
 
 

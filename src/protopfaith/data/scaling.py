@@ -69,7 +69,7 @@ class Scaling:
 
     def read(self, path: Path | str) -> Image.Image:
         """The image at `path` as `RGB` or `L`."""
-        usual = read_image(path)  # whatever is wrong with the file is said there
+        usual = read_image(path, rescaled=not self.is_usual)  # says whatever is wrong with the file
         if self.is_usual:
             return usual
         values, inverted = _values(Path(path))

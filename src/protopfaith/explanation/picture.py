@@ -23,6 +23,7 @@ from protopfaith.shapley.players import as_tensor
 ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
 CHANNELS = (1, 3, 4)  # gray, colors, and colors with transparency
+BEYOND_WHITE = 4.0  # times white: what no normalized photograph has
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +210,11 @@ def _from_float(
         if len(image) == 1 and preprocessing.channels == 3:
             image = image.expand(3, -1, -1)
         image = preprocessing.normalize(image.float().clamp(0, 1) * 255)
+    elif fits and preprocessing is not None and _is_too_bright(image, preprocessing):
+        raise ProtoPFaithError(
+            f"A float tensor with values from {float(image.min()):.4g} to {float(image.max()):.4g} is "
+            "neither in 0..1 nor normalized as the network takes it; convert it to uint8, or normalize it."
+        )
     elif preprocessing is None:
         say_once("A float tensor is taken as the network's input, normalized as in its training.")
     return _from_input(image, preprocessing, model, name)
@@ -220,6 +226,14 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
     low, high = float(pixels.min()), float(pixels.max())
     normalizes = any(mean > 0 for mean in preprocessing.mean)
     return normalizes and low >= 0 and high <= 1 and high > low
+
+
+def _is_too_bright(image: Tensor, preprocessing: Preprocessing) -> bool:
+    """Whether nothing is dark and something far brighter than white: pixel values up to 255, or 4095."""
+    pairs = zip(preprocessing.mean, preprocessing.std, strict=True)
+    white = max((1 - mean) / std for mean, std in pairs)
+    pixels = image.detach()
+    return bool(pixels.min() >= 0) and bool(pixels.max() > BEYOND_WHITE * white)
 
 
 def _from_input(
