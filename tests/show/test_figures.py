@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explanation
-from protopfaith.show.figures import BLOCK, figure
+from protopfaith.show.figures import BLOCK, CASING, EDGES, figure
 from protopfaith.show.heat import maps_of, scale_of
 from protopfaith.show.wording.decision import deciding
 
@@ -112,3 +115,35 @@ def test_prototypes_stand_in_the_order_of_the_report_with_their_evidence(explana
     assert drawn[0].startswith(f"1. prototype {best.prototype}")
     assert f"evidence {explanation.share_of(best.prototype):+.2g}" in drawn[0]
     assert not any("\N{GREEK CAPITAL LETTER PSI}" in text for text in drawn)
+
+
+def test_names_of_compared_classes_do_not_overprint_their_neighbors(explanation: Explanation) -> None:
+    """Without source images blocks are narrow, and a long name goes on in a line of its own."""
+    named = replace(
+        explanation.evidence[0], source_side=None, class_name="Black-footed Albatross of the South"
+    )
+    drawing = figure(replace(explanation, evidence=(named,) * 5, versus=0))
+    drawn = [text for text in drawing.findobj(Text) if re.match(r"\d+\. prototype", text.get_text())]
+    boxes = [text.get_window_extent() for text in drawn]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    below = next(text for text in drawing.findobj(Text) if text.get_text() == "this image")
+    assert boxes[0].y0 >= below.get_window_extent().y1
+
+
+def test_the_compared_class_is_among_the_probabilities(explanation: Explanation) -> None:
+    last = int(explanation.probabilities.argmin())
+    said = next(t for t in texts(figure(replace(explanation, versus=last))) if t.startswith(explanation.name))
+    assert explanation.class_names[last] in " ".join(said.split())
+
+
+def test_every_outline_has_a_light_casing(explanation: Explanation) -> None:
+    """A dark line alone is lost on dark colors, and one of a hair's width on any."""
+    wide = [
+        (str(to_hex(lines.get_edgecolor()[0])), float(lines.get_linewidth()[0]))
+        for lines in figure(explanation).findobj(PolyCollection)
+    ]
+    drawn = [place for place, (color, _) in enumerate(wide) if color in EDGES.values()]
+    assert drawn
+    for place in drawn:
+        assert wide[place][1] >= 0.5
+        assert wide[place - 1] == ("#ffffff", pytest.approx(wide[place][1] + CASING))

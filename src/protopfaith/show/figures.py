@@ -36,7 +36,8 @@ LARGE = 1.9  # inches of the image and its map
 MARGIN, GAP = 0.25, 0.06
 WORDS_LEFT = MARGIN + 2 * LARGE + 0.37
 SPACING = 1.4  # of lines
-BLOCK, LEGEND = 3 * (SIDE + GAP) + 0.62, 0.95  # inches
+LINE = 0.15  # inches of a line above a prototype
+BLOCK, LEGEND = 3 * (SIDE + GAP) + 0.32 + 2 * LINE, 0.95  # inches; a block with two lines above it
 NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
 STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ between versions
@@ -46,6 +47,7 @@ STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ betwee
     "hatch.linewidth": 0.4,
 }
 EDGES = {1: "#8f2a04", -1: "#0a3f78"}  # around what is decided, by its sign
+STRONG, WEAK, CASING = 1.0, 0.55, 0.8  # points of these lines, and of the light one below them
 ALERT = {"facecolor": "#fdeee4", "edgecolor": "#7a2600", "linewidth": 0.6, "pad": 3}
 HEADING = 8.5  # points
 
@@ -105,17 +107,21 @@ def figure(
     sides = 1 + any(one.source_side is not None for one in shown)
     across = max(sides * (SIDE + GAP), NARROWEST_BLOCK) + MARGIN
     width = max(columns * across + MARGIN, NARROWEST)
+    titles = [_title(explanation, one, place, across - MARGIN) for place, one in enumerate(shown)]
+    block = BLOCK + LINE * max(title.count("\n") - 1 for title in titles)
     words = _words(explanation, width - MARGIN - WORDS_LEFT)
     header = max(LARGE + 0.75, words[-1].top + words[-1].height + 0.3)
     with mpl.rc_context(STYLE):
-        sheet = Sheet(width, header + rows * BLOCK + LEGEND)
+        sheet = Sheet(width, header + rows * block + LEGEND)
         _draw_header(sheet, explanation, words, hatching)
         scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
         for place, evidence in enumerate(shown):
             row, column = divmod(place, columns)
-            corner = (MARGIN + column * across, header + row * BLOCK)
-            _draw_block(sheet, corner, explanation, evidence, place=place, scales=scales)
-        _draw_legend(sheet, header + rows * BLOCK, width, explanation, scales)
+            corner = (MARGIN + column * across, header + row * block)
+            _draw_title(sheet, corner, titles[place], evidence)
+            first = (corner[0], corner[1] + block - BLOCK + 0.22 + 2 * LINE)
+            _draw_block(sheet, first, explanation, evidence, scales=scales)
+        _draw_legend(sheet, header + rows * block, width, explanation, scales)
         if path is not None:
             write(sheet.figure, path, dpi)
     return sheet.figure
@@ -148,11 +154,11 @@ def _draw_header(sheet: Sheet, explanation: Explanation, words: list[_Text], hat
     sheet.text(MARGIN + LARGE / 2, top + LARGE + 0.05, "the image", 7, ha="center")
     left = MARGIN + LARGE + 0.12
     draw_map(sheet, (left, top, LARGE, LARGE), explanation.pixels, regions, scale, hatching=hatching)
-    favor = textwrap.shorten(f"for {in_favor(explanation, explanation.output)}", 28, placeholder=" ...")
+    favor = wrapped(f"against, and for {in_favor(explanation, explanation.output)}", 7, LARGE + 0.2)
     sheet.color_bar(
         (left + 0.2, top + LARGE + 0.06, LARGE - 0.4, 0.08),
         (f"−{scale:.3g}", f"+{scale:.3g}"),
-        label=f"against, and {favor}",
+        label=favor,
         middle="0",
     )
     for one in words:
@@ -197,6 +203,8 @@ def wrapped(text: str, size: float, room: float) -> str:
 def _facts(explanation: Explanation) -> list[str]:
     names, p = explanation.class_names, explanation.probabilities
     best = p.argsort(descending=True)[:3].tolist()
+    if explanation.versus is not None and explanation.versus not in best:
+        best[-1] = explanation.versus  # the class that it is compared with
     error = told_error(explanation.class_map.standard_errors, explanation.precision)
     return [
         f"{explanation.name}: " + ", ".join(f"{names[c]} {percent(float(p[c]))}" for c in best),
@@ -205,27 +213,35 @@ def _facts(explanation: Explanation) -> list[str]:
     ]
 
 
+def _title(explanation: Explanation, evidence: PrototypeEvidence, place: int, room: float) -> str:
+    """What stands above a prototype, in lines of at most `room` inches."""
+    name, whose = f"{place + 1}. prototype {evidence.prototype}", ""
+    if explanation.findings:
+        whose = f" ({stands_for(evidence.class_name, evidence.weight)})"
+    elif explanation.versus is not None and evidence.class_name:
+        whose = f" ({evidence.class_name})"
+    same = evidence.duplicate_of
+    said = _how_near(explanation, evidence) if same is None else f"same as prototype {same}"
+    if "\n" in wrapped(name + whose, 8, room):
+        name, whose = f"{name}\n", wrapped(whose.strip(), 8, room)
+    return f"{name}{whose}\n{said}"
+
+
+def _draw_title(sheet: Sheet, corner: tuple[float, float], title: str, evidence: PrototypeEvidence) -> None:
+    color = "black" if evidence.duplicate_of is None else "#888888"
+    sheet.text(*corner, title, 8, color=color, linespacing=1.35)
+
+
 def _draw_block(
     sheet: Sheet,
     corner: tuple[float, float],
     explanation: Explanation,
     evidence: PrototypeEvidence,
     *,
-    place: int,
     scales: _Scales,
 ) -> None:
-    left, top = corner
-    faded, side = evidence.duplicate_of is not None, evidence.source_side
-    title = f"{place + 1}. prototype {evidence.prototype}"
-    if explanation.findings:
-        title += f" ({stands_for(evidence.class_name, evidence.weight)})"
-    elif explanation.versus is not None and evidence.class_name:
-        title += f" ({evidence.class_name})"
-    title += (
-        f"\nsame as prototype {evidence.duplicate_of}" if faded else f"\n{_how_near(explanation, evidence)}"
-    )
-    sheet.text(left, top, title, 8, color="#888888" if faded else "black", linespacing=1.35)
-    first = top + 0.52
+    (left, first), side = corner, evidence.source_side
+    faded = evidence.duplicate_of is not None
     _draw_column(
         sheet,
         (left, first),
@@ -291,11 +307,9 @@ def draw_map(
     grid, size = LabelGrid.of(labels), (labels.shape[1], labels.shape[0])
     for edge in edges(regions, scale):
         borders, color = grid.borders(edge.members), EDGES[edge.sign]
-        width, solid = (
-            (0.7, opacity) if edge.strong else (0.3, 0.8 * opacity)
-        )  # on a light line, for dark images
-        sheet.lines(borders, place, size, color="white", width=width + 0.6, opacity=0.8 * solid)
-        sheet.lines(borders, place, size, color=color, width=width, opacity=solid, dashed=edge.sign < 0)
+        width = STRONG if edge.strong else WEAK
+        sheet.lines(borders, place, size, color="white", width=width + CASING, opacity=0.85 * opacity)
+        sheet.lines(borders, place, size, color=color, width=width, opacity=opacity, dashed=edge.sign < 0)
     sure = decided(regions).numpy()
     if hatching and not sure.all():
         sheet.hatch(grid.borders(~sure), place, size)
