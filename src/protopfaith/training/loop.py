@@ -17,7 +17,13 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
 from protopfaith.training.blocks import encoder_blocks
-from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
+from protopfaith.training.checkpoint import (
+    Checkpoint,
+    pack_module,
+    unpack_module,
+    unpack_optimizer,
+    unpack_scheduler,
+)
 from protopfaith.training.collapse import signs_of_collapse
 from protopfaith.training.family import TRAINERS
 from protopfaith.training.graphs import GraphedEncoder, can_be_captured
@@ -208,7 +214,7 @@ class Trainer(Hooks):
     def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
         try:
             unpack_optimizer(optimizer, checkpoint)
-            scheduler.load_state_dict(checkpoint.scheduler)
+            unpack_scheduler(scheduler, checkpoint)
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtoPFaithError(
                 f"The optimizer's state in {self.run.checkpoint_path} is not that of this stage; start a new "
