@@ -255,3 +255,15 @@ def test_a_folder_that_is_gone_is_told_before_anything_is_imported(tmp_path: Pat
     assert done.returncode == 1
     assert done.stderr.startswith("Error: The folder that this command was called in is not there any more")
     assert "MKL" not in done.stdout + done.stderr
+
+
+def test_decoders_that_were_tried_in_vain_leave_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise ValueError("no such marker")
+    except ValueError:
+        told = sys.exc_info()
+    for name in ("pydicom", "protopfaith"):
+        Lines().handle(logging.LogRecord(name, logging.ERROR, "", 0, f"{name} failed", (), told))
+    shown = capsys.readouterr().err
+    assert "protopfaith failed" in shown
+    assert "pydicom failed" not in shown
