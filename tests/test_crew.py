@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from protopfaith import crew
 from protopfaith.crew import TRIES, Hand, SetAside, check_address, on_ray
 from protopfaith.errors import ProtoPFaithError
 
@@ -107,3 +110,12 @@ def test_a_worker_imports_what_the_user_imported(tmp_path: Path, monkeypatch: py
 def test_an_address_of_nothing_is_told() -> None:
     with pytest.raises(ProtoPFaithError, match="no address"):
         check_address(" ")
+
+
+def test_an_address_where_nobody_listens_is_answered_soon() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens: refused
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for spelled in (address, f"ray://{address}", "nowhere.invalid:6379"):
+            with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
+                crew._connect(SimpleNamespace(init=pytest.fail), spelled)

@@ -7,6 +7,7 @@ worker three times is set aside with that reason, and the others go on.
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ LOCAL = "local"
 TRIES = 3  # workers that one task may kill
 EVERY = 5.0  # seconds
 PATIENCE = 60.0  # seconds without a worker, after which that is said
+ANSWER = 10.0  # seconds that a cluster has to answer a first connection
 AHEAD = 2  # tasks at hand of each worker, so that it never waits
 logger = logging.getLogger("protopfaith")
 
@@ -120,12 +122,20 @@ def _connect(ray: Any, address: str) -> None:
         if address == LOCAL:
             ray.init(address="local", include_dashboard=False, **options)
         else:
+            _knock(address)
             ray.init(address=address, **options)
     except Exception as error:
         raise ProtoPFaithError(
             f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray "
             "local."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Raises if nobody listens at a host and port: Ray itself would try for many minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port[:6])), timeout=ANSWER).close()
 
 
 class Hand:

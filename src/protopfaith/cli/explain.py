@@ -33,6 +33,7 @@ from protopfaith.cli.options import (
     RunFolder,
     Seed,
     checked,
+    note_plan,
     parse_options,
 )
 from protopfaith.specs import check_output
@@ -136,6 +137,7 @@ def explain(
     from protopfaith.explanation import Settings, explain_files
     from protopfaith.training import Run
 
+    note_plan(estimator, budget, precision)
     settings = Settings(
         players=players,
         precision=precision,

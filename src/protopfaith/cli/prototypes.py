@@ -25,6 +25,7 @@ from protopfaith.cli.options import (
     Seed,
     Shard,
     check_spread,
+    note_plan,
     parse_options,
 )
 
@@ -60,6 +61,7 @@ def prototypes(
     from protopfaith.progress import Bar
     from protopfaith.training import Run
 
+    note_plan(estimator, budget, precision)
     settings = Settings(
         players=players,
         precision=precision,
