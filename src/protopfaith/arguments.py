@@ -28,6 +28,8 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
         return "a number of more than 40 digits"
+    if hasattr(value, "is_nested") and odd_kind(value):  # its content says nothing of what is wrong
+        return f"a tensor that is {odd_kind(value)}"
     try:
         text = " ".join(_short.repr(value).split())
     except Exception:  # a repr of somebody else's

@@ -204,7 +204,7 @@ def is_folder(path: Path) -> bool:
 def check_readable(path: Path | str) -> None:
     """Raises if a file is there but the system does not give its content: other libraries call it missing."""
     try:
-        with Path(path).open("rb") as file:
+        with plain_file(path).open("rb") as file:
             file.read(1)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return  # not there: whoever asked has better words for that

@@ -28,6 +28,7 @@ def test_test_images_are_written_as_they_are_one_of_each_class(tmp_path: Path) -
     paths = write_test_images(run, 2)  # type: ignore[arg-type]
     assert len(set(paths)) == 2
     for label, path in enumerate(paths):
+        assert path.parent.name == test.classes[label]  # which reports take for the true class
         index = test.labels.tolist().index(label)
         with Image.open(path) as image:
             assert np.array_equal(np.asarray(image), test.image(index).permute(1, 2, 0).numpy())

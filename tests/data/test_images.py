@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from protopfaith.data import images as images_module
 from protopfaith.data import read_image
 from protopfaith.data.images import to_rgb_or_gray
 from protopfaith.errors import ProtoPFaithError
@@ -128,4 +129,19 @@ def test_what_is_no_image_is_named(tmp_path: Path, content: bytes) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProtoPFaithError, match=r"There is no image at .*nothing\.png"):
+        read_image(tmp_path / "nothing.png")
+
+
+def test_pixels_that_are_no_numbers_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    values[0, 5] = np.nan
+    Image.fromarray(values).save(tmp_path / "holes.tif")
+    images_module._said.clear()
+    assert read_image(tmp_path / "holes.tif").getpixel((5, 0)) == 0
+    assert "NaN" in caplog.text
+
+
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "nothing.png").touch()
+    with pytest.raises(ProtoPFaithError, match="it is empty"):
         read_image(tmp_path / "nothing.png")

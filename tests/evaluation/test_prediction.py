@@ -77,9 +77,12 @@ def test_what_looks_like_nothing_known_is_called_unfamiliar_as_in_explanations(
     for prediction, path in zip(found, asked, strict=True):
         explained = explainer.explain(path, budget=128, players=16, sources=False)
         assert prediction.unfamiliar is explained.is_unfamiliar is False
-    near = replace(reference, usual_distances=torch.zeros_like(reference.usual_distances))
-    strange = next(predict_files(model, run.preprocessing(), asked, reference=near))
-    assert strange.unfamiliar
+    assert reference.typical is not None
+    never = replace(reference, typical=replace(reference.typical, usual=0.0))
+    old = replace(reference, typical=None, usual_distances=torch.zeros_like(reference.usual_distances))
+    for near in (never, old):
+        strange = next(predict_files(model, run.preprocessing(), asked, reference=near))
+        assert strange.unfamiliar
     unknown = next(predict_files(model, run.preprocessing(), asked))
     assert unknown.unfamiliar is None
     write_predictions(tmp_path / "table.csv", [found[0], strange, unknown], model.class_names)

@@ -116,3 +116,11 @@ def test_a_gray_network_gets_gray_images() -> None:
     found = explain_function(network, image, players=112, budget=32)
     assert len(found.outputs) == 2
     assert first_channels(nn.Linear(2, 2)) is None
+
+
+def test_memory_that_runs_out_on_one_image_is_told() -> None:
+    def starving(images: torch.Tensor) -> torch.Tensor:
+        raise MemoryError
+
+    with pytest.raises(ProtoPFaithError, match="Memory ran out on a single image"):
+        Answers(starving)(torch.zeros(1, 3, 8, 8))

@@ -197,6 +197,7 @@ def test_true_classes_and_masks_are_told(explainer: Explainer, bird_file: Path, 
     first, second = (load_explanation(case / "explanation.json") for case in done.cases)
     assert (first.true_class, second.true_class) == (3, None)
     assert first.path == "bird.png"  # without the folders of this machine
+    assert first.settings["mask"] == "mask.png"
     assert first.mask is not None
     assert first.mask.shape == (48, 48)
     assert bool(first.mask[:, :24].all())

@@ -154,3 +154,11 @@ def test_a_feature_mask_of_another_size_is_refused() -> None:
     for wrong in (torch.zeros(3, 3).long(), torch.rand(4, 4)):
         with pytest.raises(ProtoPFaithError, match="for each of 4 x 4 pixels"):
             method.attribute(torch.ones(1, 1, 4, 4), feature_mask=wrong)
+
+
+def test_what_the_function_raises_is_told() -> None:
+    def picky(images: torch.Tensor, more: int) -> torch.Tensor:
+        raise NotImplementedError
+
+    with pytest.raises(ProtoPFaithError, match=r"TypeError: .*missing 1 required positional argument"):
+        ShapleyAttribution(picky, 8).attribute(torch.rand(1, 3, 16, 16), target=0)

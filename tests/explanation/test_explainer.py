@@ -233,7 +233,7 @@ def test_a_coarse_answer_comes_first(explainer: Explainer, pixels: torch.Tensor)
 
 
 def test_a_second_baseline_and_how_far_it_agrees(explainer: Explainer, pixels: torch.Tensor) -> None:
-    same = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="zero").second
+    same = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="color:0").second
     assert same is not None
     assert same.class_agreement.correlation == pytest.approx(1)
     other = explain(explainer, pixels, players=24, budget=96, sources=False, second_baseline="blur:3").second

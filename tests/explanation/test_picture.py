@@ -9,7 +9,7 @@ from PIL import Image
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, explain
-from protopfaith.explanation.picture import to_pil
+from protopfaith.explanation.picture import open_mask, to_pil
 from protopfaith.network import ProtoPNet
 
 
@@ -85,3 +85,13 @@ def test_a_photo_is_upright_however_it_is_given(explainer: Explainer, tmp_path: 
         given = explainer.open(opened).pixels
     assert torch.equal(given, explainer.open(tmp_path / "photo.png").pixels)
     assert torch.equal(given, explainer.open(photo.transpose(Image.Transpose.ROTATE_270)).pixels)
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (80, 60), (24, 24), (12, 12), (41, 31)])
+def test_masks_lie_on_the_image(shape: tuple[int, int]) -> None:
+    assert open_mask(torch.ones(shape), (24, 24), (40, 30)).all()
+
+
+def test_a_mask_of_other_proportions_is_refused() -> None:
+    with pytest.raises(ProtoPFaithError, match="30 x 60 pixels and the image 30 x 40"):
+        open_mask(torch.ones(60, 30), (24, 24), (40, 30))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Settings, ShapleyAttribution, explain, explain_prototypes
 from protopfaith.explanation.settings import (
     USUAL_BUDGET,
@@ -137,3 +139,13 @@ def test_quick_regions_are_never_finer_than_the_usual_ones(side: int, device: st
     assert isinstance(usual, int)
     assert isinstance(quick, int)
     assert quick >= usual
+
+
+def test_a_label_image_may_be_an_array() -> None:
+    labels = np.repeat(np.arange(4), 64).reshape(16, 16)
+    assert len(make_players(Settings(players=labels).players, torch.zeros(3, 16, 16))) == 4
+
+
+def test_a_second_baseline_is_another_one() -> None:
+    with pytest.raises(ProtoPFaithError, match="second baseline is the first one again"):
+        Settings(baseline="blur", second_baseline="blur")

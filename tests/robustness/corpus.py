@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.robustness import (
     arguments,
     bulk,
+    combinations,
     conversion,
     datasets,
     findings,
@@ -31,7 +32,7 @@ from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
     options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
-    spread, strangers, arguments, radiographs, neighbors,
+    spread, strangers, arguments, radiographs, neighbors, combinations,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
 GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]

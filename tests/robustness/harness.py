@@ -171,7 +171,7 @@ def _input(name: str) -> bool:
     """What the program may write itself, and therefore change."""
     return not re.search(
         r"(explanations/|explained|prototypes/|faithfulness|evaluation/|tensorboard|curves\.png|last\.safetensors"
-        r"|\.csv$|^out/|model\.safetensors\.lock|\.lock$|cache/|\.log$)",
+        r"|\.csv$|^out/|model\.safetensors\.lock|reference\.json$|\.lock$|cache/|\.log$)",
         name,
     )
 

@@ -84,6 +84,26 @@ def pipe(name: str) -> Damage:
     return damage
 
 
+def kept_reference(**values: Any) -> Damage:
+    """A run that was measured, with other values in what was found."""
+
+    def damage(place: Place) -> None:
+        from protopfaith.training import Run
+        from protopfaith.training.reference import keep_reference
+
+        run = Run(place.run)
+        keep_reference(run, run.data(), run.model())
+        path = run.folder / "reference.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return damage
+
+
+def grow(name: str) -> Damage:
+    """Gigabytes of nothing at its end, which take no room on the disk."""
+    return lambda place: os.truncate(place / "run" / name, 8 << 30)
+
+
 def remove(name: str) -> Damage:
     return lambda place: (place / "run" / name).unlink()
 
@@ -437,6 +457,15 @@ CASES = [
     ),
     *damaged("a pipe as recipe", pipe("recipe.yaml"), "predict", says=("recipe.yaml",)),
     *damaged("a pipe as metrics", after(unfinished, pipe("metrics.csv")), "resume", says=("metrics.csv",)),
+    *damaged("a pipe as checkpoint", pipe(L), "resume", says=(L,)),
+    *damaged("metrics of gigabytes", after(unfinished, grow("metrics.csv")), "resume", says=("metrics.csv",)),
+    *damaged("a finished training without its model", remove(M), "resume", "predict", says=(M, "train anew")),
+    *damaged(
+        "the checkpoint of another run",
+        after(unfinished, last_header(put("recipe", "seed", value=5))),
+        "resume",
+        says=(L, "another run", "seed"),
+    ),
     *damaged(
         "a file instead of the folder",
         file_instead_of_run,
@@ -450,6 +479,10 @@ GOOD = [
     *damaged("finished already", lambda place: None, "resume", good=True),
     *damaged("in the middle", unfinished, "resume", good=True),
     *damaged("a pipe as reference", pipe("reference.json"), "explain", good=True),
+    *damaged("brackets as reference", replace("reference.json", "[" * 200_000), "predict", good=True),
+    *damaged(
+        "a reference of no classes", kept_reference(usual_distances=""), "predict", "explain", good=True
+    ),
     *damaged("no last checkpoint", remove(L), "predict", "explain", "resume", good=True),
     *damaged("no metrics", remove("metrics.csv"), "predict", "explain", good=True),
     *damaged("metrics cut in a line", after(unfinished, cut("metrics.csv", 0.6)), "resume", good=True),

@@ -98,14 +98,28 @@ def test_memory_that_does_not_hold_one_image_is_said():
         Game(hungry, IMAGE, PLAYERS, batch_size=4)(torch.eye(9).bool())
 
 
-def test_other_errors_of_the_function_pass_through():
+def test_other_errors_of_the_function_are_told_with_their_cause():
     def broken(images):
         if images[0].mean() != IMAGE.mean() and images[0].any():
             raise RuntimeError("shapes do not match")
         return flat_sum(images)
 
-    with pytest.raises(RuntimeError, match="shapes do not match"):
+    with pytest.raises(ProtoPFaithError, match="RuntimeError: shapes do not match") as told:
         Game(broken, IMAGE, PLAYERS)(torch.eye(9).bool())
+    assert isinstance(told.value.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        (lambda rows: rows.to("meta"), "without content"),
+        (lambda rows: rows.to_sparse(), "sparse_coo"),
+        (lambda rows: rows[:, None].expand(len(rows), 10**9), "1,000,000,000 numbers for an image"),
+    ],
+)
+def test_answers_that_cannot_be_computed_with_are_refused(odd, words):
+    with pytest.raises(ProtoPFaithError, match=words):
+        Game(lambda images: odd(flat_sum(images)), IMAGE, PLAYERS)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

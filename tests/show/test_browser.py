@@ -131,6 +131,10 @@ def test_colors_can_be_faded_and_undecided_regions_hatched(browser: Any, report:
     assert hatch.evaluate("e => getComputedStyle(e).display") == "none"
     visit.page.locator("#hatching").check()
     assert hatch.evaluate("e => getComputedStyle(e).display") != "none"
+    photograph = visit.page.locator(".pointable > use").first
+    assert photograph.evaluate("e => getComputedStyle(e).filter") == "none"  # in its own colors, unless asked
+    visit.page.locator("#gray").check()
+    assert "grayscale" in photograph.evaluate("e => getComputedStyle(e).filter")
     assert visit.trouble == []
 
 

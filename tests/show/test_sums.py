@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from protopfaith.explanation import Explanation
-from protopfaith.show.sums import AVERAGE, OTHERS, complete_sums, evidence_bars, probability_bars
+from protopfaith.show.sums import AVERAGE, NORMALIZER, OTHERS, complete_sums, evidence_bars, probability_bars
 
 
 def numbers(table) -> list[float]:
@@ -43,3 +43,13 @@ def test_explained_classes_are_among_the_probabilities(explanation: Explanation)
     assert explanation.class_names[explanation.prediction] in labels
     assert len(labels) <= 5
     assert "not calibrated" in probability_bars(replace(explanation, temperature=None)).caption
+
+
+def test_the_bars_of_a_log_probability_add_up_to_it(explanation: Explanation) -> None:
+    log = replace(explanation, output="log_probability")
+    for table, label in zip(evidence_bars(log), (log.target, log.rival), strict=True):
+        *terms, total = numbers(table)
+        assert sum(terms) == pytest.approx(total, abs=0.01)
+        assert table.rows[-1].label == "sum: log probability"
+        assert total == pytest.approx(float(log.probabilities[label].log()), abs=0.002)
+        assert [row.kind for row in table.rows if row.label == NORMALIZER] == ["neutral"]

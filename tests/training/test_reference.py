@@ -15,13 +15,16 @@ from protopfaith.network import ProtoPNet
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import (
     FEW,
+    SAMPLE,
     Reference,
+    _sample,
     fit_temperature,
     measure_and_keep,
     measure_reference,
     usual_distances,
     weights_hash,
 )
+from protopfaith.training.typical import traits
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,9 @@ def test_it_is_kept_with_the_weights_that_it_belongs_to(
     assert torch.equal(again.mean_similarities, measured.mean_similarities)
     assert torch.equal(again.usual_distances, measured.usual_distances)
     assert again.temperature == measured.temperature
+    assert measured.typical is not None
+    assert again.typical is not None
+    assert torch.equal(again.typical.precision, measured.typical.precision)
     assert Reference.load(tmp_path, "other weights") is None
     (tmp_path / "reference.json").write_text("{")
     assert Reference.load(tmp_path, weights_hash(model)) is None
@@ -146,3 +152,41 @@ def test_the_cost_of_measuring_is_said_beforehand(
     assert caplog.messages[0].startswith(
         "Measuring the network once, on 24 training and 16 validation images: about 10 s"
     )
+
+
+def test_what_earlier_versions_kept_is_read_without_what_is_typical(
+    measured: Reference, tmp_path: Path
+) -> None:
+    measured.save(tmp_path)
+    values = json.loads((tmp_path / "reference.json").read_text())
+    del values["typical"]
+    (tmp_path / "reference.json").write_text(json.dumps(values))
+    old = Reference.load(tmp_path, measured.weights_sha256)
+    assert old is not None
+    assert old.typical is None
+    assert torch.equal(old.usual_distances, measured.usual_distances)
+
+
+def test_a_sample_has_all_classes_where_these_take_turns() -> None:
+    """Every second of 1,000 images would be of four classes out of eight."""
+    images = load_data("birds", size=16, train=1000, validation=8, test=8).train
+    chosen = _sample(images)
+    assert len(chosen) == SAMPLE
+    assert set(chosen.labels.tolist()) == set(range(8))
+    assert chosen.paths == _sample(images).paths == sorted(chosen.paths)
+    assert _sample(images, 1000).paths == images.paths
+
+
+def test_noise_looks_like_nothing_that_a_network_knows(model: ProtoPNet) -> None:
+    """However sure it is: what is unlike all training images is caught, and further birds are not."""
+    data = load_data("birds", size=32, train=160, validation=120, test=80)
+    found = measure_reference(model, data)
+    assert found.typical is not None
+    random = torch.Generator().manual_seed(0)
+    noise = 255 * torch.randint(0, 2, (40, 3, 32, 32), generator=random, dtype=torch.uint8)
+    for pixels, labels, expected in ((noise, None, 1.0), (data.test.uint8(), data.test.labels, 0.0)):
+        with torch.no_grad():
+            maps = model.distance_maps(data.preprocessing.normalize(pixels))
+            said = model.logits(maps.amin(dim=(-2, -1))).argmax(1) if labels is None else labels
+        far = found.typical.distances(traits(model, maps, said), said) > found.typical.usual
+        assert float(far.double().mean()) == pytest.approx(expected, abs=0.06)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -26,6 +26,7 @@ from protopfaith.allocation import keep_freed_memory
 from protopfaith.arguments import named
 from protopfaith.cli.names import PLACES, registered
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.interruption import INTERRUPTION
 from protopfaith.registry import EXTENSIONS_VARIABLE
 
 # Heavy packages are imported inside the commands: --help answers at once.
@@ -110,18 +111,29 @@ def main() -> None:
         _print_error("Error", str(error))
         sys.exit(1)
     except KeyboardInterrupt:
-        errors.print("Interrupted.")
-        sys.exit(130)
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code != 130:  # which Typer makes of Ctrl-C, without a word
+            raise
+        _end_interrupted()
     except BrokenPipeError:  # the reader of our output has gone, as head does
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  (nothing fails when Python flushes it)
         sys.exit(1)
     except Exception as error:
+        if INTERRUPTION.received:  # a library that was just being loaded may make something else of it
+            _end_interrupted()
         from protopfaith.crashes import unexpected
 
         _print_error("Error", unexpected(error))
         if isinstance(error, OSError):  # perhaps of our output itself: Python flushes it once more
             sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         sys.exit(1)
+
+
+def _end_interrupted() -> NoReturn:
+    if not INTERRUPTION.is_told:
+        errors.print("Interrupted.")
+    sys.exit(INTERRUPTION.code)
 
 
 def _check_folder() -> None:
@@ -224,6 +236,7 @@ def interruptible(kept: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         errors.print(f"Interrupted. {kept()}", soft_wrap=True, highlight=False, markup=False)
+        INTERRUPTION.is_told = True
         raise typer.Exit(130) from None
 
 

@@ -51,7 +51,8 @@ def demo(
 
 
 def write_test_images(run: Run, count: int) -> list[Path]:
-    """The first test images of as many classes, as files that the other commands can take."""
+    """The first test images of as many classes, as files that the other commands can take, in folders with
+    the names of their classes: by these reports know what is right."""
     from PIL import Image
 
     from protopfaith.files import atomic
@@ -60,7 +61,7 @@ def write_test_images(run: Run, count: int) -> list[Path]:
     paths = []
     for label in range(count):
         index = test.labels.tolist().index(label)
-        path = run.folder / "images" / f"{Path(test.paths[index]).stem}.png"
+        path = run.folder / "images" / test.classes[label] / f"{Path(test.paths[index]).stem}.png"
         with atomic(path) as partial:
             Image.fromarray(test.image(index).permute(1, 2, 0).numpy()).save(partial, format="PNG")
         paths.append(path)

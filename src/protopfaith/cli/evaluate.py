@@ -82,7 +82,8 @@ def evaluate(
     With --data, the same on images from elsewhere, with intervals and subgroups, next to the run's own.
     """
     if data is None:
-        for option, given in (("--groups", groups), ("--subgroups", subgroups), ("--own-root", own_root)):
+        external = {"--groups": groups, "--subgroups": subgroups, "--own-root": own_root}
+        for option, given in {**external, "--no-compare": None if compare else compare}.items():
             if given is not None:
                 raise ProtoPFaithError(f"{option} {ONLY_EXTERNAL}")
     check_run(folder, root)

@@ -34,6 +34,7 @@ from protopfaith.cli.options import (
     RunFolder,
     Seed,
     checked,
+    note_plan,
     option_names,
     parse_options,
 )
@@ -145,6 +146,7 @@ def explain(
     from protopfaith.explanation import Settings, explain_files
     from protopfaith.training import Run
 
+    note_plan(estimator, budget, precision)
     settings = Settings(
         players=players,
         precision=precision,

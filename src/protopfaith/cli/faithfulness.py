@@ -22,10 +22,14 @@ from protopfaith.cli.options import (
     checked,
     parse_limits,
 )
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.specs import check_autocast
 
+PROTOTYPES = 8
+
 Prototypes = Annotated[
-    int | None, typer.Option(min=1, max=10**9, help="How many prototypes, drawn at random; see --all.")
+    int | None,
+    typer.Option(min=1, max=10**9, help="How many prototypes, drawn at random; see --all. Default: 8."),
 ]
 Explainers = Annotated[
     str | None,
@@ -83,7 +87,7 @@ Autocast = Annotated[
 def faithfulness(
     folder: RunFolder,
     out: Annotated[Path | None, typer.Option(help="Where to write; default RUN/faithfulness.")] = None,
-    prototypes: Prototypes = 8,
+    prototypes: Prototypes = None,
     every: Annotated[bool, typer.Option("--all", help="Judge every prototype.")] = False,
     explainers: Explainers = None,
     limit: Limit = None,
@@ -110,6 +114,8 @@ def faithfulness(
     part = check_spread(shard, ray)
     limits = parse_limits(limit or [])
     check_names("EXPLAINERS", limits.keys() - {"truth"})
+    names = None if explainers is None else [name.strip() for name in explainers.split(",")]
+    check_asked(names, prototypes, every, limits, truth_budget, sizes)
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation import faithfulness as judge
@@ -119,8 +125,8 @@ def faithfulness(
     with interruptible(lambda: f"What was measured is kept; go on with: {same_command()}"):
         run = Run(folder, root)
         asked: dict[str, Any] = {
-            "prototypes": None if every else prototypes,
-            "explainers": None if explainers is None else [name.strip() for name in explainers.split(",")],
+            "prototypes": None if every else prototypes or PROTOTYPES,
+            "explainers": names,
             "limits": limits,
             "players": players,
             "steps": steps,
@@ -141,3 +147,24 @@ def faithfulness(
         result = judge(run, out, ray=ray, **asked)
     console.print(result.table())
     say(f"The page: {result.page}; tables and pictures are beside it")
+
+
+def check_asked(
+    names: list[str] | None,
+    prototypes: int | None,
+    every: bool,
+    limits: dict[str, int],
+    truth_budget: int | None,
+    sizes: int | None,
+) -> None:
+    """Raises if an option is for something that another one leaves out."""
+    if every and prototypes is not None:
+        raise ProtoPFaithError("--all and --prototypes do not go together; leave one of them out.")
+    left_out = {"truth"} if truth_budget == 0 else set()
+    if names is not None:
+        left_out |= limits.keys() - {*names, "truth"}
+    unused = sorted(limits.keys() & left_out)
+    if unused:
+        raise ProtoPFaithError(f"--limit names {unused[0]}, which is not measured; leave it out.")
+    if sizes is not None and names is not None and "dasp" not in names:
+        raise ProtoPFaithError("--sizes is for dasp, which is not among --explainers; leave it out.")

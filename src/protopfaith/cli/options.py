@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from protopfaith.arguments import shown
+from protopfaith.cli.app import note
 from protopfaith.cli.names import check_baseline, check_device, check_estimator, check_split
 from protopfaith.crew import check_address
 from protopfaith.errors import ProtoPFaithError
@@ -29,10 +30,14 @@ def checked(check: Callable[[str], object]) -> Callable[[str | None], str | None
 
 def check_options(texts: list[str] | None) -> list[str] | None:
     """Raises if an option of an estimator is no name with a value."""
+    seen = set()
     for text in texts or []:
         key, equals, _ = text.partition("=")
         if not key or not equals:
             raise ProtoPFaithError(f"An option is a name and a value, such as sizes=8, not {text!r}.")
+        if key in seen:
+            raise ProtoPFaithError(f"The option {shown(key)} is given twice; give it once.")
+        seen.add(key)
     return texts
 
 
@@ -157,13 +162,28 @@ def parse_indices(text: str, what: str) -> list[int]:
 
 def parse_limits(texts: list[str]) -> dict[str, int]:
     """Names and numbers, such as dasp=20."""
-    limits = {}
+    limits: dict[str, int] = {}
     for text in texts:
         name, _, number = text.partition("=")
         if not name or not number.isdecimal() or len(number) > 9:
             raise ProtoPFaithError(f"A limit is a name and a number, such as dasp=20, not {text!r}.")
+        if name in limits:
+            raise ProtoPFaithError(f"The limit of {shown(name)} is given twice; give it once.")
         limits[name] = int(number)
     return limits
+
+
+def note_plan(estimator: str, budget: int | None, precision: float | None) -> None:
+    """Says so if a budget or a precision is given to an estimator that has no use for it."""
+    from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS
+
+    given = [name for name, value in (("--budget", budget), ("--precision", precision)) if value is not None]
+    name = DEFAULT_METHOD if estimator == "default" else estimator
+    if given and not ESTIMATORS.traits(name).planned:
+        note(
+            f"{' and '.join(given)} {'does' if len(given) == 1 else 'do'} not matter to the estimator "
+            f"{name!r}: it always takes as many evaluations as it needs."
+        )
 
 
 def parse_options(estimator: str, texts: list[str]) -> dict[str, Any]:

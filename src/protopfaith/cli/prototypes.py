@@ -26,6 +26,7 @@ from protopfaith.cli.options import (
     Seed,
     Shard,
     check_spread,
+    note_plan,
     option_names,
     parse_options,
 )
@@ -63,6 +64,7 @@ def prototypes(
     from protopfaith.progress import Bar
     from protopfaith.training import Run
 
+    note_plan(estimator, budget, precision)
     settings = Settings(
         players=players,
         precision=precision,

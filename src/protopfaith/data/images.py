@@ -189,6 +189,8 @@ def _on_white(image: Image.Image) -> Image.Image:
 def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
     """Pillow has 16 bits in modes of 32, too: the values tell."""
     low, high = finite_range(values)
+    if floating and not np.isfinite(values).all():
+        say_once("Pixels that are no numbers (NaN) are black, those of infinity as the image's limits.")
     if floating or low < 0 or high > 65535:
         say_once(
             "Images with floating-point or 32-bit pixels are scaled to 8 bits from their own range, each "
@@ -203,6 +205,8 @@ def _from_numbers(values: np.ndarray, *, floating: bool) -> Image.Image:
 def _one_line(error: Exception, path: Path) -> str:
     """What Pillow says, without the path, which the sentence has already."""
     if isinstance(error, UnidentifiedImageError):
-        return "it is none of the formats " + ", ".join(FORMATS)
+        if is_file(path) and not path.stat().st_size:
+            return "it is empty"
+        return f"it is none of the formats {', '.join(FORMATS)}, or a variety that is not supported"
     text = " ".join(str(error).replace(os.fspath(path), "the file").split()).rstrip(".")
     return text[:200] or type(error).__name__

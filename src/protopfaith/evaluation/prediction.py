@@ -24,6 +24,7 @@ from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.reference import Reference
 from protopfaith.training.thresholds import FindingRule
+from protopfaith.training.typical import traits
 
 NOT_FINITE = (
     "The network's logits for {} are not finite numbers, so it has no class; if other images fail as well, "
@@ -41,9 +42,8 @@ class Prediction:
         probabilities: of the classes or findings, in their order
         error: why there is no answer
         verdicts: of several findings: "present", "absent" or "uncertain"
-        unfamiliar: whether the image looks like nothing that the network knows, however sure it is: the
-            nearest prototype of its class (of its most probable finding) is farther than 99% of the
-            validation images are from theirs; None where that is not known
+        unfamiliar: whether the image looks like nothing that the network knows, however sure it is: it is
+            farther from what is usual than 99% of the validation images are; None where that is not known
     """
 
     image: str
@@ -135,18 +135,20 @@ def _predict_chunk(
         except ProtoPFaithError as error:
             inputs.append(str(error))
     readable = [image for image in inputs if isinstance(image, Tensor)]
-    rows: Iterator[tuple[Tensor, Tensor]] = iter(())
+    rows: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
     if readable:
-        distances = model.distances(torch.stack(readable).to(model.prototypes.device))
-        rows = zip(distances.cpu(), calibrator(model.logits(distances).cpu()), strict=True)
+        maps = model.distance_maps(torch.stack(readable).to(model.prototypes.device))
+        distances = maps.amin(dim=(-2, -1))
+        scores = calibrator(model.logits(distances).cpu())
+        rows = zip(distances.cpu(), traits(model, maps, scores.argmax(1)), scores, strict=True)
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)
         else:
-            distances, logits = next(rows)
+            distances, found_traits, logits = next(rows)
             found = _prediction(str(path), logits, model)
             if found.error is None:
-                near = nearness(model, distances, int(logits.argmax()), reference)
+                near = nearness(model, distances, found_traits, int(logits.argmax()), reference)
                 found = replace(found, unfamiliar=is_unfamiliar(*near))
             yield found
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from protopfaith.arguments import odd_kind, shown
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import reason
+from protopfaith.shapley.game import asked, check_outputs
+from protopfaith.shapley.memory import Batches
 
 LOGITS = ("logits", "out", "output", "prediction", "predictions")
 ONE_BY_ONE = "The function takes one image at a time, so it is asked image by image; batches would be faster."
@@ -41,42 +42,35 @@ class Answers:
                 "Estimators that propagate moments look into a network's layers, which a function does not "
                 "show; take one that samples, such as the default."
             )
-        if self.alone:
-            return torch.cat([self._asked(image[None]) for image in images])
-        if len(images) == 1:
-            return self._asked(images)
+        if self.alone or len(images) == 1:
+            return self._one_by_one(images)
         try:
             return self._asked(images)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             try:
-                rows = torch.cat([self._asked(image[None]) for image in images])
+                rows = self._one_by_one(images)
             except Exception:
                 raise error from None
             self.alone = True
             say_once(ONE_BY_ONE)
             return rows
 
+    def _one_by_one(self, images: Tensor) -> Tensor:
+        # Of a single image, memory that runs out is told in a sentence.
+        return torch.cat([one for _, one in Batches(1)(self._asked, images)])
+
     def _asked(self, images: Tensor) -> Tensor:
-        try:
-            # One image may be the very tensor that is explained, and a function may change what it gets.
-            found = self.function(images.clone() if len(images) == 1 else images)
-        except (ProtoPFaithError, torch.OutOfMemoryError):
-            raise
-        except Exception as error:
-            shape = " x ".join(map(str, images.shape))
-            raise ProtoPFaithError(
-                f"The function fails on images of {shape} numbers ({type(error).__name__}: {reason(error)}); "
-                "it gets float tensors of batch x channels x height x width: wrap one that wants something "
-                "else, such as lambda x: function(x.permute(0, 2, 3, 1).numpy())."
-            ) from error
+        # One image may be the very tensor that is explained, and a function may change what it gets.
+        found = asked(self.function, images.clone() if len(images) == 1 else images)
         rows = as_rows(found, len(images))
         if rows is None:
             raise ProtoPFaithError(
                 f"The function gives {described(found)} for {len(images)} images; it should give one number "
                 "or one row of numbers for each."
             )
+        check_outputs(rows.shape[1])
         if self._outputs not in (None, rows.shape[1]):
             raise ProtoPFaithError(
                 f"The function gives {rows.shape[1]} numbers for an image, but {self._outputs} before; it "

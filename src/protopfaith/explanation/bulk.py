@@ -351,7 +351,9 @@ def without_source_names(explanation: Explanation) -> Explanation:
             source_part=None if part is None else replace(part, path=HIDDEN),
         )
 
-    return replace(explanation, path="", evidence=tuple(map(hidden, explanation.evidence)))
+    settings = {**explanation.settings, "mask": None}  # its path may have a name in it as well
+    evidence = tuple(map(hidden, explanation.evidence))
+    return replace(explanation, path="", settings=settings, evidence=evidence)
 
 
 def _write_early(quick: Explanation, path: Path) -> None:

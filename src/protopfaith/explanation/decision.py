@@ -34,6 +34,7 @@ from protopfaith.network import (
 )
 from protopfaith.shapley import make_baseline
 from protopfaith.training.calibration import UNCALIBRATED, Calibrator, as_calibrator
+from protopfaith.training.typical import traits
 
 Duplicates = dict[int, tuple[int | None, str]]
 """For each prototype one of higher rank that it repeats (or None), and whether "identical" or "near"."""
@@ -46,6 +47,7 @@ class Decision:
     Args:
         picture: the image
         distances: (P,), float64
+        traits: (F,), float64: of all distances, for the predicted class
         logits: (C,), float64, calibrated
         empty_logits: (C,): of the baseline, that is of an image without any region
         temperature: of the target; None: not calibrated
@@ -65,6 +67,7 @@ class Decision:
 
     picture: Picture
     distances: Tensor
+    traits: Tensor
     logits: Tensor
     empty_logits: Tensor
     temperature: float | None
@@ -152,6 +155,7 @@ def decide(
     return Decision(
         picture,
         distances.double().cpu(),
+        traits(model, maps[None], logits.argmax()[None])[0],
         logits,
         calibrator(model(empty[None])[0].double().cpu()),
         None if temperature is None else calibrator.temperature(target),

@@ -181,7 +181,9 @@ class Explainer:
         )
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
-            "mask": None if mask is None else open_mask(mask, picture.input.shape[-2:]),
+            "mask": None
+            if mask is None
+            else open_mask(mask, picture.input.shape[-2:], picture.original_size),
         }
         quick = on_coarse if on_coarse is not None and has_coarse(settings, picture.input) else None
         # What would fail after a part of the work fails before it; a game that is the only one does anyway.
@@ -191,7 +193,10 @@ class Explainer:
             self.sources.check(decision.named)
         if quick is not None:
             quick(replace(self._coarse(decision, settings, progress, start), **known))
-        return replace(self._final(decision, settings, progress, start), **known)
+        found = replace(self._final(decision, settings, progress, start), **known)
+        # For the command that would repeat it; as the image's own path, without the folders of this machine.
+        file = Path(mask).name if isinstance(mask, str | Path) else None
+        return replace(found, settings={**found.settings, "mask": file})
 
     def _coarse(
         self, decision: Decision, settings: Settings, progress: Report | None, start: float
@@ -222,7 +227,7 @@ class Explainer:
         result = play_decision(self.fused, decision, settings, progress=_told(progress, "test image"))
         second = None
         if settings.second_baseline is not None:
-            other = replace(settings, baseline=settings.second_baseline)
+            other = replace(settings, baseline=settings.second_baseline, second_baseline=None)
             told = _told(progress, "second baseline")
             second = play_decision(self.fused, decision, other, players=result.players, progress=told)
         sides, before = {}, 0
@@ -298,6 +303,7 @@ class Explainer:
         from the run or measured once; None where the training images are not known."""
         folder = None if self.run is None else self.run.folder
         kept = None if folder is None else Reference.load(folder, self.weights_hash)
+        kept = kept if kept is not None and kept.fits(self.model) else None
         if kept is not None:
             return kept
         try:

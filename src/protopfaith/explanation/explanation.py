@@ -140,8 +140,10 @@ class Explanation:
         empty_probabilities: (C,): of the image without any region
         closeness: of the target; None where the average training image is unknown
         rival_closeness: of the rival, in the same quantity as if it were explained
-        nearest_distance: to the nearest prototype of the predicted class
-        usual_distance: 99% of that class's validation images are nearer than this
+        nearest_distance: how far the image is from what the network knows: by all of its distances, in
+            standard deviations around training images of the predicted class, or, in runs of earlier
+            versions, to the nearest prototype of that class
+        usual_distance: 99% of the validation images are nearer than this
         evaluations_in_all: with those of a second baseline and of new source images
         path: of the image, as it was given; empty where it was no file
         true_class: where it is known
@@ -221,8 +223,8 @@ class Explanation:
 
     @property
     def is_unfamiliar(self) -> bool | None:
-        """Whether the nearest prototype of the predicted class is farther than 99% of that class's validation
-        images are from theirs; None where that was not measured."""
+        """Whether the image looks like nothing the network knows: it is farther from what is usual than 99%
+        of the validation images are; None where that was not measured."""
         return is_unfamiliar(self.nearest_distance, self.usual_distance)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, tensor
 
 from protopfaith.explanation.decision import Decision
 from protopfaith.network import PrototypeNetwork
@@ -13,7 +13,11 @@ from protopfaith.training.reference import Reference
 
 
 class Familiarity(NamedTuple):
-    """How near an image is to the prototypes of its class, and how near others are; None where unknown."""
+    """How far an image is from what the network knows, and how far others are; None where unknown.
+
+    By all of its distances, in standard deviations around the class's training images; in runs of earlier
+    versions by its distance to the nearest prototype of the class.
+    """
 
     nearest: float | None
     usual: float | None
@@ -25,31 +29,35 @@ def familiarity(model: PrototypeNetwork, decision: Decision, reference: Referenc
     Args:
         model: the network that decided
         decision: what it said about the image
-        reference: has the distances of validation images, where known
+        reference: what is usual, where known
     """
     label = decision.target if decision.outcome == "several" else int(decision.logits.argmax())
-    return nearness(model, decision.distances, label, reference)
+    return nearness(model, decision.distances, decision.traits, label, reference)
 
 
 def nearness(
-    model: PrototypeNetwork, distances: Tensor, label: int, reference: Reference | None
+    model: PrototypeNetwork, distances: Tensor, found: Tensor, label: int, reference: Reference | None
 ) -> Familiarity:
     """Of one class or finding.
 
     Args:
         model: the network that was asked
         distances: (P,), of the image to all prototypes
+        found: (F,), its `traits` for this class
         label: the class or finding
-        reference: has the distances of validation images, where known
+        reference: what is usual, where known
     """
+    typical = None if reference is None else reference.typical
+    if typical is not None and typical.fits(found):
+        return Familiarity(float(typical.distances(found[None], tensor([label]))[0]), typical.usual)
     own = distances[model.prototype_classes.cpu() == label]
     usual = math.nan if reference is None else float(reference.usual_distances[label])
     return Familiarity(float(own.min()) if len(own) else None, None if math.isnan(usual) else usual)
 
 
 def is_unfamiliar(nearest: float | None, usual: float | None) -> bool | None:
-    """Whether the nearest prototype is farther than 99% of the validation images are from theirs; None where
-    one of both is not known.
+    """Whether an image is farther from what the network knows than 99% of the validation images are; None
+    where one of both is not known.
 
     >>> is_unfamiliar(3.0, 2.0), is_unfamiliar(1.0, 2.0), is_unfamiliar(1.0, None)
     (True, False, None)

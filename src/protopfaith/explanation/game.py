@@ -301,7 +301,8 @@ def check_game(settings: Settings, image: Tensor) -> None:
     if settings.second_baseline is not None:
         baselines.append(settings.second_baseline)
     for baseline in baselines:
-        game = open_game(_zeros, image, replace(settings, baseline=baseline), players, check=False)
+        alone = replace(settings, baseline=baseline, second_baseline=None)
+        game = open_game(_zeros, image, alone, players, check=False)
         check_estimate(
             game,
             settings.estimator,

@@ -142,13 +142,15 @@ def from_array(image: np.ndarray) -> Image.Image | Tensor:
     return found.permute(2, 0, 1) if channels_last else found
 
 
-def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
+def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | None = None) -> Tensor:
     """Where the object is, as the network sees it: bool, H x W.
 
     Args:
         mask: an image file, a Pillow image, a tensor or an array (H x W); the object is where it is not zero.
             Its shape is that of the image, or of what the network sees.
         size: height and width of what the network sees.
+        original: height and width of the image; where it is given, the mask must have the proportions of it,
+            or of what the network sees.
 
     >>> open_mask(torch.eye(2), (4, 4)).int().tolist()
     [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
@@ -162,11 +164,26 @@ def open_mask(mask: MaskLike, size: Sequence[int]) -> Tensor:
     given: Tensor = tensor(mask, "A mask", "height x width", 2)
     if not given.numel() or bool(given.isnan().any()):
         raise ProtoPFaithError("A mask has a number for each pixel; this one has no pixels, or NaN.")
+    if original is not None:
+        _check_proportions(tuple(given.shape), tuple(original), tuple(size))
     there = (given != 0).float()[None, None]
     found = torch.nn.functional.interpolate(there, tuple(size), mode="nearest-exact")[0, 0] > 0
     if not bool(found.any()):
         raise ProtoPFaithError("The mask is empty: it is zero everywhere; mark the object in it.")
     return found.cpu()
+
+
+def _check_proportions(mask: tuple[int, ...], *known: tuple[int, ...]) -> None:
+    """Raises if a mask lies on no picture of the image: stretched, it would mark something else."""
+    for height, width in known:
+        across, down = mask[1] / width, mask[0] / height
+        if abs(mask[1] - down * width) <= max(1, down) or abs(mask[0] - across * height) <= max(1, across):
+            return
+    height, width = known[0]
+    raise ProtoPFaithError(
+        f"The mask has {mask[1]} x {mask[0]} pixels and the image {width} x {height}; give one of the same "
+        "proportions."
+    )
 
 
 def to_pil(pixels: Tensor) -> Image.Image:

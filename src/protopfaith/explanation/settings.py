@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +23,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import check_plan
-from protopfaith.shapley.players import height_and_width
+from protopfaith.shapley.players import as_tensor, height_and_width
 from protopfaith.specs import DEFAULT_METHOD, FEW_PLAYERS, SUPERPIXELS, check_output, parse_players
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
@@ -50,7 +51,7 @@ ITS_OWN = {
     "outputs": "target",
 }
 
-PlayersLike = int | str | Tensor | Players
+PlayersLike = int | str | Tensor | np.ndarray | Players
 BaselineLike = str | float | Sequence[float] | Tensor
 
 
@@ -60,8 +61,8 @@ class Settings:
 
     Args:
         players: the side of square windows in pixels, `"superpixels:60"`, `"coarse"` (about 7 x 7
-            windows), a label image (H x W, int64), or `Players`; by default 16 pixels, on a CPU larger ones
-            where there would be more than 8 x 8.
+            windows), a label image (H x W, whole numbers), or `Players`; by default 16 pixels, on a CPU
+            larger ones where there would be more than 8 x 8.
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
         budget: evaluations of the network per game at most; where neither is given 1,024, on a GPU 12,288.
         estimator: a name of `protopfaith.shapley.ESTIMATORS`.
@@ -129,6 +130,11 @@ class Settings:
         if self.autocast is not None:
             instance(self.autocast, (str, torch.dtype), "Autocast", "a type such as bfloat16, auto or off")
         _check_output(self)
+        if self.second_baseline is not None and _same(self.second_baseline, self.baseline):
+            raise ProtoPFaithError(
+                f"The second baseline is the first one again, {shown(self.baseline)}; give another to "
+                "compare with, or leave it out."
+            )
         if self.traits.full_precision:  # here, so that no game, and no record of one, says otherwise
             object.__setattr__(self, "autocast", None)
 
@@ -274,8 +280,8 @@ def make_players(spec: PlayersLike | None, image: Tensor) -> Players:
     spec = _sized(spec, image.device, image.shape[-2:])
     if isinstance(spec, Players):
         return spec
-    if isinstance(spec, Tensor):
-        return Players.from_labels(spec)
+    if isinstance(spec, Tensor | np.ndarray):
+        return Players.from_labels(as_tensor(spec, "Players", "a label image of H x W whole numbers"))
     if isinstance(spec, int):
         return Players.windows(image.shape[-2:], spec)
     return Players.superpixels(image, int(spec.removeprefix(SUPERPIXELS)))
@@ -298,6 +304,8 @@ def _sized(spec: PlayersLike | None, device: torch.device, size: Sequence[int]) 
 
 def _parsed(spec: Any) -> PlayersLike | None:
     """A specification of players that has a meaning."""
+    if isinstance(spec, np.ndarray):  # a label image, as scikit-image makes them
+        return Players.from_labels(as_tensor(spec, "Players", "a label image of H x W whole numbers"))
     return spec if spec is None or isinstance(spec, Players | Tensor) else parse_players(spec)
 
 

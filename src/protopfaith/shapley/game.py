@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import instance, shown, whole_number
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.arguments import instance, plain_tensor, shown, whole_number
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
+from protopfaith.files import reason
 from protopfaith.shapley.baselines import make_baseline
 from protopfaith.shapley.memory import Batches, fitting
 from protopfaith.shapley.players import Players, as_coalitions, as_tensor
@@ -23,6 +25,7 @@ SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
 # not say; in networks they are about 1, or as large as the largest output. Outputs below this share of that
 # count as being of this size.
 SMALL = 0.1
+MOST_OUTPUTS = 1 << 24  # beyond it the values of one image's players take gigabytes
 
 
 class Game:
@@ -154,8 +157,11 @@ class Game:
 
     def _evaluate(self, images: Tensor) -> Tensor:
         with torch.autocast(images.device.type, dtype=self.autocast, enabled=self.autocast is not None):
-            values = self.function(images)
+            values = asked(self.function, images)
         instance(values, Tensor, "What the function of a game returns", "a tensor of numbers")
+        if values.is_complex():
+            raise ProtoPFaithError("The function returned complex numbers; return their size, or real parts.")
+        plain_tensor(values, "What the function of a game returns", "a tensor")
         if values.dim() == 1:
             values = values[:, None]
         if values.dim() != 2 or len(values) != len(images) or not values.shape[1]:
@@ -163,8 +169,7 @@ class Game:
                 f"The function returned shape {tuple(values.shape)} for {len(images)} images; expected "
                 f"one row of numbers per image."
             )
-        if values.is_complex():
-            raise ProtoPFaithError("The function returned complex numbers; return their size, or real parts.")
+        check_outputs(values.shape[1])
         if self._outputs not in (None, values.shape[1]):
             raise ProtoPFaithError(
                 f"The function returned {values.shape[1]} numbers per image, but {self._outputs} before; it "
@@ -203,6 +208,44 @@ class Game:
     def is_reduced(self) -> bool:
         """Whether the function runs in a 16-bit dtype."""
         return self.autocast is not None or self.image.dtype in (torch.bfloat16, torch.float16)
+
+
+def asked(function: Callable[[Tensor], Any], images: Tensor) -> Any:
+    """What somebody's function says of images; what it raises is told in a sentence, with its cause.
+
+    Args:
+        function: of a batch of images
+        images: (B, C, H, W)
+
+    >>> asked(torch.numel, torch.zeros(1, 3, 4, 4))
+    48
+    """
+    try:
+        return function(images)
+    except ProtoPFaithError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):  # a smaller batch may do
+            raise
+        shape = " x ".join(map(str, images.shape))
+        raise ProtoPFaithError(
+            f"The function fails on images of {shape} numbers ({type(error).__name__}: {reason(error)}); "
+            "it gets float tensors of batch x channels x height x width: wrap one that wants something "
+            "else, such as lambda x: function(x.permute(0, 2, 3, 1).numpy())."
+        ) from error
+
+
+def check_outputs(count: int) -> None:
+    """Raises if a function has more outputs than there is memory for.
+
+    Args:
+        count: numbers for one image
+    """
+    if count > MOST_OUTPUTS:
+        raise ProtoPFaithError(
+            f"The function gives {count:,} numbers for an image, more than {MOST_OUTPUTS:,}; give those "
+            "alone that are to be explained, such as lambda x: function(x)[:, :10]."
+        )
 
 
 def _checked_image(image: Tensor | np.ndarray) -> Tensor:

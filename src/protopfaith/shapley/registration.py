@@ -35,6 +35,7 @@ class Traits:
         per_output: the cost grows with the outputs, so that it is asked for few of them
         full_precision: it needs the function in float32: variances and small differences do not
             survive autocast
+        planned: budget and precision decide how long it works; otherwise they do not matter to it
 
     >>> Traits(description="guessed").evaluates
     True
@@ -44,6 +45,7 @@ class Traits:
     evaluates: bool = True
     per_output: bool = False
     full_precision: bool = False
+    planned: bool = True
 
 
 def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:

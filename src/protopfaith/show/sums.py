@@ -11,6 +11,7 @@ from protopfaith.show.wording.outputs import rival_of, target_of
 
 MOST_PROBABLE = 5
 AVERAGE = "an average training image"
+NORMALIZER = "the same for all classes"
 OTHERS = "prototypes of other classes"
 CALIBRATION = "calibration"
 
@@ -42,12 +43,26 @@ def evidence_bars(explanation: Explanation) -> list[Bars]:
     total = f"sum: {_score(explanation)}"
     if explanation.findings:
         total = "sum: log odds of its presence"
+    shared = _normalizer(explanation)
     return sum_bars(
         *(
-            Sum(f"Evidence for {name}", _terms(explanation, one), Term(total, one.total))
+            Sum(
+                f"Evidence for {name}",
+                [*_terms(explanation, one), *shared],
+                Term(total, one.total + sum(term.value for term in shared)),
+            )
             for name, one in found
         )
     )
+
+
+def _normalizer(explanation: Explanation) -> list[Term]:
+    """What is missing from the score above the mean to the log probability, where that is explained."""
+    complete, found = explanation.decomposition, explanation.closeness
+    if explanation.output != "log_probability" or complete is None or found is None:
+        return []
+    detail = "What makes probabilities add up to one: it grows with the scores of all classes."
+    return [Term(NORMALIZER, complete.total - found.total, detail, neutral=True)]
 
 
 def complete_sums(explanation: Explanation) -> list[Bars]:
@@ -97,8 +112,9 @@ def _score(explanation: Explanation) -> str:
         "margin": "score above the mean of all classes",
         "logit": "score",
         "versus": "score above the other's",
+        "log_probability": "log probability",
     }
-    return words.get(explanation.output, words["margin"])
+    return words[explanation.output]
 
 
 def _complete(explanation: Explanation, sum_: Decomposition, caption: str) -> Bars:

@@ -46,6 +46,7 @@ class Checkpoint:
     sources: list[dict[str, Any] | None] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)  # of the optimizer, without its parameters
     scheduler: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] | None = None  # of its run, but for where the images lie; None of earlier versions
 
     def save(self, path: Path | str) -> None:
         """Whole or not at all."""
@@ -55,13 +56,15 @@ class Checkpoint:
             "sources": self.sources,
             "groups": self.groups,
             "scheduler": self.scheduler,
+            "recipe": self.recipe,
         }
         write_tensors(path, HEADER, header, self.tensors)
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
         header, tensors = _read(path, with_tensors=True)
-        return cls(_position(header, path), tensors, header["sources"], header["groups"], header["scheduler"])
+        parts = {name: header[name] for name in ("sources", "groups", "scheduler")}
+        return cls(_position(header, path), tensors, **parts, recipe=header.get("recipe"))
 
 
 def read_position(path: Path | str) -> Position:

@@ -134,8 +134,8 @@ class Hooks:
         """
         if leaves is not None:
             raise ProtoPFaithError(
-                f"A {type(model).__name__} has no leaves to prune; leave out --leaves, and name prototypes "
-                "to drop where not all duplicates are meant."
+                f"The network is a {type(model).__name__} and has no leaves to prune; leave out --leaves, "
+                "and name prototypes to drop where not all duplicates are meant."
             )
         return without_prototypes(model, drop, tolerance)
 

@@ -109,7 +109,9 @@ def train(
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
         trainer = trainer_class(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
-            trainer.resume(Checkpoint.load(run.checkpoint_path))
+            checkpoint = Checkpoint.load(run.checkpoint_path)
+            run.check_belongs(checkpoint.recipe, run.checkpoint_path)
+            trainer.resume(checkpoint)
         try:
             trainer.fit()
         except ProtoPFaithError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from protopfaith.arguments import whole_number
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, plain_file, reason
+from protopfaith.files import atomic, read_plain_text, reason
 from protopfaith.network import PatchNetwork
 
 
@@ -105,10 +106,10 @@ class MetricsFile:
             writer.writerows(rows)
 
     def _complete_rows(self, first_epoch: int) -> list[list[str]]:
+        text = read_plain_text(self.path, "the run's own metrics back, or move it away, then resume the run")
         try:
-            with plain_file(self.path).open(newline="", encoding="utf-8") as file:
-                rows = list(csv.reader(file))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            rows = list(csv.reader(io.StringIO(text, newline="")))
+        except csv.Error as error:
             raise ProtoPFaithError(
                 f"{self.path} cannot be read ({reason(error)}); move it away, then resume the run."
             ) from error

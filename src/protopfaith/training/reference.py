@@ -8,7 +8,6 @@ import json
 import logging
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from protopfaith.training.calibration import (
 from protopfaith.training.hidden import hidden_accuracies
 from protopfaith.training.run import Run
 from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
+from protopfaith.training.typical import Typical, fit_typical, traits
 
 logger = logging.getLogger("protopfaith")
 NAME = "reference.json"
@@ -54,7 +54,7 @@ class Reference:
         mean_similarities: (P,), float64: of every prototype, over training images.
         images: how many of them.
         usual_distances: (C,), float64: 99% of a class's validation images are nearer than this to the nearest
-            prototype of their class; NaN where there are none.
+            prototype of their class; NaN where there are none. It decides where `typical` is not known.
         temperature: logits divided by it give calibrated probabilities; None with too few validation images.
             Of several findings, one for all.
         validation_images: how many it was fitted on.
@@ -64,6 +64,7 @@ class Reference:
         rules: how the probabilities of several findings are read, one for each; None for classes.
         by_finding: how the logits of several findings are calibrated, each by itself; None for classes, and
             in runs of earlier versions.
+        typical: how images usually look; None with too few images, and in runs of earlier versions.
     """
 
     weights_sha256: str
@@ -76,6 +77,7 @@ class Reference:
     hidden_seen: bool | None = None
     rules: tuple[FindingRule, ...] | None = None
     by_finding: Calibrator | None = None
+    typical: Typical | None = None
 
     @property
     def calibrator(self) -> Calibrator | None:
@@ -89,6 +91,15 @@ class Reference:
         return (
             f"Reference({self.images} training images, {fitted}, {self.validation_images} validation images)"
         )
+
+    def fits(self, model: PrototypeNetwork) -> bool:
+        """Whether it has a number for each prototype and each class of a network.
+
+        Args:
+            model: the network
+        """
+        sizes = tuple(self.mean_similarities.shape), tuple(self.usual_distances.shape)
+        return sizes == ((len(model.prototypes),), (len(model.class_names),))
 
     def about_hidden(self) -> str:
         """A sentence where the network is off on images with hidden regions, which coalitions are."""
@@ -117,6 +128,7 @@ class Reference:
             "hidden_seen": self.hidden_seen,
             "findings": rules_to_json(self.rules),
             "calibration": calibrator_to_json(self.by_finding),
+            "typical": None if self.typical is None else self.typical.to_json(),
         }
         with atomic(path) as partial:
             partial.write_text(json.dumps(values, indent=1), encoding="utf-8")
@@ -143,8 +155,9 @@ class Reference:
                 values.get("hidden_seen"),
                 rules_from_json(values.get("findings")),
                 calibrator_from_json(values.get("calibration")),
+                Typical.from_json(values.get("typical")),
             )
-        except (OSError, ValueError, KeyError, TypeError):  # measured anew
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # measured anew
             return None
 
 
@@ -169,10 +182,10 @@ def measure_reference(
         hidden_seen: whether the network was trained on images with hidden regions, where known.
     """
     _check_fits(model, data)
-    train = _distances(model, _sample(data.train), data.preprocessing, batch_size)
     several = outcome_of(model) == "several"
-    chosen = _sample(data.validation, RULED if several else SAMPLE)
-    validation = _distances(model, chosen, data.preprocessing, batch_size)
+    known, chosen = _sample(data.train), _sample(data.validation, RULED if several else SAMPLE)
+    train, train_traits = _seen(model, known, data.preprocessing, batch_size)
+    validation, validation_traits = _seen(model, chosen, data.preprocessing, batch_size)
     logits = _logits(model, validation)
     temperature = fit_temperature(logits, chosen.labels) if len(chosen) >= CALIBRATING else None
     calibrator = None
@@ -189,6 +202,13 @@ def measure_reference(
         hidden_seen,
         choose_rules(as_calibrator(calibrator)(logits).sigmoid(), chosen.labels) if several else None,
         calibrator,
+        fit_typical(
+            train_traits,
+            _compared_with(known),
+            validation_traits,
+            _compared_with(chosen),
+            1 if several else len(model.class_names),
+        ),
     )
 
 
@@ -292,7 +312,7 @@ def _usual_finding_distances(distances: Tensor, known: Tensor, owners: Tensor, f
 
 def keep_reference(run: Run, data: ImageData, model: PrototypeNetwork) -> None:
     """Measures the model of a finished run, if that was not done yet, and keeps the result in its folder."""
-    if Reference.load(run.folder, weights_hash(model)) is None:
+    if reference_of(run, model) is None:
         measure_reference(model, data, hidden_seen=_hidden_seen(run.folder)).save(run.folder)
 
 
@@ -302,8 +322,9 @@ def _hidden_seen(folder: Path | None) -> bool | None:
 
 
 def reference_of(run: Run, model: PrototypeNetwork) -> Reference | None:
-    """What is kept with a run; None where it was never measured."""
-    return Reference.load(run.folder, weights_hash(model))
+    """What is kept with a run; None where it was never measured, or is of other prototypes or classes."""
+    found = Reference.load(run.folder, weights_hash(model))
+    return found if found is not None and found.fits(model) else None
 
 
 def temperature_of(run: Run, model: PrototypeNetwork) -> float | None:
@@ -332,28 +353,36 @@ def _expected_work(model: PrototypeNetwork, data: ImageData) -> tuple[str, str]:
     passes = train + validation + 2 * min(validation, HIDDEN)
     trial = data.train.subset(range(min(TRIAL, len(data.train))))
     begun = time.perf_counter()
-    _distances(model, trial, data.preprocessing, TRIAL)
+    _seen(model, trial, data.preprocessing, TRIAL)
     seconds = (time.perf_counter() - begun) * passes / max(len(trial), 1)
     return f"{train:,} training and {validation:,} validation images", told_time(seconds)
 
 
 def _sample(images: ImageSet, most: int = SAMPLE) -> ImageSet:
-    """Some of the images, evenly spread."""
-    step = max(1, math.ceil(len(images) / most))
-    return images if step == 1 else images.subset(range(0, len(images), step))
+    """Some of the images, the same ones each time, in their order. At random: every second image would be of
+    every second class where classes take turns."""
+    if len(images) <= most:
+        return images
+    chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))[:most]
+    return images.subset(chosen.sort().values.tolist())
+
+
+def _compared_with(images: ImageSet) -> Tensor:
+    """The class that each image's traits are compared with; of several findings all are one class."""
+    return images.labels if images.outcome == "one" else torch.zeros(len(images), dtype=torch.long)
 
 
 @torch.no_grad()
-def _distances(
+def _seen(
     model: PrototypeNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int
-) -> Tensor:
-    """(images, P), float64, on the CPU."""
-    found = [torch.zeros(0, len(model.prototypes), dtype=torch.float64)]
-    for batch in _batches(len(images), batch_size):
+) -> tuple[Tensor, Tensor]:
+    """Distances (images, P) and traits (images, F), float64, on the CPU."""
+    distances, found = [torch.zeros(0, len(model.prototypes), dtype=torch.float64)], []
+    labels = _compared_with(images)
+    for start in range(0, len(images), batch_size):
+        batch = range(start, min(start + batch_size, len(images)))
         pixels = torch.stack([images.image(i) for i in batch]).to(model.prototypes.device)
-        found.append(model.distances(preprocessing.normalize(pixels)).double().cpu())
-    return torch.cat(found)
-
-
-def _batches(count: int, size: int) -> Sequence[range]:
-    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+        maps = model.distance_maps(preprocessing.normalize(pixels))
+        distances.append(maps.amin(dim=(-2, -1)).double().cpu())
+        found.append(traits(model, maps, labels[batch.start : batch.stop]))
+    return torch.cat(distances), torch.cat(found) if found else torch.zeros(0, 0, dtype=torch.float64)

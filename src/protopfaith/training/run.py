@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import nn
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, read_json, reason
+from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.collapse import signs_of_shortfall
@@ -119,7 +120,7 @@ class Run:
             encoder: the user's own encoder, where the network was trained with one
         """
         metadata = self._metadata()
-        self._check_recipe(metadata)
+        self.check_belongs(metadata.get("recipe"), self.model_path)
         model = load(self.model_path, encoder=encoder, device=device)[0]
         preprocessing = self._preprocessing(metadata)
         if preprocessing.channels != model.in_channels:
@@ -143,11 +144,7 @@ class Run:
 
     def _metadata(self) -> dict[str, Any]:
         """What was saved with the model; raises if something that every run has is missing."""
-        if not is_file(self.model_path):
-            raise ProtoPFaithError(
-                f"{self.folder} has no model yet, the first comes with the first projection; resume the run."
-            )
-        metadata = read_metadata(self.model_path)
+        metadata = read_metadata(self._existing_model_path())
         for name in ("preprocessing", "result"):
             if not isinstance(metadata.get(name), dict):
                 raise ProtoPFaithError(
@@ -158,11 +155,16 @@ class Run:
 
     def check_model(self) -> None:
         """Raises if the model is that of another run: its recipe, kept in the file, is not this one's."""
-        self._check_recipe(self._metadata())
+        self.check_belongs(self._metadata().get("recipe"), self.model_path)
 
-    def _check_recipe(self, metadata: dict[str, Any]) -> None:
-        kept = metadata.get("recipe")
-        if not isinstance(kept, dict):  # of an earlier version
+    def check_belongs(self, kept: Any, path: Path) -> None:
+        """Raises if the recipe that a file of tensors keeps is not this run's.
+
+        Args:
+            kept: the recipe, as plain values; nothing in files of earlier versions
+            path: of the file
+        """
+        if not isinstance(kept, dict):
             return
         try:
             theirs = decisive(recipe_from_dict(kept))
@@ -172,8 +174,8 @@ class Run:
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:
             raise ProtoPFaithError(
-                f"{self.model_path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} "
-                f"there, and is {shown(ours[changed[0]])} in recipe.yaml); put the run's own model there."
+                f"{path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} there, and "
+                f"is {shown(ours[changed[0]])} in recipe.yaml); put the run's own file there."
             )
 
     def result(self) -> dict[str, Any]:
@@ -256,11 +258,30 @@ class Run:
         import pandas as pd
 
         try:
-            return pd.read_csv(self.metrics_path)
-        except (OSError, ValueError) as error:
+            return pd.read_csv(io.StringIO(read_plain_text(self.metrics_path, "it back, or train anew")))
+        except ValueError as error:
             raise ProtoPFaithError(
                 f"{self.metrics_path} cannot be read ({reason(error)}); restore it, or train anew."
             ) from error
+
+    def _existing_model_path(self) -> Path:
+        if is_file(self.model_path):
+            return self.model_path
+        if self._is_past_its_model():
+            raise ProtoPFaithError(
+                f"{self.model_path} was written in training and is not there any more, or is no file; put it "
+                "back, or train anew in another folder."
+            )
+        raise ProtoPFaithError(
+            f"{self.folder} has no model yet, the first comes with the first projection; resume the run."
+        )
+
+    def _is_past_its_model(self) -> bool:
+        """Whether training has already left a model, so that resuming would bring none."""
+        try:
+            return is_file(self.checkpoint_path) and read_position(self.checkpoint_path).best is not None
+        except ProtoPFaithError:
+            return False
 
 
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:

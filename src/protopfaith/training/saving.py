@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -83,7 +83,7 @@ class Saver:
             metadata = {
                 "preprocessing": self.data.preprocessing.to_dict(),
                 "data_fingerprint": self.data.fingerprint,
-                "recipe": replace(self.recipe, data=replace(self.recipe.data, root=None)).to_dict(),
+                "recipe": self._portable_recipe(),
                 "result": {
                     **{key: asdict(metrics)[key] for key in RESULT},
                     "linear_probe": self.position.probe,
@@ -91,6 +91,10 @@ class Saver:
                 },
             }
             save(model.finished(), self.run.model_path, metadata)
+
+    def _portable_recipe(self) -> dict[str, Any]:
+        """By which a file is known to be of this run, wherever its images lie."""
+        return replace(self.recipe, data=replace(self.recipe.data, root=None)).to_dict()
 
     def _save_checkpoint(
         self, model: PatchNetwork, head: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
@@ -104,6 +108,7 @@ class Saver:
                 [None if source is None else source.to_dict() for source in model.sources],
                 groups,
                 pack_scheduler(scheduler),
+                self._portable_recipe(),
             ).save(self.run.checkpoint_path)
         self.fabric.barrier()
 

@@ -180,3 +180,27 @@ def test_wrong_lists_are_one_sentence(tmp_path: Path, name: str, content: str, c
     (tmp_path / name).write_text(content)
     with pytest.raises(ProtoPFaithError, match=complaint):
         list_items([tmp_path / name])
+
+
+def test_a_name_with_a_comma_is_told(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("file,mask\na,b.png,m.png\n")
+    with pytest.raises(ProtoPFaithError, match=r"more cells than headings.*a,b\.png,m\.png"):
+        list_items([tmp_path / "list.csv"])
+
+
+def test_files_of_a_list_are_text(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"file": [["a.png"]]})
+    parquet.write_table(table, tmp_path / "list.parquet")
+    with pytest.raises(ProtoPFaithError, match="as text"):
+        list_items([tmp_path / "list.parquet"])
+
+
+def test_links_in_a_tar_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with tarfile.open(tmp_path / "w.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("a.png"))
+        link = tarfile.TarInfo("b.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    assert [item.name for item in list_items([tmp_path / "w.tar"])] == ["a.png"]
+    assert "b.png" in caplog.text

@@ -21,3 +21,19 @@ def test_the_command_keeps_what_was_asked(explanation: Explanation) -> None:
     words = shlex.split(sharper(asked, 0.6))
     assert words[words.index("--versus") + 1] == explanation.class_names[1]
     assert words[words.index("--seed") + 1] == "7"
+
+
+def test_the_command_repeats_estimator_mask_and_what_was_left_out(explanation: Explanation) -> None:
+    given = {"estimator": "owen", "options": {"levels": 8, "paired": True}, "mask": "a mask.png"}
+    asked = replace(explanation, settings={**explanation.settings, **given, "sources": False})
+    words = shlex.split(sharper(asked, 0.6))
+    assert words[words.index("--estimator") + 1] == "owen"
+    assert words[words.index("--mask") + 1] == "a mask.png"
+    assert [words[i + 1] for i, word in enumerate(words) if word == "--option"] == ["levels=8", "paired=True"]
+    assert "--no-sources" in words
+    quick = replace(asked, settings={**asked.settings, "source_parts": True})
+    assert "--quick" in sharper(quick, 0.6)
+    new = ("sources", "source_parts", "estimator", "mask")
+    old = {name: value for name, value in explanation.settings.items() if name not in new}
+    plain = sharper(replace(explanation, settings=old), 0.6)  # of an earlier version
+    assert not any(option in plain for option in ("--no-sources", "--quick", "--estimator", "--mask"))

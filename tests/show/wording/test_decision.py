@@ -97,7 +97,7 @@ def test_the_lead_is_as_sure_as_the_verdict(explanation: Explanation) -> None:
     for said in (lead(strange), strange.title):
         assert all(explanation.class_names[label] in said for label in p.argsort(descending=True)[:2])
     assert "looks like nothing it knows" in lead(strange)
-    assert "though less than images usually do" in lead(strange)
+    assert "the nearest of its prototypes is number" in lead(strange)
 
 
 def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
@@ -108,6 +108,12 @@ def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
     assert "wrong" not in lead(replace(explanation, true_class=None))
 
 
+def test_after_a_correction_no_it_may_mean_either_class(explanation: Explanation) -> None:
+    truth = (explanation.prediction + 1) % len(explanation.class_names)
+    told = replace(explanation, target=explanation.prediction, true_class=truth)
+    assert "peaks for it" not in lead(told)
+
+
 def test_an_image_that_adds_nothing_to_the_empty_one_is_no_evidence(explanation: Explanation) -> None:
     names, mine = explanation.class_names, explanation.class_map
     same = torch.nn.functional.one_hot(torch.tensor(explanation.target), len(names)).double()
@@ -116,3 +122,12 @@ def test_an_image_that_adds_nothing_to_the_empty_one_is_no_evidence(explanation:
     assert "hardly anything in the image" in lead(asked)
     assert "hardly anything" not in lead(replace(asked, class_map=mine, empty_probabilities=1 - same))
     assert "hardly anything" not in lead(replace(asked, empty_probabilities=None))
+
+
+def test_what_is_right_is_said_at_once_after_what_is_wrong(explanation: Explanation) -> None:
+    """Not after what speaks for it, which is not wrong."""
+    said = explanation.prediction
+    truth = (said + 1) % len(explanation.class_names)
+    strange = replace(explanation, target=said, true_class=truth, nearest_distance=3.0, usual_distance=2.0)
+    name = explanation.class_names[truth]
+    assert f"looks like nothing it knows. That is wrong: it is {name}. What speaks most" in lead(strange)

@@ -76,3 +76,12 @@ def test_regions_that_speak_against_the_decision_are_told_first(explanation: Exp
     assert against(raised) == ""
     surer = replace(turned, empty_probabilities=here, probabilities=empty)
     assert "it is the highest all the same" in against(surer)
+
+
+def test_a_map_that_adds_up_to_nothing_says_so(explanation: Explanation) -> None:
+    values = explanation.class_map.values
+    none = replace(explanation.class_map, values=values - values.mean())
+    said = adds_up(explanation, "log_probability", none)
+    assert "add up to nothing: the log probability of" in said
+    assert "is the same on this image as on the empty one." in said
+    assert "+0:" not in said

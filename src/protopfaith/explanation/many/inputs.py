@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.anonymous import public_names
-from protopfaith.arguments import named
-from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image
+from protopfaith.arguments import named, shown
+from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image, say_once
 from protopfaith.data.listing import CASE
 from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
@@ -167,6 +167,11 @@ def _from_list(path: Path) -> Iterator[Item]:
                 f"The list {path} has no column named {', '.join(FILES)}, but {', '.join(list(row)[:5])}; "
                 "name the column of files so."
             )
+        if not isinstance(row[column], str | None):
+            raise ProtoPFaithError(
+                f"The list {path} has {shown(row[column])} in its column {column}; give the paths of files, "
+                "as text."
+            )
         file = str(row[column] or "").strip()
         if not file:
             raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
@@ -193,6 +198,12 @@ def _csv_rows(path: Path) -> list[dict[str, object]]:
     twice = [name for name in READ if header.count(name) > 1]
     if twice:
         raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
+    long = next((row for row in cells[1:] if any(row[len(header) :])), None)
+    if long is not None:
+        raise ProtoPFaithError(
+            f"The list {path} has more cells than headings in a row ({shown(','.join(long))}); put names "
+            "with commas between quotation marks."
+        )
     places = {name: header.index(name) for name in READ if name in header}
     if not places:  # for the sentence that names some of them
         places = {name: place for place, name in enumerate(header[:5])}
@@ -239,9 +250,16 @@ def _from_tar(path: Path) -> Iterator[Item]:
         with tarfile.open(path, "r:") as archive, path.open("rb") as content:
             for member in archive:
                 name = Path(member.name).name
-                if not member.isreg() or member.issparse() or member.size > MOST_MEMBER or name[:1] == ".":
-                    continue
                 suffix = Path(name).suffix.lower()
+                if name[:1] == "." or member.isdir():
+                    continue
+                if not member.isreg() or member.issparse() or member.size > MOST_MEMBER:
+                    if suffix in SUFFIXES | {".dcm"}:
+                        say_once(
+                            f"{named(path)} has images that are links, devices or too large, such as "
+                            f"{named(name)}; they are left out."
+                        )
+                    continue
                 content.seek(member.offset_data)
                 if suffix in SUFFIXES | {".dcm"} or looks_like_image(content.read(min(member.size, 132))):
                     yield Item(_inside(member.name), str(path), member.offset_data, member.size)

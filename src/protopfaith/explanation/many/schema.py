@@ -37,8 +37,9 @@ COLUMNS = {
     "precision": "relative error that was reached; NaN where unknown",
     "reached": "whether the precision asked for was reached",
     "rounding": "what 16-bit numbers changed, as a share of the total; null in float32",
-    "nearest_distance": "to the nearest prototype of the predicted class",
-    "usual_distance": "99% of that class's validation images are nearer; null where unknown",
+    "nearest_distance": "how far the image is from what the network knows: in standard deviations around "
+    "training images of the predicted class (in runs of earlier versions: to its nearest prototype)",
+    "usual_distance": "99% of the validation images are nearer; null where unknown",
     "inside": "share of the positive evidence on the object's mask, or else in its boxes; null where none is "
     "known, or they lie outside the image",
     "box_share": "share of the image that mask or boxes cover: what evidence without preference has inside",

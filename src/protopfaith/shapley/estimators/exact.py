@@ -31,7 +31,9 @@ def _check_players(game: Game, **_: Any) -> None:
         )
 
 
-@ESTIMATORS.register("exact", description="computed exactly, from every combination of regions")
+@ESTIMATORS.register(
+    "exact", description="computed exactly, from every combination of regions", planned=False
+)
 @checked_by(_check_players)
 def exact(
     game: Game,

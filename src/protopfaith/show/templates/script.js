@@ -10,12 +10,14 @@
       root.style.setProperty("--opacity", slider.value / 100);
     });
   }
-  const hatching = document.getElementById("hatching");
-  if (hatching) {
-    hatching.addEventListener("change", function () {
-      document.body.classList.toggle("hatching", hatching.checked);
-    });
-  }
+  ["hatching", "gray"].forEach(function (name) {
+    const box = document.getElementById(name);
+    if (box) {
+      box.addEventListener("change", function () {
+        document.body.classList.toggle(name, box.checked);
+      });
+    }
+  });
 
   // Regions are stored as a grid of cells, whose labels are runs: player, length, player, length, ...
   const labels = data.labels.map(function (one) {

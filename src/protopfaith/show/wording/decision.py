@@ -21,7 +21,7 @@ def lead(explanation: Explanation) -> str:
     """What was decided, which prototype decides and where, and what the rival lacked."""
     if explanation.findings:
         return findings_lead(explanation)
-    said = f"{_decided(explanation)}{_corrected(explanation)} {_where(explanation)}{against(explanation)}"
+    said = f"{_decided(explanation)} {_where(explanation)}{against(explanation)}"
     return said if explanation.is_unfamiliar else f"{said} {_rival(explanation)}"  # none of them is known
 
 
@@ -77,18 +77,19 @@ def seen(names: Sequence[str], probabilities: Tensor, *, unfamiliar: bool = Fals
 
 
 def _decided(explanation: Explanation) -> str:
+    """What the network says, at once what is right where it is wrong, and what it rests on."""
     target, p = _named(explanation, explanation.target)
-    found = explanation.closeness
+    found, wrong = explanation.closeness, _corrected(explanation)
     unlike = found is not None and bool((found.shares <= 0).all())
     strange = bool(explanation.is_unfamiliar)
     if strange or (_is_open(explanation) and explanation.target in most_probable(explanation.probabilities)):
         said = seen(explanation.class_names, explanation.probabilities, unfamiliar=strange)
-        return f"{said} What speaks most for {target}: {_because(explanation)}."
+        return f"{said}{wrong} What speaks most for {target}: {_because(explanation)}."
     if explanation.target == explanation.prediction:
         though = "" if not unlike else f", though it is {_farther(target)}"
-        return f"The network sees {target} ({p}), above all because {_because(explanation)}{though}."
+        return f"The network sees {target} ({p}), above all because {_because(explanation)}{though}.{wrong}"
     predicted, q = _named(explanation, explanation.prediction)
-    said = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here."
+    said = f"The network sees {predicted} ({q}), not {target} ({p}), the class explained here.{wrong}"
     if unlike:
         return f"{said} The image is {_farther(target)}."
     return f"{said} What speaks most for {target}: {_because(explanation)}."
@@ -109,7 +110,7 @@ def _because(explanation: Explanation) -> str:
     best = deciding(explanation)
     assert best is not None
     if explanation.is_unfamiliar:
-        return f"it looks most like prototype {best.prototype}, though less than images usually do"
+        return f"the nearest of its prototypes is number {best.prototype}"
     return f"it looks like prototype {best.prototype}"
 
 
@@ -138,7 +139,8 @@ def _where(explanation: Explanation) -> str:
     if adds_nothing(explanation):
         return "That comes from hardly anything in the image: an empty one would be called the same."
     where, roughly = lies(explanation.class_map), is_rough(explanation)
-    it = "it" if explanation.target == explanation.prediction else explanation.class_names[explanation.target]
+    named = explanation.target != explanation.prediction or is_wrong(explanation)  # "it" may be either class
+    it = explanation.class_names[explanation.target] if named else "it"
     if where is not None:
         return f"{'As far as the map tells, what' if roughly else 'What'} speaks for {it} {where}."
     if lies(explanation.class_map, sign=-1) is not None:
@@ -154,7 +156,7 @@ def _rival(explanation: Explanation) -> str:
     if mine is None or other is None:
         return f"{subject} is {compared(_ahead(explanation, label))}."
     target = explanation.class_names[explanation.target]
-    return f"{subject} {_support(mine, other, name, target, _ahead(explanation, label))}."
+    return f"{subject} {_support(mine, other, target, _ahead(explanation, label))}."
 
 
 def _rival_named(explanation: Explanation, label: int) -> str:
@@ -188,13 +190,13 @@ def compared(ahead: float) -> str:
     return f"{many} times {'less' if ahead > 0 else 'more'} probable"
 
 
-def _support(mine: Closeness, other: Closeness, rival: str, target: str, ahead: float) -> str:
+def _support(mine: Closeness, other: Closeness, target: str, ahead: float) -> str:
     """How much the rival is supported by its own prototypes, beside the explained class by its own. Where the
     one that is `ahead` has less of it, other things decide, and how probable the rival is comes first."""
     ours, theirs = float(mine.shares.sum()), float(other.shares.sum())
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
-        return f"lacks support: the image is {_farther(rival)}"
+        return "lacks support: none of its prototypes is nearer than in an average training image"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     most = f"prototype {int(other.prototypes[best])}"
     if (how == "less") != (ahead > 0):

@@ -9,6 +9,7 @@ from protopfaith.show.wording.numbers import percent
 ORDER = ("margin", "versus", "log_probability", "logit")
 SAME = 0.5  # probability from which on the empty image is called what is explained
 NOTHING = 0.5  # of a score: regions that together change less hardly change a probability
+UNCHANGED = 5e-4  # of what is explained: less is called no change
 
 
 def target_of(explanation: Explanation) -> str:
@@ -76,11 +77,11 @@ def quantity(explanation: Explanation, output: str) -> str:
 def adds_up(explanation: Explanation, output: str, regions: RegionValues) -> str:
     """One sentence on what the map adds up to, and a caution where the empty image says much the same."""
     total = float(regions.sign * regions.values.sum())
-    more = "higher" if total >= 0 else "lower"
-    said = (
-        f"All regions together add up to {total:+.3g}: so much {more} is {quantity(explanation, output)} "
-        "on this image than on the empty one."
-    )
+    more, what = "higher" if total >= 0 else "lower", quantity(explanation, output)
+    said = f"{total:+.3g}: so much {more} is {what} on this image than on the empty one"
+    if abs(total) < UNCHANGED:
+        said = f"nothing: {what} is the same on this image as on the empty one"
+    said = f"All regions together add up to {said}."
     return f"{said} {caution(explanation)}".rstrip()
 
 

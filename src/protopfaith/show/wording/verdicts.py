@@ -20,7 +20,7 @@ MOSTLY = 0.5  # share of the evidence outside the object that is called out
 UNFAMILIAR = "looks like nothing the network knows"
 MEANINGS = {
     "exact": "Nothing in it is left to chance.",
-    "sharp": "What is not colored hardly matters.",
+    "sharp": "What is not colored is too small to matter.",
     "fair": "What is colored can be relied on; its strength may still change somewhat.",
     "rough": "A rough map does not make the decision less certain.",
 }
@@ -83,7 +83,7 @@ def decision_verdict(explanation: Explanation) -> Verdict:
         return Verdict("Decision", UNFAMILIAR, _unfamiliar(explanation), "alert", chips)
     word, text = _of_finding(explanation) if explanation.findings else _of_class(explanation)
     wrong = is_wrong(explanation)
-    usual = " This image is as near to its prototypes as usual." if explanation.is_unfamiliar is False else ""
+    usual = FAMILIARITY[explanation.is_unfamiliar]
     kind = "" if word in ("sure", "likely", "present", "absent") and not wrong else "alert"
     word += ", but wrong" if wrong and word in ("sure", "likely") else ""
     rule = f" {about_thresholds(explanation.findings[explanation.target])}" if explanation.findings else ""
@@ -111,18 +111,23 @@ def _calibrated(explanation: Explanation) -> str:
 
 def _unfamiliar(explanation: Explanation) -> str:
     """What it says all the same, and why that should not be relied on."""
-    near = f"the nearest prototype is at a distance of {explanation.nearest_distance:.3g}"
-    usual = f"are nearer than {explanation.usual_distance:.3g}"
     if explanation.findings:
         _, said = _of_finding(explanation)
-        return (
-            f"It says {said}, but should not be relied on: the image shows neither the finding nor its "
-            f"absence as the network knows them; {near}, and 99% of the validation images {usual}."
-        )
+    else:
+        said = _with_share(explanation, explanation.prediction)
+    near, usual = explanation.nearest_distance or 0.0, explanation.usual_distance or 0.0
+    limit = f" ({near / usual:.1f} times as much as is still usual)" if usual > 0 else ""
     return (
-        f"It says {_with_share(explanation, explanation.prediction)}, but should not be relied on: {near}, "
-        f"and 99% of the validation images of that class {usual}."
+        f"It says {said}, but should not be relied on: this image differs from those that the network was "
+        f"trained on more than 99 of 100 validation images do{limit}."
     )
+
+
+FAMILIARITY = {
+    False: " To the network this image looks as usual.",
+    None: " Whether such images are familiar to the network is not known: that needs validation images.",
+}
+"""What is said where an image is not unfamiliar."""
 
 
 def is_wrong(explanation: Explanation) -> bool:

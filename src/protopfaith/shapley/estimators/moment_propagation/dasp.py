@@ -45,6 +45,7 @@ def _check(_game: Game, *, sizes: int = SIZES, first_layer: str = "shared", **_:
     "dasp",
     description="approximated by propagating means and variances through the network",
     evaluates=False,
+    planned=False,
     full_precision=True,
 )
 @checked_by(_check)

@@ -1,0 +1,120 @@
+"""What is usual, against the slow way and on numbers whose distribution is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from protopfaith.network import ProtoPNet
+from protopfaith.training.typical import FEW_PROTOTYPES, FEWEST, RANKED, SHARES, Typical, fit_typical, traits
+
+
+@pytest.fixture(scope="module")
+def model() -> ProtoPNet:
+    return ProtoPNet("small", ["cat", "dog", "cow"], 2, 8).eval()
+
+
+def gaussian(count: int, classes: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Correlated traits around a mean of each class."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % classes
+    mixed = torch.randn(count, 6, generator=generator) @ torch.tensor(
+        np.random.default_rng(0).normal(size=(6, 6)), dtype=torch.float32
+    )
+    return (mixed + 5 * labels[:, None]).double(), labels
+
+
+def test_traits_are_quantiles_over_own_and_other_prototypes(model: ProtoPNet) -> None:
+    maps, label = torch.rand(2, 6, 4, 5), 1
+    found = traits(model, maps, torch.tensor([label, label]))
+    own = [p for p in range(6) if int(model.prototype_classes[p]) == label]
+    others = [p for p in range(6) if p not in own]
+    for image in range(2):
+        expected = []
+        for statistic in (np.min, np.mean, np.std):
+            for group in (own, others):
+                values = [statistic(maps[image, p].double().numpy()) for p in group]
+                expected += [np.quantile(values, share) for share in SHARES]
+        for statistic in (np.min, np.std):
+            places = statistic(maps[image].double().numpy(), axis=0).ravel()
+            expected += [np.quantile(places, share) for share in SHARES]
+        for statistic in (np.min, np.mean, np.std):
+            expected += [statistic(maps[image, p].double().numpy()) for p in range(6)]
+        assert found[image].numpy() == pytest.approx(np.array(expected))
+
+
+def test_prototypes_of_no_class_are_looked_at_together(model: ProtoPNet) -> None:
+    maps = torch.rand(2, 6, 4, 5)
+    class_of = model.prototype_classes.clone()
+    model.prototype_classes.fill_(-1)
+    try:
+        found = traits(model, maps, torch.tensor([0, 2]))
+    finally:
+        model.prototype_classes.copy_(class_of)
+    assert found.shape == (2, 5 * len(SHARES) + 3 * 6)
+    assert found[:, 0].numpy() == pytest.approx(maps.double().amin(dim=(1, 2, 3)).numpy())
+
+
+def test_many_prototypes_are_only_summed_up() -> None:
+    many = ProtoPNet("small", 2, FEW_PROTOTYPES, 4).eval()
+    labels = torch.tensor([0])
+    assert traits(many, torch.rand(1, 2 * FEW_PROTOTYPES, 2, 2), labels).shape == (1, 8 * len(SHARES))
+
+
+@pytest.mark.parametrize("count", [500, RANKED, 30])
+def test_about_one_in_a_hundred_further_images_is_farther(count: int) -> None:
+    """On average over ten sets of validation images."""
+    train, further = gaussian(500, seed=1), gaussian(5_000, seed=2)
+    alarms = []
+    for seed in range(10):
+        fitted = fit_typical(*train, *gaussian(count, seed=10 + seed), 3)
+        assert fitted is not None
+        alarms.append(float((fitted.distances(*further) > fitted.usual).double().mean()))
+    assert 0.002 < np.mean(alarms) < 0.02
+    moved = further[0] + torch.tensor([9.0, -9, 9, -9, 9, -9], dtype=torch.float64)
+    assert bool((fitted.distances(moved, further[1]) > fitted.usual).double().mean() > 0.9)
+
+
+def test_an_image_of_another_class_is_far_from_this_one() -> None:
+    fitted = fit_typical(*gaussian(500), *gaussian(200, seed=1), 3)
+    assert fitted is not None
+    found, labels = gaussian(300, seed=2)
+    assert float(fitted.distances(found, labels).median()) < float(
+        fitted.distances(found, (labels + 1) % 3).median()
+    )
+
+
+def test_few_images_say_nothing_of_what_is_usual() -> None:
+    enough, few = gaussian(FEWEST), gaussian(FEWEST - 1)
+    assert fit_typical(*enough, *few, 3) is None
+    assert fit_typical(*few, *enough, 3) is None
+    assert fit_typical(*enough, *enough, 3) is not None
+    broken = gaussian(50)
+    broken[0][3, 2] = math.nan
+    assert fit_typical(*broken, *gaussian(50), 3) is None
+
+
+def test_traits_that_never_vary_do_no_harm() -> None:
+    """As the spread over one position."""
+    train, labels = gaussian(100)
+    train[:, 2] = 0.0
+    fitted = fit_typical(train, labels, train, labels, 3)
+    assert fitted is not None
+    assert bool(fitted.distances(train, labels).isfinite().all())
+
+
+def test_it_is_written_and_read() -> None:
+    fitted = fit_typical(*gaussian(50), *gaussian(50, seed=1), 3)
+    assert fitted is not None
+    again = Typical.from_json(fitted.to_json())
+    assert again is not None
+    assert torch.equal(again.distances(*gaussian(20)), fitted.distances(*gaussian(20)))
+    assert again.usual == fitted.usual
+    assert Typical.from_json(None) is None
+    assert again.fits(torch.zeros(2, 6))
+    assert not again.fits(torch.zeros(2, 5))
+    with pytest.raises(ValueError, match="other shapes"):
+        Typical.from_json({**fitted.to_json(), "scales": [1.0]})
