@@ -34,9 +34,7 @@ from protopfaith.show.wording.verdicts import verdicts
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-CLEAR = (
-    "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: little, or not clear yet."
-)
+CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: too small to tell."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[DrawnPicture, str]
 

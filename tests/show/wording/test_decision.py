@@ -97,7 +97,7 @@ def test_the_lead_is_as_sure_as_the_verdict(explanation: Explanation) -> None:
     for said in (lead(strange), strange.title):
         assert all(explanation.class_names[label] in said for label in p.argsort(descending=True)[:2])
     assert "looks like nothing it knows" in lead(strange)
-    assert "it looks most like prototype" in lead(strange)
+    assert "the nearest of its prototypes is number" in lead(strange)
 
 
 def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
@@ -106,6 +106,12 @@ def test_a_wrong_answer_is_corrected_at_once(explanation: Explanation) -> None:
     assert f"That is wrong: it is {name}." in lead(replace(explanation, true_class=truth))
     assert "wrong" not in lead(replace(explanation, true_class=explanation.prediction))
     assert "wrong" not in lead(replace(explanation, true_class=None))
+
+
+def test_after_a_correction_no_it_may_mean_either_class(explanation: Explanation) -> None:
+    truth = (explanation.prediction + 1) % len(explanation.class_names)
+    told = replace(explanation, target=explanation.prediction, true_class=truth)
+    assert "peaks for it" not in lead(told)
 
 
 def test_an_image_that_adds_nothing_to_the_empty_one_is_no_evidence(explanation: Explanation) -> None:

@@ -110,7 +110,7 @@ def _because(explanation: Explanation) -> str:
     best = deciding(explanation)
     assert best is not None
     if explanation.is_unfamiliar:
-        return f"it looks most like prototype {best.prototype}"
+        return f"the nearest of its prototypes is number {best.prototype}"
     return f"it looks like prototype {best.prototype}"
 
 
@@ -139,7 +139,8 @@ def _where(explanation: Explanation) -> str:
     if adds_nothing(explanation):
         return "That comes from hardly anything in the image: an empty one would be called the same."
     where, roughly = lies(explanation.class_map), is_rough(explanation)
-    it = "it" if explanation.target == explanation.prediction else explanation.class_names[explanation.target]
+    named = explanation.target != explanation.prediction or is_wrong(explanation)  # "it" may be either class
+    it = explanation.class_names[explanation.target] if named else "it"
     if where is not None:
         return f"{'As far as the map tells, what' if roughly else 'What'} speaks for {it} {where}."
     if lies(explanation.class_map, sign=-1) is not None:
@@ -155,7 +156,7 @@ def _rival(explanation: Explanation) -> str:
     if mine is None or other is None:
         return f"{subject} is {compared(_ahead(explanation, label))}."
     target = explanation.class_names[explanation.target]
-    return f"{subject} {_support(mine, other, name, target, _ahead(explanation, label))}."
+    return f"{subject} {_support(mine, other, target, _ahead(explanation, label))}."
 
 
 def _rival_named(explanation: Explanation, label: int) -> str:
@@ -189,13 +190,13 @@ def compared(ahead: float) -> str:
     return f"{many} times {'less' if ahead > 0 else 'more'} probable"
 
 
-def _support(mine: Closeness, other: Closeness, rival: str, target: str, ahead: float) -> str:
+def _support(mine: Closeness, other: Closeness, target: str, ahead: float) -> str:
     """How much the rival is supported by its own prototypes, beside the explained class by its own. Where the
     one that is `ahead` has less of it, other things decide, and how probable the rival is comes first."""
     ours, theirs = float(mine.shares.sum()), float(other.shares.sum())
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
-        return f"lacks support: the image is {_farther(rival)}"
+        return "lacks support: none of its prototypes is nearer than in an average training image"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     most = f"prototype {int(other.prototypes[best])}"
     if (how == "less") != (ahead > 0):

@@ -20,7 +20,7 @@ MOSTLY = 0.5  # share of the evidence outside the object that is called out
 UNFAMILIAR = "looks like nothing the network knows"
 MEANINGS = {
     "exact": "Nothing in it is left to chance.",
-    "sharp": "What is not colored hardly matters.",
+    "sharp": "What is not colored is too small to matter.",
     "fair": "What is colored can be relied on; its strength may still change somewhat.",
     "rough": "A rough map does not make the decision less certain.",
 }
@@ -116,7 +116,7 @@ def _unfamiliar(explanation: Explanation) -> str:
     else:
         said = _with_share(explanation, explanation.prediction)
     near, usual = explanation.nearest_distance or 0.0, explanation.usual_distance or 0.0
-    limit = f" ({near / usual:.1f} times their limit)" if usual > 0 else ""
+    limit = f" ({near / usual:.1f} times as much as is still usual)" if usual > 0 else ""
     return (
         f"It says {said}, but should not be relied on: this image differs from those that the network was "
         f"trained on more than 99 of 100 validation images do{limit}."
