@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from PIL import Image
 
 from protopfaith import __version__
 from protopfaith.cli.app import ORDER, Lines
@@ -211,7 +212,7 @@ def test_an_interruption_says_what_is_kept_and_how_to_go_on(  # noqa: PLR0917
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    (tmp_path / "x.png").touch()
+    Image.new("RGB", (8, 8)).save(tmp_path / "x.png")
     monkeypatch.setattr(f"protopfaith.{module}.{name}", interrupt)
     done = protopfaith(tmp_path, *(argument.format(run=run) for argument in arguments))
     assert done.returncode == 130
