@@ -39,7 +39,7 @@ import tempfile
 from pathlib import Path
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.server import opened
-bounds = Bounds(cases=64, unseen=20.0, stream=15.0)
+bounds = Bounds(cases=64, unseen=20.0, stream=15.0, tidying=5.0)
 root = sys.argv[4] or None
 def timed(place, name, words):
     import time
@@ -62,7 +62,6 @@ with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds)
     def watch():
         while True:
             time.sleep(1)
-            server.desk.sweep()
             cases = list(server.desk._cases.values())
             new = Path(sys.argv[3] + ".new")
             new.write_text(f"{len(cases)} {sum(case.board.readers for case in cases)}")

@@ -23,6 +23,8 @@ from protopfaith import arguments
 from protopfaith.errors import ProtoPFaithError
 
 LARGEST_TEXT = 50_000_000
+MANIFEST = "_bulk.json"
+"""Of a data set of explanations; names with an underscore are none of the data to those who read Parquet."""
 UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
 
 _final_names: dict[Path, Path] = {}  # of what is being written now
@@ -243,6 +245,24 @@ def read_json(path: Path, expected: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ProtoPFaithError(f"{path} is not valid JSON; give {expected}.") from error
+
+
+def check_free(folder: Path) -> None:
+    """Raises if a data set of explanations would lie among things that are not ours: a run, a thesis."""
+    name = arguments.named(folder)
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise ProtoPFaithError(
+            f"{name} cannot be used for results ({reason(error)}); give another folder as --bulk."
+        ) from error
+    others = [name for name in names if not name.startswith((".", "_", "lost+found"))]
+    if others and not is_file(folder / MANIFEST):  # else another shard has just begun it
+        one = arguments.named(others[0])[:100]
+        what = "a run" if "recipe.yaml" in others else f"things that are not ours, such as {one}"
+        raise ProtoPFaithError(f"{name} holds {what}; give a folder as --bulk that is new or empty.")
 
 
 def reason(error: BaseException) -> str:

@@ -4,7 +4,7 @@ line answers a typo at once."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from protopfaith.arguments import shown, whole_number
@@ -15,6 +15,9 @@ OUTPUTS = ("margin", "logit", "versus", "log_probability")  # the last one is no
 AUTOCAST = ("auto", "off", "bfloat16", "float16")
 SUPERPIXELS = "superpixels:"
 LARGEST_WINDOW = 100_000
+DEFAULT_METHOD = "adaptive_owen"  # of the estimators
+# What every estimator is told by the names of its plan: no options of its own.
+PLAN = frozenset({"game", "budget", "precision", "seed", "resume", "progress", "outputs"})
 FEW_PLAYERS = "coarse"  # about 7 x 7 windows
 
 
@@ -61,6 +64,16 @@ def check_output(name: str) -> None:
     if name not in OUTPUTS:
         raise ProtoPFaithError(
             f"There is no output {shown(name)} to explain; {did_you_mean(str(name), OUTPUTS)}"
+        )
+
+
+def check_option_names(estimator: str, options: Iterable[str], parameters: Iterable[str]) -> None:
+    """Raises if an estimator with these parameters has no option of a name."""
+    known = set(parameters) - PLAN
+    for option in sorted(set(options) - known):
+        raise ProtoPFaithError(
+            f"The estimator {estimator!r} has no option {option!r}; "
+            f"{did_you_mean(option, known or ['(none)'])}"
         )
 
 

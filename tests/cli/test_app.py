@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from PIL import Image
 
 from protopfaith import __version__
 from protopfaith.cli.app import ORDER, Lines
@@ -211,7 +212,7 @@ def test_an_interruption_says_what_is_kept_and_how_to_go_on(  # noqa: PLR0917
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    (tmp_path / "x.png").touch()
+    Image.new("RGB", (8, 8)).save(tmp_path / "x.png")
     monkeypatch.setattr(f"protopfaith.{module}.{name}", interrupt)
     done = protopfaith(tmp_path, *(argument.format(run=run) for argument in arguments))
     assert done.returncode == 130
@@ -255,3 +256,15 @@ def test_a_folder_that_is_gone_is_told_before_anything_is_imported(tmp_path: Pat
     assert done.returncode == 1
     assert done.stderr.startswith("Error: The folder that this command was called in is not there any more")
     assert "MKL" not in done.stdout + done.stderr
+
+
+def test_decoders_that_were_tried_in_vain_leave_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise ValueError("no such marker")
+    except ValueError:
+        told = sys.exc_info()
+    for name in ("pydicom", "protopfaith"):
+        Lines().handle(logging.LogRecord(name, logging.ERROR, "", 0, f"{name} failed", (), told))
+    shown = capsys.readouterr().err
+    assert "protopfaith failed" in shown
+    assert "pydicom failed" not in shown

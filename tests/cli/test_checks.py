@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from protopfaith.cli.checks import check_images, check_recipe
 from protopfaith.errors import ProtoPFaithError
@@ -68,6 +69,22 @@ TYPOS = [
     (["prune", "run", "--prototypes", "first"], 1),
     (["serve", "run", "--token", "short"], 1),
     (["demo", "--out", "here.png"], 1),
+    (["explain", "run", "here.png", "--option", "shrinkge=true"], 1),
+    (["explain", "run", "here.png", "--estimator", "dasp", "--option", "size=2"], 1),
+    (["prototypes", "run", "--option", "shrinkge=true"], 1),
+    (["explain", "run", "here.png", "--bulk", "run"], 1),
+    (["explain", "run", "here.png"], 1),
+    (["explain", "run", "notes"], 1),
+    (["explain", "run", "photo.png", "--mask", "here.png"], 1),
+    (["explain", "run", "photo.png", "--dicom"], 1),
+    (["predict", "run", "here.png", "notes/notes.txt"], 1),
+    (["predict", "run", "notes"], 1),
+    (["evaluate", "run", "--data", "notes"], 1),
+    (["train", "cub", "--root", "notes"], 1),
+    (["train", "birds", "compute.accelerator=gpus"], 1),
+    (["data", "prepare", "cub", "--root", "notes"], 1),
+    (["data", "prepare", "folder", "--root", "notes"], 1),
+    (["data", "show", "rsna", "--root", "notes"], 1),
     (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
@@ -99,6 +116,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     (folder / "run" / "recipe.yaml").touch()
     (folder / "run" / "environment.json").write_text('{"classes": ["finch", "gull"]}')
     (folder / "here.png").touch()
+    Image.new("RGB", (8, 8)).save(folder / "photo.png")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "notes.txt").write_text("no image")
     asked = json.dumps([arguments for arguments, _ in TYPOS])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, asked], cwd=folder, capture_output=True, text=True, check=True

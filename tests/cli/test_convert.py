@@ -34,7 +34,7 @@ def test_options_reach_the_conversion_and_what_was_found_is_said(folder: Path) -
     assert model.class_names == ("blue", "green", "red")
     assert model.similarity == "linear"
     assert run.preprocessing().size == (48, 48)
-    assert "assumed" not in done.stdout
+    assert "The file does not say its" not in done.stdout
 
 
 def test_what_the_file_does_not_say_is_told(folder: Path) -> None:

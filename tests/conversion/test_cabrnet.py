@@ -267,3 +267,8 @@ def test_a_cell_that_never_ends_is_one_sentence(folder: Path, tmp_path: Path) ->
     (tmp_path / "net" / "projection_info.csv").write_text(f"proto_idx,img_idx,h,w\n{'1' * 200_000},1,1,1\n")
     with pytest.raises(ProtoPFaithError, match="projection_info"):
         convert(tmp_path / "net", tmp_path / "run")
+
+
+def test_its_encoder_is_said_by_the_directory_alone(folder: Path) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"leave --encoder out"):
+        read_cabrnet(folder, Asked(encoder="resnet18"))

@@ -183,6 +183,25 @@ def test_vgg_without_its_last_pooling_is_cut_there(tmp_path: Path) -> None:
     assert_same(network, found.run.model())
 
 
+def test_a_state_dict_of_such_a_vgg_is_cut_where_the_caller_says(tmp_path: Path) -> None:
+    network = original("vgg11")
+    network.features.features = network.features.features[:-1]
+    torch.save(network.state_dict(), tmp_path / "a.pth")
+    assumed = read_protopnet(tmp_path / "a.pth", Asked())
+    assert assumed.encoder == "vgg11"
+    assert any("--encoder vgg11@features.19" in note for note in assumed.notes)
+    found = convert(tmp_path / "a.pth", tmp_path / "run", encoder="vgg11@features.19")
+    assert not any("pooling" in note for note in found.network.notes)
+    assert_same(network, found.run.model())
+
+
+@pytest.mark.parametrize("encoder", ["vgg16", "vgg11@features.9", "vgg11@nothing", "", "@", "resnet50_v1"])
+def test_an_encoder_that_is_not_the_file_s_is_one_sentence(encoder: str, tmp_path: Path) -> None:
+    torch.save(original("vgg11").state_dict(), tmp_path / "a.pth")
+    with pytest.raises(ProtoPFaithError, match=r"those of vgg11; name it as vgg11@features\.19"):
+        read_protopnet(tmp_path / "a.pth", Asked(encoder=encoder))
+
+
 def _larger(state: dict[str, Any]) -> None:
     state["prototype_vectors"] = torch.rand(6, 32, 2, 2)
 

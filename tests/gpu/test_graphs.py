@@ -111,7 +111,7 @@ def test_training_with_graphs_has_the_losses_of_training_without(
 
 
 def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = loop.Trainer._train_epoch
+    whole = loop.Trainer.train_epoch
     watched = []
 
     def watch(trainer: loop.Trainer, *args: object) -> dict[str, Tensor]:
@@ -127,6 +127,6 @@ def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         loop.TrainingImages, "order", lambda self, *when: [part.cuda() for part in batches(self, *when)]
     )
-    monkeypatch.setattr(loop.Trainer, "_train_epoch", watch)
+    monkeypatch.setattr(loop.Trainer, "train_epoch", watch)
     train(load_recipe("birds", SMALL), tmp_path / "run", progress=False)
     assert watched == [0, 0, 2, 2]

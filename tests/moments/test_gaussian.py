@@ -212,3 +212,10 @@ def test_it_shows_itself_in_one_line():
     x = Gaussian(torch.zeros(2, 3), 1.0, torch.zeros(4, 2, 3))
     assert repr(x) == "Gaussian(2 x 3, torch.float32 on cpu, 4 common factors)"
     assert repr(Gaussian(torch.tensor(0.0))) == "Gaussian(one number, torch.float32 on cpu)"
+
+
+def test_a_row_and_a_column_that_make_too_many_together_are_refused():
+    column, row = Gaussian(torch.zeros(200_000, 1), 1.0), Gaussian(torch.zeros(1, 200_000), 1.0)
+    for call in (lambda: column + row, lambda: column * row, lambda: column + torch.zeros(1, 200_000)):
+        with pytest.raises(ProtoPFaithError, match="40,000,000,000 together"):
+            call()

@@ -89,6 +89,7 @@ CASES = [
     read("a slope beyond numbers", RescaleSlope="1e308", RescaleIntercept=0, says=("x.dcm", "lead to no numbers")),
     read("a window at no number", WindowCenter="nan", WindowWidth="10", says=("x.dcm", "window center is nan")),
     read("a window without end", WindowCenter="5", WindowWidth="inf", says=("x.dcm", "window width is inf")),
+    read("minus three frames", NumberOfFrames=-3, says=("x.dcm", "number of frames")),
     read("a window of negative width", WindowCenter=5, WindowWidth=-1),
     read("a window of an unknown kind", WindowCenter=5, WindowWidth=9, VOILUTFunction="CUBIC"),
     read("a table of windows without entries", VOILUTSequence=[Dataset()], says=("x.dcm", "has no table")),

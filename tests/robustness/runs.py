@@ -333,9 +333,29 @@ CASES = [
     *damaged(
         "weights that are NaN",
         tensors(M, "protopfaith", lambda t: void(t["prototypes"].fill_(float("nan")))),
+        *sorted(COMMANDS.keys() - {"resume"}),
+        says=(M,),
+    ),
+    *damaged(
+        "weights that are whole numbers",
+        tensors(M, "protopfaith", lambda t: t.update({"prototypes": t["prototypes"].long()})),
         "predict",
-        "explain",
+        says=(M,),
+    ),
+    *damaged(
+        "no channels", model_header(put("architecture", "prototype_channels", value=0)), "predict", says=(M,)
+    ),
+    *damaged(
+        "a kept recipe that is none",
+        model_header(put("metadata", "recipe", "optimization", "batch_size", value=[])),
+        "predict",
+        says=(M, "batch_size"),
+    ),
+    *damaged(
+        "a recipe with a wrong type",
+        run_recipe(put("costs", "balanced", value="fal")),
         "evaluate",
+        says=("recipe.yaml", "costs.balanced"),
     ),
     *damaged(
         "a tensor is missing", tensors(M, "protopfaith", lambda t: void(t.pop("prototypes"))), "predict"
@@ -429,6 +449,26 @@ CASES = [
             "a scheduler of a wrong kind": last_header(
                 lambda v: (v.update(scheduler=[]), v["position"].update(finished=False, stage=3, epoch=1))[0]
             ),
+            **{
+                f"{part} with {key} {value!r}": last_header(
+                    lambda v, part=part, key=key, value=value: (
+                        (v[part][0] if part == "groups" else v[part]).update({key: value}),
+                        v["position"].update(finished=False, stage=3, epoch=1),
+                    )[1]
+                )
+                for part, key, value in (
+                    ("groups", "weight_decay", None),
+                    ("groups", "lr", "x"),
+                    ("groups", "lr", float("nan")),
+                    ("groups", "betas", [0.9]),
+                    ("scheduler", "last_epoch", "x"),
+                    ("scheduler", "base_lrs", True),
+                    ("scheduler", "max_lrs", [[1]]),
+                    ("scheduler", "step_ratio", 0),
+                    ("scheduler", "total_size", -1),
+                    ("scheduler", "cycle_momentum", ["a"]),
+                )
+            },
             "no tensors": after(
                 unfinished,
                 tensors(

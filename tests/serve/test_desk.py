@@ -15,6 +15,7 @@ from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.desk import Desk
 from protopfaith.serve.networks import Network
+from protopfaith.serve.tidying import give_back
 from protopfaith.serve.worker import Worker
 
 
@@ -64,6 +65,17 @@ def test_what_nobody_looked_at_for_long_is_forgotten(desk: Desk, pixels: torch.T
     old.seen = time.monotonic() - 2000
     desk.sweep()
     assert desk.find(old.id) is None
+
+
+def test_memory_of_what_was_forgotten_is_given_back_once(desk: Desk, pixels: torch.Tensor) -> None:
+    jobs: list[object] = []
+    desk.worker.when_idle = jobs.append  # type: ignore[method-assign]
+    for _ in range(5):  # more than a visitor's, so that some are forgotten on the way
+        opened(desk, "me", pixels)
+    assert not jobs
+    desk.sweep()
+    desk.sweep()
+    assert jobs == [give_back]
 
 
 def test_networks_are_found_by_number_alone(desk: Desk) -> None:

@@ -97,7 +97,9 @@ def test_it_says_how_it_is_pruned_and_what_it_takes(trained_run: Run) -> None:
         folder, "--import", "my_family", "prune", "nearest", "--prototypes", "0", "--out", "less"
     )
     assert done.returncode != 0
-    assert "no single prototypes can be dropped" in " ".join(done.stderr.split())
+    said = " ".join(done.stderr.split())
+    assert "no single prototypes can be dropped" in said
+    assert "tree" not in said
     wrong = ["model.family=nearest", "model.options={bluntness: 1}", "--root", "images", "--out", "wrong"]
     done = protopfaith(folder, "--import", "my_family", "train", "tiny.yaml", *wrong)
     assert "'bluntness', which the family nearest does not take; it takes sharpness" in " ".join(

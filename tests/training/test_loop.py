@@ -39,7 +39,7 @@ def test_after_a_lost_cycle_the_next_starts_from_the_best_model(
     changes = [f"schedule.lost_cycle={lost_cycle}", "schedule.cycles=3", "costs.companion=1.0"]
     changes += ["optimization.learning_rate=0.003", "model.initialization=evidence"]
     trainer = make_trainer(recipe_from_dict(recipe.to_dict(), changes), data, tmp_path / "run")
-    train_epoch, recover, said, best = trainer._train_epoch, trainer._recover, [], {}
+    train_epoch, recover, said, best = trainer.train_epoch, trainer._recover, [], {}
 
     def spoil(*args):
         sums = train_epoch(*args)
@@ -56,7 +56,7 @@ def test_after_a_lost_cycle_the_next_starts_from_the_best_model(
         if stage.cycle == 3:
             best.update(pack_module("model", trainer.model), **pack_module("head", trainer.head))
 
-    trainer._train_epoch, trainer._recover, trainer.progress.say = spoil, watch, said.append
+    trainer.train_epoch, trainer._recover, trainer.progress.say = spoil, watch, said.append
     trainer.fit()
     kept = trainer.run.model()
     back = lost_cycle == "go_back"

@@ -85,6 +85,8 @@ class Lines(logging.Handler):
     """What is logged, as lines that are never wrapped in the middle of a path."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.name.startswith("pydicom"):
+            return  # a traceback for each decoder that it tried; what it raises is told in a sentence
         text = self.format(record)
         if record.levelno >= logging.WARNING:
             _print_error("Note" if record.levelno == logging.WARNING else "Error", text)

@@ -12,7 +12,7 @@ from protopfaith.cli.app import app, fail_for, interruptible, note, same_command
 from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
 from protopfaith.cli.options import Device, check_spread
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import MANIFEST, check_free, is_file
 from protopfaith.shards import parse_shard
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def check_bulk(
             )
         return
     check_output_folder(bulk, option="--bulk")
+    check_free(bulk)
     for name, value in instead.items():
         if value is not None:
             raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")
@@ -141,7 +142,7 @@ def report(
 
 def check_is_bulk(folder: Path) -> None:
     """Raises if there is no data set."""
-    if not is_file(folder / "_bulk.json"):
+    if not is_file(folder / MANIFEST):
         raise ProtoPFaithError(f"{folder} holds no data set of explanations; give what explain --bulk wrote.")
 
 

@@ -63,6 +63,37 @@ def check_images(paths: Iterable[Path]) -> None:
         raise ProtoPFaithError(f"There is no image at {names}; check the path.")
 
 
+def problems_of_all(paths: Iterable[Path], *, dicom: bool = False) -> list[str]:
+    """What is wrong with each of the files, where none is an image; nothing where one of them is.
+
+    Args:
+        paths: of images
+        dicom: they must belong to a study
+    """
+    from protopfaith.data.dicom_header import find_study
+    from protopfaith.data.frames import split_frame
+    from protopfaith.data.images import looks_like_image, read_image
+
+    problems = []
+    for path in paths:
+        file, _ = split_frame(path)
+        try:
+            with file.open("rb") as opened:
+                beginning = opened.read(132)
+        except (OSError, ValueError):  # told when it is its turn
+            return []
+        try:
+            if not looks_like_image(beginning):
+                read_image(path)
+            if dicom:
+                find_study(file)
+        except ProtoPFaithError as error:
+            problems.append(str(error))
+        else:
+            return []
+    return problems
+
+
 def _is_image(path: Path) -> bool:
     """Whether there is such a file; `scan.dcm#3` is a frame of one."""
     name, mark, number = path.name.rpartition("#")

@@ -44,6 +44,13 @@ Epsilon = Annotated[
 Size = Annotated[
     int | None, typer.Option(min=1, max=100_000, help="Size of its images, where the file does not say.")
 ]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        help="Where its encoder ends or has its strides, where the file does not say: vgg16@features.29 (no "
+        "last pooling), resnet50_v1."
+    ),
+]
 
 
 @app.command()
@@ -58,6 +65,7 @@ def convert(
     similarity: Similarity = None,
     epsilon: Epsilon = None,
     size: Size = None,
+    encoder: Encoder = None,
     image: Annotated[Path | None, typer.Option(help="An image to check the converted network on.")] = None,
     device: Device = "auto",
 ) -> None:
@@ -85,6 +93,7 @@ def convert(
         similarity=similarity,
         epsilon=epsilon,
         size=size,
+        encoder=encoder,
         image=image,
         device=device,
     )

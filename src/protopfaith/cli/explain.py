@@ -15,8 +15,9 @@ from protopfaith.cli.checks import (
     check_images,
     check_output_folder,
     check_run,
+    problems_of_all,
 )
-from protopfaith.cli.names import check_baseline
+from protopfaith.cli.names import check_baseline, check_estimator_options
 from protopfaith.cli.options import (
     Anonymous,
     Autocast,
@@ -34,6 +35,7 @@ from protopfaith.cli.options import (
     Seed,
     checked,
     note_plan,
+    option_names,
     parse_options,
 )
 from protopfaith.specs import check_output
@@ -128,11 +130,18 @@ def explain(
     alone = {"--out": out, "--mask": mask, "--frame": frame, "--dicom": dicom or None}
     alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
+    check_estimator_options(estimator, option_names(option))
     if mask is not None:
         check_images([mask])
+        fail_for(problems_of_all([mask]))
+    if bulk is None:
+        from protopfaith.data.listing import expand_folders
+
+        images = expand_folders(images)
+        wrong = [] if anonymous else problems_of_all(images, dicom=dicom)
+        fail_for([f"{path}: {problem}" for path, problem in zip(images, wrong, strict=False)])
     note(f"Loading {folder} ...")
     from protopfaith.data.frames import with_frames
-    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.explanation import Settings, explain_files
     from protopfaith.training import Run
@@ -166,7 +175,7 @@ def explain(
     ):
         batch = explain_files(
             Run(folder, root),
-            with_frames(expand_folders(images), frame),
+            with_frames(images, frame),
             results,
             target=target,
             versus=versus,

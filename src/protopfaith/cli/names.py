@@ -7,6 +7,7 @@ imported everything, the registries themselves are asked.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from protopfaith.encoder_names import check_encoder_name, check_weights_file, is
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
-from protopfaith.specs import baseline_numbers
+from protopfaith.specs import DEFAULT_METHOD, baseline_numbers, check_option_names
 
 if TYPE_CHECKING:
     from protopfaith.training import Recipe
@@ -29,7 +30,7 @@ PACKAGE = Path(__file__).parent.parent
 PLACES = {  # of each registry: what it holds, its module, and the folder or file where that is registered
     "ACTIVATIONS": ("activation", "protopfaith.network.layers", "network"),
     "BASELINES": ("baseline", "protopfaith.shapley", "shapley/baselines.py"),
-    "DATASETS": ("data set", "protopfaith.data", "data"),
+    "DATASETS": ("data set", "protopfaith.data.known", "data"),
     "ENCODERS": ("encoder", "protopfaith.network.encoders", "network/encoders"),
     "ESTIMATORS": ("estimator", "protopfaith.shapley", "shapley/estimators"),
     "EXPLAINERS": ("explainer", "protopfaith.evaluation", "evaluation/explainers"),
@@ -38,6 +39,7 @@ PLACES = {  # of each registry: what it holds, its module, and the folder or fil
     "SIMILARITIES": ("similarity", "protopfaith.network.layers", "network"),
 }
 DEVICES = ("auto", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
+ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")  # as Fabric names them
 SPLITS = ("train", "validation", "test")
 NEEDS_ROOT = "existing_folder(root"  # in the files of data sets that lie in a folder of the user's
 
@@ -99,6 +101,26 @@ def check_estimator(name: str) -> str:
     return name
 
 
+def check_estimator_options(estimator: str, names: Iterable[str]) -> None:
+    """Raises if an estimator of ours has no option of a name."""
+    name = DEFAULT_METHOD if estimator == "default" else estimator
+    parameters = _keywords("ESTIMATORS", name)
+    if parameters is not None and not extensions():
+        check_option_names(name, names, parameters)
+
+
+@lru_cache
+def _keywords(registry: str, name: str) -> list[str] | None:
+    """The keyword parameters of a registered function, as its file says; None where that is not plain."""
+    for file in (PACKAGE / PLACES[registry][2]).rglob("*.py"):
+        if name not in _written(registry, file):
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == name and node.args.kwarg is None:
+                return [argument.arg for argument in node.args.kwonlyargs]
+    return None
+
+
 def check_explainers(names: str | None) -> str | None:
     """Raises if one of the names, with commas between, is none. Whether there are any is asked later."""
     check_names("EXPLAINERS", filter(None, (name.strip() for name in (names or "").split(","))))
@@ -129,20 +151,32 @@ def check_recipe_names(recipe: Recipe) -> None:
         if encoder is not None and not extensions():  # which may add to torchvision and timm as well
             check_encoder_name(encoder, registered("ENCODERS"))
     check_dataset_root(recipe.data.name, recipe.data.root)
+    if recipe.compute.accelerator not in ACCELERATORS and not extensions():
+        raise nothing_named("accelerator", recipe.compute.accelerator, ACCELERATORS)
 
 
 def check_dataset_root(name: str, root: Path | str | None) -> None:
-    """Raises if there is no such data set, or its folder is not said or not there."""
+    """Raises if there is no such data set, or its folder is not said, not there, or another one."""
     check_names("DATASETS", [name])
     for file in (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py"):
         if name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8"):
-            existing_folder(None if root is None else Path(root).expanduser(), name)
+            folder = existing_folder(None if root is None else Path(root).expanduser(), name)
+            from protopfaith.data.roots import CHECKS
+
+            if name in CHECKS:
+                CHECKS[name](folder)
 
 
 def check_elsewhere(data: str | None) -> str | None:
-    """Raises if images from elsewhere are neither a data set by name nor a folder nor a file."""
+    """Raises if images from elsewhere are neither a data set by name nor a folder of classes nor a file."""
     if not data or not data.strip() or data.startswith("~"):
         return data
-    if data not in registered("DATASETS") and not is_folder(Path(data)) and not is_file(Path(data)):
+    if data in registered("DATASETS"):
+        return data
+    if is_folder(Path(data)):
+        from protopfaith.data.roots import external_folders
+
+        external_folders(existing_folder(Path(data), "folder"))
+    elif not is_file(Path(data)):
         raise nothing_named("data set, folder or CSV file", data, registered("DATASETS"))
     return data

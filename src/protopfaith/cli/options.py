@@ -41,6 +41,11 @@ def check_options(texts: list[str] | None) -> list[str] | None:
     return texts
 
 
+def option_names(texts: list[str] | None) -> list[str]:
+    """The names in options such as sizes=8."""
+    return [text.partition("=")[0] for text in texts or []]
+
+
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a trained run.")]
 # Not readable: said of the one file by whoever reads it, not of the whole command before it begins.
 ImageFiles = Annotated[list[Path], typer.Argument(readable=False, help="Image files, or folders of them.")]

@@ -9,7 +9,13 @@ import typer
 
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, called_as, fail_for, note
-from protopfaith.cli.checks import check_frame_option, check_images, check_output_file, check_run
+from protopfaith.cli.checks import (
+    check_frame_option,
+    check_images,
+    check_output_file,
+    check_run,
+    problems_of_all,
+)
 from protopfaith.cli.options import Anonymous, BatchSize, Device, Frame, ImageFiles, RunFolder
 
 
@@ -32,10 +38,14 @@ def predict(
     check_images(images)
     check_frame_option(frame)
     check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
+    from protopfaith.data.listing import expand_folders
+
+    images = expand_folders(images)
+    if csv is None and not anonymous:
+        fail_for(problems_of_all(images))
     note(f"Loading {folder} ...")
     from protopfaith.anonymous import public_names, write_key
     from protopfaith.data.frames import with_frames
-    from protopfaith.data.listing import expand_folders
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import predict_files, write_predictions
     from protopfaith.training import Run
@@ -44,7 +54,7 @@ def predict(
     run = Run(folder)
     model = run.model(choose_device(device))
     predictions = []
-    files = with_frames(expand_folders(images), frame)
+    files = with_frames(images, frame)
     shown = iter(public_names(files, anonymous=True) if anonymous else map(str, files))
     reference = reference_of(run, model)
     if reference is None:

@@ -10,6 +10,7 @@ import typer
 
 from protopfaith.cli.app import NamesInHelp, app, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_folder, check_run
+from protopfaith.cli.names import check_estimator_options
 from protopfaith.cli.options import (
     Autocast,
     Baseline,
@@ -26,6 +27,7 @@ from protopfaith.cli.options import (
     Shard,
     check_spread,
     note_plan,
+    option_names,
     parse_options,
 )
 
@@ -54,6 +56,7 @@ def prototypes(
     check_run(folder, root)
     check_output_folder(out, folder)
     part = check_spread(shard, ray)
+    check_estimator_options(estimator, option_names(option))
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.parts_results import part_remarks

@@ -55,6 +55,8 @@ def read_cabrnet(path: Path, asked: Asked) -> ForeignNetwork:
     """
     architecture = _mapping(path / ARCHITECTURE, "the model_arch.yml of CaBRNet")
     kind = _kind(architecture, path)
+    if asked.encoder is not None:
+        raise ProtoPFaithError(f"The encoder of {path} is said by its model_arch.yml; leave --encoder out.")
     content = _content(path / STATE)
     state = _tensors(content, path / STATE)
     encoder, add_on = _extractor(_section(architecture, "extractor", path), path)

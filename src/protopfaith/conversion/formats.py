@@ -21,6 +21,7 @@ class Asked:
     similarity: str | None = None
     epsilon: float | None = None
     size: int | None = None
+    encoder: str | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, plain_file
 from protopfaith.network import SIMILARITIES
-from protopfaith.network.encoders.adapt import read_state_dict
+from protopfaith.network.encoders.adapt import differences, read_state_dict
 
 PROTOTYPES = "prototype_vectors"
 EPSILON = 1e-4  # of the original program, where a file does not say it
@@ -59,9 +59,9 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
     similarity, epsilon, more = _similarity(attributes, asked, path)
     size, told = _size(attributes, asked)
     named, convolutions = _add_on(layers, attributes, path)
-    encoder = _encoder(encoder_state, attributes, path)
+    encoder = _encoder(encoder_state, attributes, asked, path)
     if module is None:
-        told = (*told, _unseen(encoder))
+        told = (*told, _unseen(encoder, asked))
     return ForeignNetwork(
         "ProtoPNet, " + ("state dict" if module is None else "whole module"),
         encoder=encoder,
@@ -316,8 +316,10 @@ def _number(text: str) -> tuple[int, str]:
     return (int(text), "") if text.isdecimal() else (-1, text)
 
 
-def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: Path) -> str:
+def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], asked: Asked, path: Path) -> str:
     name = find_encoder(state, path)
+    if asked.encoder is not None:
+        return _as_asked(asked.encoder, name, state, path)
     modules = parts_of(parts_of_attributes(attributes).get("features"))
     if name.startswith("vgg") and "features" in modules:  # the last pooling has no tensors
         return _with_its_last_layer(name, parts_of(modules["features"]))
@@ -326,23 +328,58 @@ def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: P
     return name
 
 
-def _unseen(encoder: str) -> str:
+def _as_asked(asked: str, found: str, state: Mapping[str, Tensor], path: Path) -> str:
+    """The encoder as the caller names it: the file's own, perhaps cut at a layer that leaves all its tensors,
+    or with its strides elsewhere."""
+    own = {found, "resnet50_v1"} if found == "resnet50" else {found}
+    if asked.partition("@")[0] in own and not _cut_differences(asked, state):
+        return asked
+    example = (
+        f"{found}@features.{_last_layer(found) - 1}" if found.startswith("vgg") else " or ".join(sorted(own))
+    )
+    raise ProtoPFaithError(
+        f"The encoder {shown(asked)} is not that of {path}, whose tensors are those of {found}; name it as "
+        f"{example}, or leave --encoder out."
+    )
+
+
+def _cut_differences(name: str, state: Mapping[str, Tensor]) -> str:
+    """What keeps the tensors from filling an encoder that may be cut; empty if nothing does."""
+    from protopfaith.network import build_encoder
+
+    try:
+        with torch.device("meta"):
+            outline = build_encoder(name, in_channels(state)).state_dict()
+    except ProtoPFaithError as error:  # it has no such layer
+        return str(error)
+    return differences(state, outline)
+
+
+def _unseen(encoder: str, asked: Asked) -> str:
     """What a state dict cannot say, as it has no layers without numbers."""
-    pooling = ", and pooling at the end of the VGG" if encoder.startswith("vgg") else ""
+    pooling = says = ""
+    if encoder.startswith("vgg") and asked.encoder is None:
+        pooling = ", and pooling at the end of the VGG"
+        says = f" (--encoder {encoder}@features.{_last_layer(encoder) - 1} says that there is none)"
     return (
         "A state dict does not say its layers without numbers: ReLU between the add-on convolutions and a "
-        f"sigmoid after them{pooling} are assumed, as in the original; the whole module would say."
+        f"sigmoid after them{pooling} are assumed, as in the original{says}; the whole module would say."
     )
+
+
+def _last_layer(vgg: str) -> int:
+    """The number of the last layer, which is the pooling."""
+    from protopfaith.network import build_encoder
+
+    with torch.device("meta"):
+        return len(build_encoder(vgg).get_submodule("features")) - 1  # type: ignore[arg-type]
 
 
 def _with_its_last_layer(name: str, layers: Mapping[str, Stub]) -> str:
     """VGG, cut where the file's network ends."""
-    from protopfaith.network import build_encoder
-
-    with torch.device("meta"):
-        whole = len(build_encoder(name).get_submodule("features"))  # type: ignore[arg-type]
-    last = max((int(number) for number in layers if number.isdecimal()), default=whole - 1)
-    return name if last == whole - 1 else f"{name}@features.{last}"
+    whole = _last_layer(name)
+    last = max((int(number) for number in layers if number.isdecimal()), default=whole)
+    return name if last == whole else f"{name}@features.{last}"
 
 
 def _with_its_stride(name: str, stage: Stub, path: Path) -> str:

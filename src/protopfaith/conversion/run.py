@@ -94,6 +94,7 @@ def convert(
     similarity: str | None = None,
     epsilon: float | None = None,
     size: int | None = None,
+    encoder: str | None = None,
     image: Path | str | None = None,
     device: str = "auto",
 ) -> Conversion:
@@ -111,6 +112,8 @@ def convert(
         similarity: "log" or "linear", where the file does not say it
         epsilon: of the log similarity, where the file does not say it
         size: of its square images in pixels, where the file does not say it
+        encoder: what a state dict of the original does not say of it: `vgg16@features.29` ends before the
+            last pooling, `resnet50_v1` has its strides in the 1 x 1 convolutions
         image: the picture to check the converted network on
         device: where to look for sources
 
@@ -133,7 +136,7 @@ def convert(
     if size is not None:
         whole_number(size, "The size of the images", least=1, most=LARGEST_SIDE)
     choose_device(device)  # a typo is told before the work
-    network = read_network(path, Asked(similarity, epsilon, size), format)
+    network = read_network(path, Asked(similarity, epsilon, size, encoder), format)
     if boxes is not None:
         network = replace(network, hints=read_boxes(boxes, len(network.prototypes)))
     recipe = _recipe(network, data, root)

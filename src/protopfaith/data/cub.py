@@ -8,8 +8,8 @@ from pathlib import Path
 
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imagedata import ImageData
-from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
+    Box,
     Entry,
     Listing,
     check_all_there,
@@ -18,11 +18,10 @@ from protopfaith.data.listing import (
 )
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.roots import CUB as WHERE
+from protopfaith.data.roots import find_cub
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, read_plain_text
-
-WHERE = "CUB_200_2011.tgz from the CUB-200-2011 page of Caltech's data site, data.caltech.edu"
-TABLES = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
 
 
 @DATASETS.register("cub")
@@ -39,7 +38,7 @@ def load_cub(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unrea
 
 def list_cub(root: Path) -> Listing:
     """Reads the official tables; `root` is the folder CUB_200_2011 or the one it was unpacked in."""
-    root = _find(root)
+    root = find_cub(root)
     paths = {image: f"images/{path}" for image, path in _table(root, "images.txt").items()}
     classes = {number: _readable(name) for number, name in _table(root, "classes.txt").items()}
     labels = _table_for(paths, root, "image_class_labels.txt")
@@ -73,21 +72,6 @@ def list_cub(root: Path) -> Listing:
     ]
     notes = [*unlisted_note(root, root / "images", paths.values()), *box_notes, *point_notes]
     return Listing("cub", root, tuple(entries), tuple(classes.values()), tuple(notes), official=True)
-
-
-def _find(root: Path) -> Path:
-    if not (root / "images.txt").is_file() and (root / "CUB_200_2011").is_dir():
-        root = root / "CUB_200_2011"
-    missing = [name for name in TABLES if not (root / name).is_file()]
-    if not (root / "images").is_dir():
-        missing.append("images/")
-    if missing:
-        older = " (this looks like the older CUB-200 of 2010)" if (root / "lists").is_dir() else ""
-        raise ProtoPFaithError(
-            f"{root} is not CUB-200-2011{older}: {', '.join(missing)} missing; unpack {WHERE} and give "
-            "the folder CUB_200_2011."
-        )
-    return root
 
 
 def _table(root: Path, name: str) -> dict[str, str]:

@@ -61,7 +61,10 @@ def count_dicom_frames(path: Path) -> int:
 
 def _frames(dataset: Any, path: Path) -> int:
     try:
-        return int(dataset.get("NumberOfFrames") or 1)
+        frames = int(dataset.get("NumberOfFrames") or 1)
+        if frames < 1:
+            raise ValueError(frames)
+        return frames
     except (TypeError, ValueError) as error:
         raise ProtoPFaithError(
             f"The header of the DICOM file {path} has no usable number of frames; replace or remove it."
@@ -117,6 +120,8 @@ def _check_declared(dataset: Any, path: Path, frame: int | None = None) -> int |
     rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
     if rows < 1 or columns < 1:
         raise ValueError("it has no pixels")
+    if "PixelData" in dataset and not dataset.PixelData:
+        raise ValueError("its pixels are empty")
     check_pixels(columns, rows, f"The DICOM file {path}")
     frames = _frames(dataset, path)
     if frame is None and frames != 1:

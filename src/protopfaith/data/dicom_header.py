@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 
 GRAY = frozenset({"MONOCHROME1", "MONOCHROME2"})
@@ -17,6 +19,33 @@ COLORS = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT"})  #
 # Markers of JPEG and JPEG-LS that are followed by the size of the picture: all SOFs, and DHP.
 SIZES = frozenset({*range(0xC0, 0xD0), 0xDE, 0xF7}) - {0xC4, 0xC8, 0xCC}
 JPEG, JPEG_2000 = b"\xff\xd8", b"\xff\x4f\xff\x51"
+
+
+REQUIRED = ("StudyInstanceUID", "SeriesInstanceUID", "SOPClassUID", "SOPInstanceUID")
+"""Without these nothing can be added to the study of an image."""
+
+
+def find_study(path: Path) -> Any:
+    """The header of an image; raises if it is no DICOM file, or does not say which study it belongs to.
+
+    Args:
+        path: of the image
+    """
+    import pydicom
+
+    try:
+        source = pydicom.dcmread(path, stop_before_pixels=True)
+    except Exception as error:  # whatever another kind of file leads to
+        raise ProtoPFaithError(
+            f"{path.name} is no DICOM file, so there is no study to add an explanation to; leave --dicom out."
+        ) from error
+    missing = [name for name in REQUIRED if not source.get(name)]
+    if missing:
+        raise ProtoPFaithError(
+            f"The DICOM file {path.name} has no {missing[0]}, so nothing can be added to its study; leave "
+            "--dicom out."
+        )
+    return source
 
 
 def check_colors(dataset: Any) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from protopfaith.annotations import check_arguments
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
 from protopfaith.data.imagedata import ImageData, split_pool
-from protopfaith.data.imageset import Box, ImageSet, Record
-from protopfaith.data.listing import Entry, Listing, check_inside
+from protopfaith.data.imageset import ImageSet, Record
+from protopfaith.data.listing import Box, Entry, Listing, check_inside
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError

@@ -10,8 +10,8 @@ import numpy as np
 
 from protopfaith.data.disk import load_listing, official_split
 from protopfaith.data.imagedata import ImageData
-from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
+    Box,
     Entry,
     Listing,
     check_all_there,
@@ -20,12 +20,12 @@ from protopfaith.data.listing import (
 )
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.roots import DOGS as WHERE
+from protopfaith.data.roots import DOGS_LISTS, find_dogs
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file
 
-WHERE = "images.tar, annotation.tar and lists.tar from the Stanford Dogs page of vision.stanford.edu"
 LARGEST_ANNOTATION = 1_000_000  # bytes; the official ones have a thousand
-LISTS = {"train": "train_list.mat", "test": "test_list.mat"}
 
 
 @DATASETS.register("dogs")
@@ -42,14 +42,8 @@ def load_dogs(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unre
 
 def list_dogs(root: Path) -> Listing:
     """Reads the official lists; `root` holds Images/, Annotation/ and the lists (there or in lists/)."""
-    lists = root / "lists" if (root / "lists").is_dir() else root
-    missing = [name for name in LISTS.values() if not (lists / name).is_file()]
-    missing += [] if (root / "Images").is_dir() else ["Images/"]
-    if missing:
-        raise ProtoPFaithError(
-            f"{root} is not Stanford Dogs: {', '.join(missing)} missing; unpack {WHERE} there."
-        )
-    listed = {split: _file_list(lists / name) for split, name in LISTS.items()}
+    lists = find_dogs(root)
+    listed = {split: _file_list(lists / name) for split, name in DOGS_LISTS.items()}
     paths = [f"Images/{path}" for files in listed.values() for path in files]
     check_once(paths, "train_list.mat and test_list.mat")
     check_all_there(root, paths, "train_list.mat and test_list.mat", WHERE)

@@ -13,15 +13,15 @@ from protopfaith.arguments import instance, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
 from protopfaith.data.findings import known_findings, loosely
-from protopfaith.data.folder import READABLE
 from protopfaith.data.groups import named_groups, read_groups
 from protopfaith.data.imagedata import ImageData
 from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageSet
-from protopfaith.data.listing import Entry, Listing, check_inside, check_once, image_files
+from protopfaith.data.known import DATASETS
+from protopfaith.data.listing import READABLE, Entry, Listing, check_inside, check_once, image_files
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.registry import DATASETS, load_data
-from protopfaith.data.split_names import folders_in, holds_splits, split_named
+from protopfaith.data.registry import load_data
+from protopfaith.data.roots import external_folders
 from protopfaith.data.table import FILES, GROUPS, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file, is_folder, sha256
@@ -179,19 +179,12 @@ def _notes_of(data: ImageData) -> tuple[str, ...]:
 
 def _from_folder(root: Path, preprocessing: Preprocessing, groups: Path | str | None) -> External:
     """`<class>/*.jpg`, or the same in train/, validation/ and test/, which are taken together."""
-    folders = folders_in(root)
-    splits = [path for path in folders if split_named(path.name)]
-    if holds_splits(folders) or splits == folders:
-        folders = [inside for path in splits for inside in folders_in(path)]
+    folders = external_folders(root)
     entries = [
         Entry(file.relative_to(root).as_posix(), folder.name)
         for folder in folders
         for file in image_files(folder, READABLE)
     ]
-    if not entries:
-        raise ProtoPFaithError(
-            f"There are no class folders with images in {root}; expected <class>/*.jpg, or give a CSV file."
-        )
     listing = Listing("external", root, tuple(entries), tuple(sorted({entry.label for entry in entries})))
     belongs, notes = _groups(listing, groups)
     samples = [Sample(entry.path, entry.label, belongs.get(entry.path, "")) for entry in entries]

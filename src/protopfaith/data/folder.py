@@ -11,17 +11,17 @@ from pathlib import Path
 from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.groups import named_groups, parted, patients, read_groups
 from protopfaith.data.imagedata import ImageData
-from protopfaith.data.images import SUFFIXES, no_image
-from protopfaith.data.listing import Entry, Listing, image_files
+from protopfaith.data.images import no_image
+from protopfaith.data.listing import READABLE, Entry, Listing, image_files
 from protopfaith.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.roots import check_folder
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import folders_in, split_folders, split_named
 from protopfaith.data.splits import connected, deal, with_fold, with_training
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder
 
-READABLE = SUFFIXES | {".dcm"}
 ENOUGH = 100
 """Validation images; fewer are too few where they are also less than the share `FEW` of training images."""
 FEW = 0.05
@@ -94,6 +94,7 @@ def _large_enough(listing: Listing, fold: Fold) -> tuple[Fold, list[str]]:
 
 def list_folder(root: Path, name: str = "folder") -> Listing:
     """All images by class; the split is set where the folders say it."""
+    check_folder(root)
     folders = split_folders(root)
     notes = [
         f"The images directly in {place} have no class folder and are left out."
@@ -164,11 +165,6 @@ def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
 
 
 def _check_counts(root: Path, entries: Sequence[Entry]) -> None:
-    if not entries:
-        raise ProtoPFaithError(
-            f"There are no class folders with images in {root}; expected <class>/*.jpg or "
-            "train/<class>/*.jpg."
-        )
     trained = Counter(entry.label for entry in entries if entry.split in (None, "train"))
     if len(trained) < 2:
         raise ProtoPFaithError(

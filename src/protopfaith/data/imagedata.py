@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from protopfaith.data.imageset import ImageSet, Outcome, Record
+from protopfaith.data.imageset import ImageSet, Record
+from protopfaith.data.listing import Outcome
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
 

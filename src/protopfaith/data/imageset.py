@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +14,8 @@ from torch.utils.data import Dataset
 
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, whole_number
+from protopfaith.data.listing import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
-
-Box = tuple[float, float, float, float]
-Outcome = Literal["one", "several"]
-"""What an image shows: one class of many, or several findings, each of which may be there or not."""
 
 
 @dataclass(frozen=True)

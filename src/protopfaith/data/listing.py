@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Literal
 
 from PIL import Image
 
 from protopfaith.data.images import SUFFIXES, no_image, read_image
-from protopfaith.data.imageset import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, reason
 
+Box = tuple[float, float, float, float]
+Outcome = Literal["one", "several"]
+"""What an image shows: one class of many, or several findings, each of which may be there or not."""
+READABLE = SUFFIXES | {".dcm"}
 CASE = "explanation.json"
 """What a folder of results holds, whose figures are no images to explain."""
 
@@ -117,7 +121,7 @@ def expand_folders(paths: Iterable[Path]) -> list[Path]:
 
 def _images_in(folder: Path) -> list[Path]:
     """Those in a folder; itself where there are none."""
-    everything = image_files(folder, SUFFIXES | {".dcm"})
+    everything = image_files(folder, READABLE)
     ours = {parent for path in everything for parent in path.parents if is_file(parent / CASE)}
     found = [path for path in everything if not ours.intersection(path.parents)]
     return found or [folder]

@@ -52,6 +52,8 @@ def load_data(
     ImageSet(8 images of 8 classes, 3x16x16)
     """
     check_arguments(load_data, locals())
+    from protopfaith.data.known import DATASETS  # all of them, which import this file
+
     loader = DATASETS[instance(name, str, "A data set", "a name")]
     known = options_of(name)
     seed = seed_number(seed)
@@ -75,6 +77,8 @@ def options_of(name: str) -> dict[str, Any]:
     {'channels': 3, 'bits': None, 'window': None, 'groups': None}
     """
     check_arguments(options_of, locals())
+    from protopfaith.data.known import DATASETS
+
     parameters = inspect.signature(DATASETS[name]).parameters
     return {key: value.default for key, value in parameters.items() if key not in COMMON}
 

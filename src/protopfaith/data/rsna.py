@@ -15,24 +15,22 @@ from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing, list_folder
 from protopfaith.data.groups import people
 from protopfaith.data.imagedata import ImageData
-from protopfaith.data.imageset import Box
 from protopfaith.data.listing import (
+    Box,
     Entry,
     Listing,
     check_all_there,
     check_once,
-    image_files,
     unlisted_note,
 )
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.roots import RSNA as WHERE
+from protopfaith.data.roots import RSNA_OFFICIAL, check_rsna
 from protopfaith.data.splits import connected, deal, with_fold
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, read_plain_text
 
-WHERE = (
-    "rsna-pneumonia-detection-challenge.zip from the Kaggle competition RSNA Pneumonia Detection Challenge"
-)
-IMAGES, BOXES, DETAILS = "stage_2_train_images", "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"
+IMAGES, BOXES, DETAILS = RSNA_OFFICIAL
 CLASSES = ("healthy", "pneumonia")
 LABELS = {"normal": "healthy", "healthy": "healthy", "lung opacity": "pneumonia", "pneumonia": "pneumonia"}
 # The third official class is neither; the paper leaves it out.
@@ -57,21 +55,17 @@ def load_rsna(*, root: Path | None, size: Size, seed: int, fold: Fold, skip_unre
 
 def list_rsna(root: Path) -> tuple[Listing, dict[str, Patient]]:
     """The listing, and what is known of the patient of each path (nothing, for most folders of pictures)."""
-    if any((root / name).exists() for name in (IMAGES, BOXES, DETAILS)):
+    check_rsna(root)
+    if any((root / name).exists() for name in RSNA_OFFICIAL):
         listing = _list_official(root)
         patients, unknown = people(listing)
         listing = replace(listing, notes=(*listing.notes, *unknown))
     elif (root / "labels.csv").is_file():
         listing, patients = _list_labels(root)
-    elif image_files(root):
+    else:
         found = list_folder(root, "rsna")
         entries = tuple(Entry(e.path, _label(e.label, root), e.split) for e in found.entries)
         listing, patients = Listing("rsna", root, entries, CLASSES, found.notes), {}
-    else:
-        raise ProtoPFaithError(
-            f"{root} is not RSNA: expected {IMAGES}/ with {BOXES} and {DETAILS}, or labels.csv and pictures, "
-            f"or the folders normal/ and lung_opacity/; unpack {WHERE} there."
-        )
     return _with_split_note(listing, patients), patients
 
 

@@ -17,6 +17,7 @@ from protopfaith.anonymous import public_names, without_path, write_key
 from protopfaith.arguments import instance, named
 from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.data.dicom_header import find_study
 from protopfaith.data.frames import split_frame
 from protopfaith.data.images import no_image
 from protopfaith.errors import ProtoPFaithError
@@ -255,7 +256,7 @@ class _Request:
 
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
-        from protopfaith.show.dicom import find_study, write_dicom
+        from protopfaith.show.dicom import write_dicom
 
         case = self._case(path)
         if self.dicom:

@@ -38,7 +38,7 @@ from protopfaith.explanation.picture import (
     open_picture,
     require_preprocessing,
 )
-from protopfaith.explanation.settings import Settings, coarse_players, make_players
+from protopfaith.explanation.settings import Settings, coarse_players
 from protopfaith.explanation.sources import SourceImages, SourcePart, Sources
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
@@ -224,14 +224,12 @@ class Explainer:
         self, decision: Decision, settings: Settings, progress: Report | None, start: float
     ) -> Explanation:
         """The answer that was asked for: the image's game, again with the second baseline, the sources."""
-        players = make_players(settings.players, decision.picture.input)
-        told = _told(progress, "test image")
-        result = play_decision(self.fused, decision, settings, players=players, progress=told)
+        result = play_decision(self.fused, decision, settings, progress=_told(progress, "test image"))
         second = None
         if settings.second_baseline is not None:
             other = replace(settings, baseline=settings.second_baseline, second_baseline=None)
             told = _told(progress, "second baseline")
-            second = play_decision(self.fused, decision, other, players=players, progress=told)
+            second = play_decision(self.fused, decision, other, players=result.players, progress=told)
         sides, before = {}, 0
         if settings.sources:
             before = self.sources.evaluations

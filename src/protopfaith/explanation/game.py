@@ -28,7 +28,7 @@ def play_decision(
     decision: Decision,
     settings: Settings,
     *,
-    players: Players,
+    players: Players | None = None,
     progress: Progress | None = None,
 ) -> Attribution:
     """The game on all distances, on what is explained, and on what else could be (see `output_names`). What
@@ -38,7 +38,7 @@ def play_decision(
         network: the network that decided, as games play it
         decision: what it said
         settings: how to play
-        players: the regions of the image
+        players: the regions of the image; by default those of the settings
         progress: gets (evaluations done, evaluations expected)
     """
     count, names = len(network.prototypes), output_names(decision, settings)

@@ -22,9 +22,9 @@ from protopfaith.devices import as_device, choose_autocast
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
-from protopfaith.shapley.estimation import DEFAULT_METHOD, check_plan
+from protopfaith.shapley.estimation import check_plan
 from protopfaith.shapley.players import as_tensor, height_and_width
-from protopfaith.specs import FEW_PLAYERS, SUPERPIXELS, check_output, parse_players
+from protopfaith.specs import DEFAULT_METHOD, FEW_PLAYERS, SUPERPIXELS, check_output, parse_players
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
 # there a more precise map costs little patience. A CPU makes a dozen: fewer evaluations of larger regions, so

@@ -349,8 +349,19 @@ def aligned(a: Any, b: Any) -> tuple[Gaussian, Gaussian]:
     factors where one has."""
     like = max((x for x in (a, b) if isinstance(x, Gaussian)), key=lambda x: x.factors is not None)
     a, b = constant(a, like), constant(b, like)
-    shape = torch.broadcast_shapes(a.shape, b.shape)
+    shape = common_shape(a, b)
     return _expanded(a, shape), _expanded(b, shape)
+
+
+def common_shape(a: Gaussian | Tensor, b: Gaussian | Tensor) -> torch.Size:
+    """The shape of both together; raises where a row and a column make more than any memory holds."""
+    shape = torch.broadcast_shapes(a.shape, b.shape)
+    if shape.numel() > MOST_NUMBERS:
+        raise ProtoPFaithError(
+            f"Random variables of the shapes {tuple(a.shape)} and {tuple(b.shape)} make {shape.numel():,} "
+            f"together, more than {MOST_NUMBERS:,}; take fewer at a time."
+        )
+    return shape
 
 
 def _expanded(x: Gaussian, shape: torch.Size) -> Gaussian:

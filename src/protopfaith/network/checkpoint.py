@@ -100,9 +100,12 @@ def load(
         if encoder is None:
             _check_fits(path, family, name, config, tensors)
         model = family(name if encoder is None else encoder, **config)
-    except (TypeError, ValueError, RuntimeError, MemoryError) as error:
+    except (ProtoPFaithError, TypeError, ValueError, RuntimeError, MemoryError) as error:
+        if str(path) in str(error):
+            raise
         raise ProtoPFaithError(
-            f"The header of {path} describes no known network: {reason(error)}; use another copy of it."
+            f"The header of {path} describes no known network: {reason(error).rstrip('.')}; use another copy "
+            "of it."
         ) from error
     _fill(model, path, header, tensors)
     return model.to(choose_device(device)).eval(), header["metadata"]
@@ -231,7 +234,22 @@ def _fill(model: PatchNetwork, path: Path | str, header: dict[str, Any], tensors
             "checkpoint."
         )
     model.load_state_dict(tensors)
+    _check_numbers(model, path, tensors)
     model.sources = read_sources(header["sources"], len(model.prototypes), str(path))
+
+
+def _check_numbers(model: PatchNetwork, path: Path | str, tensors: dict[str, Tensor]) -> None:
+    """Raises for weights that are no numbers, or of another kind: whole numbers for a layer's, say."""
+    weights = {name for name, _ in model.named_parameters()}
+    for name, part in model.state_dict().items():
+        same = (
+            tensors[name].is_floating_point() == part.is_floating_point() and not tensors[name].is_complex()
+        )
+        if not same or part.isnan().any() or (name in weights and part.isinf().any()):
+            raise ProtoPFaithError(
+                f"{name} in {path} has numbers that are not finite, or of another kind than the network's; "
+                "use another copy of the checkpoint, or train anew."
+            )
 
 
 def _read(path: Path | str, *, with_tensors: bool = True) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -165,9 +165,14 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
     """
     check_arguments(prune, locals())
     if not can_drop(model):
+        instead = (
+            "prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))"
+            if hasattr(model, "route")
+            else "a family whose prototypes can go has a method `keep`"
+        )
         raise ProtoPFaithError(
             f"Of a {type(model).__name__} no single prototypes can be dropped, because its outputs are no "
-            "sums over them; prune the leaves of a tree instead (--leaves, or prune_run(..., leaves=0.1))."
+            f"sums over them; {instead}."
         )
     kept = _indices(keep, len(model.prototypes))
     classes = model.prototype_classes[kept]

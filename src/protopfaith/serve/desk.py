@@ -39,6 +39,7 @@ class Desk:
         self.bounds = bounds or Bounds()
         self._cases: dict[str, Case] = {}
         self._lock = threading.Lock()
+        self._has_forgotten = False  # since memory was last given back
 
     def network(self, number: Any) -> Network:
         """The run of that number."""
@@ -96,8 +97,8 @@ class Desk:
 
     def _keep(self, case: Case) -> None:
         """Keeps a case, and forgets others where there are too many: nobody's that is looked at now."""
-        self.sweep()
         with self._lock:
+            self._forget_old()
             self._cases[case.id] = case
             mine = [one for one in self._cases.values() if one.visitor == case.visitor]
             self._forget(mine, len(mine) - self.bounds.visitor_cases, case)
@@ -108,20 +109,25 @@ class Desk:
                 raise ProtoPFaithError("The server is busy with too many cases; try again later.")
 
     def sweep(self) -> None:
-        """Forgets what nobody has looked at for long."""
+        """Forgets what nobody has looked at for long, and gives back the memory of all that was forgotten
+        since the last time: not at once, as the next case would take it again."""
         with self._lock:
-            before = time.monotonic() - self.bounds.unseen
-            old = [one for one in self._cases.values() if one.seen < before]
-            forgotten = self._forget(old, len(old))
+            self._forget_old()
+            forgotten, self._has_forgotten = self._has_forgotten, False
         if forgotten:
             self.worker.when_idle(give_back)
 
-    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> int:
+    def _forget_old(self) -> None:
+        before = time.monotonic() - self.bounds.unseen
+        old = [one for one in self._cases.values() if one.seen < before]
+        self._forget(old, len(old))
+
+    def _forget(self, cases: list[Case], count: int, new: Case | None = None) -> None:
         unseen = sorted((one for one in cases if not one.board.readers and one is not new), key=_seen)
         for one in unseen[: max(0, count)]:
             one.stop()
             del self._cases[one.id]
-        return len(unseen[: max(0, count)])
+            self._has_forgotten = True
 
 
 def write_answer(case: Case) -> None:

@@ -27,6 +27,7 @@ from protopfaith.serve.desk import Desk, write_answer
 from protopfaith.serve.networks import Network, run_name
 from protopfaith.serve.pace import GOALS
 from protopfaith.serve.question import FINEST, Question
+from protopfaith.serve.tidying import every
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 from protopfaith.specs import check_token
@@ -160,7 +161,8 @@ def opened(
         _announce(say, host, address, token, is_local(host))
         if keep:
             say(f"Uploads are kept in {folder.path}, which only you can read.")
-        yield Server(uvicorn.Server(config), listening, address, desk=desk, folder=folder)
+        with every(bounds.tidying, desk.sweep):
+            yield Server(uvicorn.Server(config), listening, address, desk=desk, folder=folder)
 
 
 def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:

@@ -1,9 +1,12 @@
-"""Memory that is given back when cases are forgotten."""
+"""Cases are forgotten, and their memory is given back, also while nobody asks anything."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def give_back() -> bool:
@@ -18,3 +21,29 @@ def give_back() -> bool:
     except (AttributeError, OSError, TypeError):  # only glibc keeps so much, and has this
         return False
     return False
+
+
+@contextmanager
+def every(seconds: float, job: Callable[[], None]) -> Iterator[None]:
+    """Does a short job again and again, until the block ends.
+
+    Args:
+        seconds: between two times
+        job: what to do
+
+    >>> with every(60.0, lambda: None):
+    ...     pass
+    """
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(seconds):
+            job()
+
+    thread = threading.Thread(target=work, name="tidying", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=30)

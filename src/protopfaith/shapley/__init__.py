@@ -10,12 +10,14 @@
 
 from protopfaith.shapley.attribution import Attribution, redistribute, relative_error
 from protopfaith.shapley.baselines import BASELINES, make_baseline
-from protopfaith.shapley.estimation import DEFAULT_METHOD, ESTIMATORS, check_estimate, estimate, finish
+from protopfaith.shapley.estimation import ESTIMATORS, check_estimate, estimate, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.players import Players
 from protopfaith.shapley.registration import Traits
 
 from protopfaith.shapley import estimators as _estimators  # noqa: F401  isort: skip (registers them)
+
+from protopfaith.specs import DEFAULT_METHOD
 
 __all__ = [
     "BASELINES",

@@ -28,8 +28,8 @@ from protopfaith.shapley.continuing import check_method, check_options, check_sa
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.registration import Estimators, typed_options
 from protopfaith.shapley.transfer import on_cpu
+from protopfaith.specs import DEFAULT_METHOD
 
-DEFAULT_METHOD = "adaptive_owen"
 MOST_EVALUATIONS = 10**12  # more is a typing error
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
 LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible

@@ -13,13 +13,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.registry import Registry, did_you_mean
+from protopfaith.registry import Registry
 from protopfaith.shapley.attribution import Attribution
+from protopfaith.specs import check_option_names
 from protopfaith.typed import Unparsed, convert, describe
 
 EstimatorFunction = Callable[..., Attribution]
-# What every estimator is told by the names of its plan: no options of its own.
-PLAN = {"game", "budget", "precision", "seed", "resume", "progress", "outputs"}
 # Types that can be told apart; an option annotated otherwise is for its estimator to check.
 PLAIN = (bool, int, float, str, type(None), Path, Ellipsis)
 
@@ -104,13 +103,8 @@ def typed_options(name: str, estimator: Callable, options: Mapping[str, object])
     {'times': 3}
     """
     parameters = inspect.signature(estimator).parameters
-    known = set(parameters) - PLAN
-    unknown = set(options) - known
-    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        option = unknown.pop()
-        raise ProtoPFaithError(
-            f"The estimator {name!r} has no option {option!r}; {did_you_mean(option, known or ['(none)'])}"
-        )
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        check_option_names(name, options, parameters)
     try:
         kinds = get_type_hints(estimator)
     except (NameError, TypeError):  # names imported for type checkers alone, or an object that is called

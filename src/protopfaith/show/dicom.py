@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from protopfaith import __version__
+from protopfaith.data.dicom_header import find_study
 from protopfaith.data.frames import split_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation
@@ -37,7 +38,6 @@ GEOMETRY = (
     "PixelSpacing",
     "SliceThickness",
 )
-REQUIRED = ("StudyInstanceUID", "SeriesInstanceUID", "SOPClassUID", "SOPInstanceUID")
 SIDES = ("evidence for the class", "evidence against the class")
 
 
@@ -79,29 +79,6 @@ def write_dicom(explanation: Explanation, image: Path | str, folder: Path | str)
         with atomic(Path(folder) / name) as partial:
             dataset.save_as(partial, enforce_file_format=True)
     return [Path(folder) / name for name in made]
-
-
-def find_study(path: Path) -> Any:
-    """The header of an image; raises if it is no DICOM file, or does not say which study it belongs to.
-
-    Args:
-        path: of the image
-    """
-    import pydicom
-
-    try:
-        source = pydicom.dcmread(path, stop_before_pixels=True)
-    except Exception as error:  # whatever another kind of file leads to
-        raise ProtoPFaithError(
-            f"{path.name} is no DICOM file, so there is no study to add an explanation to; leave --dicom out."
-        ) from error
-    missing = [name for name in REQUIRED if not source.get(name)]
-    if missing:
-        raise ProtoPFaithError(
-            f"The DICOM file {path.name} has no {missing[0]}, so nothing can be added to its study; leave "
-            "--dicom out."
-        )
-    return source
 
 
 def _only(source: Any) -> Any:

@@ -149,10 +149,12 @@ def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
         if key.startswith("optimizer."):
             _, index, name = key.split(".", 2)
             state.setdefault(int(index), {})[name] = tensor
-    groups = [
-        {**saved, "params": group["params"]}
-        for saved, group in zip(checkpoint.groups, optimizer.state_dict()["param_groups"], strict=True)
-    ]
+    groups = []
+    for saved, fresh in zip(checkpoint.groups, optimizer.state_dict()["param_groups"], strict=True):
+        _check_alike(saved, fresh)
+        # How a step is computed is this machine's matter: flags are not taken from the file.
+        flags = {key: value for key, value in fresh.items() if isinstance(value, bool | None)}
+        groups.append({**saved, **flags, "params": fresh["params"]})
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
@@ -160,3 +162,27 @@ def pack_scheduler(scheduler: LRScheduler) -> dict[str, Any]:
     """The plain values of its state."""
     kept = (bool, int, float, str, list, type(None))
     return {key: value for key, value in scheduler.state_dict().items() if isinstance(value, kept)}
+
+
+def unpack_scheduler(scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
+    """Fills a scheduler with what `pack_scheduler` made of it."""
+    _check_alike(checkpoint.scheduler, scheduler.state_dict())
+    scheduler.load_state_dict(checkpoint.scheduler)
+
+
+def _check_alike(saved: Any, fresh: dict[str, Any]) -> None:
+    """Raises ValueError for saved values that a stage cannot have, judged by those it begins with."""
+    for key, value in saved.items():
+        if key in fresh and not _alike(value, fresh[key], zero=key in ("lr", "_last_lr")):
+            raise ValueError(f"{key} cannot be {value!r}")
+
+
+def _alike(value: Any, fresh: Any, *, zero: bool = False) -> bool:
+    """Whether a value is of the kind of `fresh`: a number of its sign, a flag, a list of as many."""
+    if isinstance(fresh, (list, tuple)):
+        same = isinstance(value, (list, tuple)) and len(value) == len(fresh)
+        return same and all(_alike(*pair, zero=zero) for pair in zip(value, fresh, strict=True))
+    if isinstance(fresh, (int, float)) and not isinstance(fresh, bool):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e12
+        return number and (value > 0 or fresh <= 0 or (zero and value == 0)) and (value >= 0 or fresh < 0)
+    return fresh is None or isinstance(value, type(fresh))

@@ -17,7 +17,13 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
 from protopfaith.training.blocks import encoder_blocks
-from protopfaith.training.checkpoint import Checkpoint, pack_module, unpack_module, unpack_optimizer
+from protopfaith.training.checkpoint import (
+    Checkpoint,
+    pack_module,
+    unpack_module,
+    unpack_optimizer,
+    unpack_scheduler,
+)
 from protopfaith.training.collapse import signs_of_collapse
 from protopfaith.training.family import TRAINERS
 from protopfaith.training.graphs import GraphedEncoder, can_be_captured
@@ -55,8 +61,8 @@ COSTS = ("loss", "cross_entropy", "cluster", "separation")
 
 @TRAINERS.register("protopnet")
 class Trainer(Hooks):
-    """Runs the stages of a recipe on one model. What a family does otherwise it overrides: methods without a
-    leading underscore are meant for that.
+    """Runs the stages of a recipe on one model. A family overrides what it does differently: methods
+    without a leading underscore, and those of `Hooks`, are meant for that.
 
     Args:
         fabric: where and in which number format it computes
@@ -169,7 +175,7 @@ class Trainer(Hooks):
         self.progress.stage(stage)
         first_epoch = self.saver.position.epoch
         if first_epoch == 0:
-            self._prepare(stage)
+            self.prepare_stage(stage)
         optimizer = make_optimizer(
             self._trainable(stage),
             stage,
@@ -193,11 +199,13 @@ class Trainer(Hooks):
             self._set_modes(stage)
             order = self.images.order(stage.name, stage.cycle, epoch)
             with graphs.replaying():
-                sums = self._train_epoch(objective, fabric_optimizer, scheduler, stream, order)
+                sums = self.train_epoch(objective, fabric_optimizer, scheduler, stream, order)
             if epoch + 1 == stage.epochs:
-                self._conclude(stage)
+                self.conclude_stage(stage)
             rate = max(float(group["lr"]) for group in optimizer.param_groups)
-            metrics = self._measure(stage, epoch, sums, validation=validate(), rate=rate, started=started)
+            metrics = self.measure_epoch(
+                stage, epoch, sums, validation=validate(), rate=rate, started=started
+            )
             self.progress.epoch(stage, metrics)
             self._remember(stage, metrics)
             self.saver.extras = {KEPT + name: tensor for name, tensor in self.kept.items()}
@@ -208,15 +216,19 @@ class Trainer(Hooks):
     def _restore(self, optimizer: Optimizer, scheduler: LRScheduler, checkpoint: Checkpoint) -> None:
         try:
             unpack_optimizer(optimizer, checkpoint)
-            scheduler.load_state_dict(checkpoint.scheduler)
+            unpack_scheduler(scheduler, checkpoint)
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtoPFaithError(
                 f"The optimizer's state in {self.run.checkpoint_path} is not that of this stage; start a new "
                 "run."
             ) from error
 
-    def _prepare(self, stage: Stage) -> None:
-        """What happens once, before a stage's first epoch."""
+    def prepare_stage(self, stage: Stage) -> None:
+        """What happens once, before a stage's first epoch.
+
+        Args:
+            stage: that begins
+        """
         recipe, preprocessing = self.recipe, self.data.preprocessing
         if stage.name == "pretraining" and recipe.schedule.pretraining.probe:
             self._start_from_probe()
@@ -286,8 +298,12 @@ class Trainer(Hooks):
             fresh = self.fabric.broadcast(fresh)
             self.model.prototypes.data[list(repeated)] = fresh[list(repeated)]
 
-    def _conclude(self, stage: Stage) -> None:
-        """What happens once, after a stage's last epoch and before that is validated."""
+    def conclude_stage(self, stage: Stage) -> None:
+        """What happens once, after a stage's last epoch and before that is validated.
+
+        Args:
+            stage: that ends
+        """
         if stage.name == "pretraining" and self.kept:
             start, self.kept = self.kept, {}
             validate = validation(stage, self.model, self.head, self.images)
@@ -380,7 +396,7 @@ class Trainer(Hooks):
         torch.manual_seed(seed)  # dropout and the like inside encoders
         self.generator.manual_seed(seed)
 
-    def _train_epoch(
+    def train_epoch(
         self,
         objective: nn.Module,
         optimizer: Optimizer,
@@ -388,7 +404,15 @@ class Trainer(Hooks):
         stream: BatchStream,
         order: list[Tensor],
     ) -> dict[str, Tensor]:
-        """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device."""
+        """One pass over `order`; mean costs and confusion matrix. Nothing here waits for the device.
+
+        Args:
+            objective: of the stage
+            optimizer: of what the stage trains
+            scheduler: of its learning rates
+            stream: makes batches of what `order` says
+            order: images, batch by batch
+        """
         classes = len(self.data.classes)
         sums = {"confusion": empty_confusion(self.data.train.labels, classes, self.fabric.device)}
         for inputs, labels in stream(order):
@@ -423,7 +447,7 @@ class Trainer(Hooks):
             batches: of an epoch
         """
 
-    def _measure(
+    def measure_epoch(
         self,
         stage: Stage,
         epoch: int,
@@ -433,6 +457,16 @@ class Trainer(Hooks):
         rate: float,
         started: float,
     ) -> EpochMetrics:
+        """What is known about an epoch after it.
+
+        Args:
+            stage: that it belongs to
+            epoch: its number in the stage
+            sums: of `train_epoch`
+            validation: balanced accuracy; None where nothing was validated
+            rate: the learning rate
+            started: when it began, in seconds
+        """
         ranks = self.fabric.world_size
         values = {name: float(self.images.sum(sums[name])) / ranks for name in COSTS if name in sums}
         if not math.isfinite(values["loss"]):

@@ -77,7 +77,12 @@ class Run:
 
     def recipe(self) -> Recipe:
         """How it was, or is to be, trained."""
-        return load_recipe(self.recipe_path)
+        try:
+            return load_recipe(self.recipe_path)
+        except ProtoPFaithError as error:
+            if str(self.recipe_path) in str(error):
+                raise
+            raise ProtoPFaithError(f"{self.recipe_path} is not usable: {error}") from error
 
     def environment(self) -> dict[str, Any]:
         """Versions, seed, data fingerprint and classes of its training."""
@@ -168,8 +173,10 @@ class Run:
             return
         try:
             theirs = decisive(recipe_from_dict(kept))
-        except ProtoPFaithError:
-            theirs = {}
+        except ProtoPFaithError as error:
+            raise ProtoPFaithError(
+                f"The recipe that {path} keeps is not usable: {error} Use another copy of it."
+            ) from error
         ours = decisive(self.recipe())
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:

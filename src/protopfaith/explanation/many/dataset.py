@@ -22,13 +22,12 @@ from protopfaith.arguments import instance, named, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.many.arrow import pyarrow_module
 from protopfaith.explanation.many.schema import FORMAT, check_part, check_values, schema
-from protopfaith.files import atomic, is_file, read_json, reason
+from protopfaith.files import MANIFEST, atomic, check_free, is_file, read_json, reason
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PART = 64  # images
-MANIFEST = "_bulk.json"  # names with an underscore are none of the data to those who read Parquet
 OPEN = "_open"  # rows of parts that are not finished
 
 
@@ -304,23 +303,6 @@ def begin(folder: Path, manifest: Manifest) -> Bulk:
     with atomic(path) as partial:  # several shards write the same
         partial.write_text(manifest.to_json(), encoding="utf-8")
     return Bulk(folder, manifest)
-
-
-def check_free(folder: Path) -> None:
-    """Raises if a new data set would lie among things that are not ours: a run, images, a thesis."""
-    try:
-        names = sorted(path.name for path in folder.iterdir())
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise ProtoPFaithError(
-            f"{named(folder)} cannot be used for results ({reason(error)}); give another folder as --bulk."
-        ) from error
-    others = [name for name in names if not name.startswith((".", "_", "lost+found"))]
-    if others and not is_file(folder / MANIFEST):  # else another shard has just begun it
-        one = named(others[0])[:100]
-        what = "a run" if "recipe.yaml" in others else f"things that are not ours, such as {one}"
-        raise ProtoPFaithError(f"{named(folder)} holds {what}; give a folder as --bulk that is new or empty.")
 
 
 DIFFERENCES = {

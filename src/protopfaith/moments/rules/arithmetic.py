@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.moments.dispatch import missing_rule, rule
-from protopfaith.moments.gaussian import Gaussian, aligned
+from protopfaith.moments.gaussian import Gaussian, aligned, common_shape
 
 
 @rule("add", "__add__", "__radd__", "__iadd__")
@@ -22,6 +22,7 @@ def add(function: Callable, input: Any, other: Any, *, alpha: float = 1) -> Gaus
     if isinstance(input, Gaussian) and isinstance(other, Gaussian):
         return _sum_of(input, other)
     random, fixed = (input, other) if isinstance(input, Gaussian) else (other, input)
+    _check_size(random, fixed)
     return random.scale(lambda m: m + fixed, lambda f: _like(f, fixed), lambda v: _like(v, fixed))
 
 
@@ -54,6 +55,7 @@ def multiply(function: Callable, input: Any, other: Any) -> Any:
     if not isinstance(input, Gaussian) and not isinstance(other, Gaussian):
         return input * other
     random, c = (input, other) if isinstance(input, Gaussian) else (other, input)
+    _check_size(random, c)
     return random.scale(lambda m: m * c, lambda f: f * c, lambda v: v * (c * c))
 
 
@@ -97,6 +99,12 @@ def _product(a: Gaussian, b: Gaussian) -> Gaussian:
     if a.factors is None or b.factors is None:
         return Gaussian.trusted(m1 * m2, variance)
     return Gaussian.trusted(m1 * m2, variance, a.factors * m2 + b.factors * m1)
+
+
+def _check_size(random: Gaussian, fixed: Any) -> None:
+    """Raises where both together are more than any memory holds."""
+    if isinstance(fixed, Tensor):
+        common_shape(random, fixed)
 
 
 def _like(x: Tensor, fixed: Any) -> Tensor:

@@ -198,10 +198,10 @@ class TreeTrainer(Trainer):
         milestones = sorted({max(1, round(share * iterations)) for share in self.recipe.tree.milestones})
         return MultiStepLR(optimizer, milestones, gamma=0.5)
 
-    def _prepare(self, stage: Stage) -> None:
+    def prepare_stage(self, stage: Stage) -> None:
         """What happens once, before a stage's first epoch."""
         if stage.name == "pretraining":
-            super()._prepare(stage)
+            super().prepare_stage(stage)
             return
         first = next(other for other in self.stages if other.name != "pretraining")
         if stage == first and stage.name != "classifier" and self.recipe.model.initialization != "random":
@@ -259,9 +259,9 @@ class TreeTrainer(Trainer):
                 f"Projection took the validation balanced accuracy from {before:.3f} to {after:.3f}."
             )
 
-    def _conclude(self, stage: Stage) -> None:
+    def conclude_stage(self, stage: Stage) -> None:
         if stage.name == "pretraining":
-            super()._conclude(stage)
+            super().conclude_stage(stage)
 
     def last_parameters(self) -> list[nn.Parameter]:
         """Leaves, which learn without gradients: they stand where the optimizer wants something to hold."""
@@ -287,7 +287,7 @@ class TreeTrainer(Trainer):
         counts = leaf_counts(result["ways"], log_distributions, result["logits"], labels, self.class_weights)
         self.tree.leaves.mul_(1 - 1 / batches).add_(self.images.sum(counts))
 
-    def _train_epoch(
+    def train_epoch(
         self,
         objective: nn.Module,
         optimizer: Optimizer,
@@ -297,7 +297,7 @@ class TreeTrainer(Trainer):
     ) -> dict[str, Tensor]:
         if isinstance(getattr(objective, "module", objective), LeafObjective):
             return self._train_leaves(objective, stream, order)
-        return super()._train_epoch(objective, optimizer, scheduler, stream, order)
+        return super().train_epoch(objective, optimizer, scheduler, stream, order)
 
     @torch.no_grad()
     def _train_leaves(
@@ -315,9 +315,9 @@ class TreeTrainer(Trainer):
             self.progress.advance()
         return sums
 
-    def _measure(self, stage: Stage, epoch: int, sums: dict[str, Tensor], **more: Any) -> EpochMetrics:
+    def measure_epoch(self, stage: Stage, epoch: int, sums: dict[str, Tensor], **more: Any) -> EpochMetrics:
         """Of the tree as it is saved."""
-        found = super()._measure(stage, epoch, sums, **more)
+        found = super().measure_epoch(stage, epoch, sums, **more)
         if not stage.projected:
             return found
         tree = self.tree.finished()
