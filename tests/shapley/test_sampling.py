@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from protopfaith.shapley import ESTIMATORS, estimate
-from protopfaith.shapley.registration import PLAN
 from protopfaith.shapley.sampling import blocks, by_sampling
+from protopfaith.specs import PLAN
 
 from .games import SAMPLING, network_game
 
