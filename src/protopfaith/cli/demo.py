@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +42,7 @@ def demo(
     say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
     say("\nNext")
     for line in (
-        f"explain {out} {images[0]} --players {PLAYERS} --precision 0.05",
+        f"explain {out} {quote(str(images[0]))} --players {PLAYERS} --precision 0.05",
         f"prototypes {out} --players {PLAYERS} --budget {BUDGET}",
         f"faithfulness {out}",
         f"serve {out}",
