@@ -94,7 +94,8 @@ def _convert_unparsed(kind: Any, value: Unparsed, where: str) -> Any:
     try:
         return convert(kind, value.parsed, where)
     except ProtoPFaithError:
-        if kind is str or str in get_args(kind):  # a folder named 2024 is not a number
+        choices = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+        if str in choices:  # a folder named 2024 is not a number
             return value.text
         raise
 
@@ -109,7 +110,8 @@ def _convert_literal(kind: Any, value: Any, where: str) -> Any:
 def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise _ill_typed(kind, value, where)
-    return {str(k): v.parsed if isinstance(v, Unparsed) else v for k, v in value.items()}
+    entry = get_args(kind)[1] if get_args(kind) else Any
+    return {k: convert(entry, v, _join(where, k)) for k, v in value.items()}
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
@@ -164,6 +166,10 @@ CONVERTERS = {
 
 def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
     if value is None:
+        return
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            _check_bounds(entry, bounds, _join(where, key))
         return
     numbers = value if isinstance(value, tuple) else (value,)
     for name, (holds, words) in BOUNDS.items():

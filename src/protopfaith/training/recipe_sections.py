@@ -153,6 +153,8 @@ class OptimizationRecipe:
     learning_rate: float = field(default=1e-4, metadata=RATE)
     weight_decay: float = field(default=0.0, metadata=AT_LEAST_ZERO)  # of V and Z only
     multipliers: RateMultipliers = RateMultipliers()
+    # How many times as fast V learns, with the plain classifier and with prototypes, for encoders by name.
+    paces: dict[str, float] = field(default_factory=dict, metadata=RATE)
     clip: float | None = field(default=None, metadata=POSITIVE)  # largest gradient norm; null: unbounded
     # The rate of V's first block as a share of its last one's; those between follow in equal ratios.
     layer_decay: float = field(default=1.0, metadata=SHARE)
