@@ -100,7 +100,8 @@ def photographs(
     paths = [path for path in paths if path.parent.name not in known]
     step = max(1, len(paths) // count)
     chosen = paths[min(start, step - 1) :: step][:count]
-    return torch.stack([preprocessing.uint8(Image.open(path).convert("RGB")) for path in chosen])
+    pixels = [preprocessing.uint8(Image.open(path).convert("RGB")) for path in chosen]
+    return torch.stack(pixels) if pixels else torch.zeros(0, preprocessing.channels, *preprocessing.size)
 
 
 def birds_without(data: ImageData, species: Sequence[int]) -> ImageData:

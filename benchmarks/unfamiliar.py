@@ -56,6 +56,8 @@ def main() -> None:
         "images", "n", "sure", "unfamiliar before", "unfamiliar", "sure, not caught before", "not caught"
     )
     for name, pixels in _images(data, whole, left_out, options):
+        if not len(pixels):  # nothing is left of a folder whose classes the network knows
+            continue
         table.add_row(name, str(len(pixels)), *_rates(model, data, reference, pixels))
     make_console().print(table)
 
