@@ -8,8 +8,8 @@ birds, 4 of 15, 20 of 5, 100 of 4; 300 radiographs, and 380 or 200 healthy with 
 patches of brick, grass and gravel; 30 of each species of the embedded birds.
 
 With --tested small trainings whose test sets are large enough to count on: the same 10 classes of birds and
-10 others with all of their training and test images, 600 and 300 radiographs to train and 1,000 to test on,
-and 30 of each species of the embedded birds with 25 to test on.
+10 others with all of their training and test images (these also with 15 of each class to train on), 600 and
+300 radiographs to train and 1,000 to test on, and 30 of each species of the embedded birds with 25 to test on.
 """
 
 from __future__ import annotations
@@ -44,6 +44,14 @@ def rsna(root: Path, out: Path, part: int) -> None:
         for row in csv.DictReader(file):
             if int(hashlib.sha256(row["file"].encode()).hexdigest(), 16) % part == 0:
                 link(root / row["file"], out / f"rsna{part}" / row["label"] / Path(row["file"]).name)
+
+
+def fewer(root: Path, out: Path, images: int) -> None:
+    """The same with so many training images of each class."""
+    for split, most in (("train", images), ("test", None)):
+        for folder in sorted((root / split).iterdir()):
+            for path in sorted(folder.iterdir())[:most]:
+                link(path, out / split / folder.name / path.name)
 
 
 def few_birds(root: Path, out: Path, classes: slice, images: int) -> None:
@@ -137,6 +145,7 @@ def tested(cub_root: Path | None, rsna_root: Path | None, out: Path) -> None:
     if cub_root:
         cub(cub_root, out / "cub10", step=20)
         cub(cub_root, out / "cub10_others", step=20, first=7)
+        fewer(out / "cub10_others", out / "cub10x15", 15)
     if rsna_root:
         for name, images, first in (("rsna600", 300, 0), ("rsna300", 150, 1_000)):
             few_radiographs(rsna_root, out / name / "train", _each(images), first)

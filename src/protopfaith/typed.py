@@ -110,8 +110,7 @@ def _convert_literal(kind: Any, value: Any, where: str) -> Any:
 def _convert_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise _ill_typed(kind, value, where)
-    entry = get_args(kind)[1] if get_args(kind) else Any
-    return {k: convert(entry, v, _join(where, k)) for k, v in value.items()}
+    return {str(k): v.parsed if isinstance(v, Unparsed) else v for k, v in value.items()}
 
 
 def _convert_scalar(kind: Any, value: Any, where: str) -> Any:
@@ -166,10 +165,6 @@ CONVERTERS = {
 
 def _check_bounds(value: Any, bounds: Mapping[str, float], where: str) -> None:
     if value is None:
-        return
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            _check_bounds(entry, bounds, _join(where, key))
         return
     numbers = value if isinstance(value, tuple) else (value,)
     for name, (holds, words) in BOUNDS.items():

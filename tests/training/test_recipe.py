@@ -80,10 +80,9 @@ def test_text_stays_text_whatever_it_looks_like(text):
         ("schedule.warmup.end=2", ["'schedule.warmup.end'", "at most 1"]),
         ("compute.precision=bf16", ["'compute.precision'", "did you mean 'bf16-mixed'"]),
         ("data=3", ["'data'", "keys and values"]),
+        ("data.options=2", ["'data.options'", "a mapping", "2"]),
         ("seed", ["section.key=value"]),
         ("seed.deep=1", ["'seed.deep=1'", "one value"]),
-        ("data.options=2", ["'data.options'", "a mapping", "2"]),
-        ("optimization.paces.resnet50=fast", ["'optimization.paces.resnet50'", "number", "'fast'"]),
     ],
 )
 def test_typos_are_named_with_the_nearest_key(override, words):

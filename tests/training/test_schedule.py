@@ -112,21 +112,6 @@ def test_multipliers_scale_the_rates_of_parts():
     assert max(joint[2]) == pytest.approx(3 * RATE)
 
 
-@pytest.mark.parametrize("stage", ["pretraining", "joint"])
-def test_an_encoder_has_a_pace_of_its_own(stage):
-    """V's rate follows its encoder's name, in every stage that trains V; what else learns is as it was."""
-    values = {
-        "model": {"encoder": "small"},
-        "optimization": {"multipliers": {"encoder": 0.5}},
-        "schedule": {"pretraining": {"epochs": 1}},
-    }
-    usual = recipe_from_dict(values)
-    fast = recipe_from_dict(values, ["optimization.paces={small: 2.0, resnet50: 5.0}"])
-    for group, factor in enumerate([2.0, 1.0]):
-        expected = [factor * rate for rate in rates(usual, stage, 20, group)]
-        assert rates(fast, stage, 20, group) == pytest.approx(expected)
-
-
 def test_pretraining_has_its_own_rate():
     values = {"pretraining": {"epochs": 1, "learning_rate": 0.5, "rate": "constant"}}
     assert set(rates(recipe_from_dict({"schedule": values}), "pretraining", 5)) == {0.5}

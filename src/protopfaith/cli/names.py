@@ -147,7 +147,7 @@ def check_recipe_names(recipe: Recipe) -> None:
         check_names(registry, [name])
     if model.weights is not None and not is_published(model.weights):
         check_weights_file(Path(model.weights))
-    for encoder in (model.encoder, model.otherwise, *recipe.optimization.paces):
+    for encoder in (model.encoder, model.otherwise):
         if encoder is not None and not extensions():  # which may add to torchvision and timm as well
             check_encoder_name(encoder, registered("ENCODERS"))
     check_dataset_root(recipe.data.name, recipe.data.root)

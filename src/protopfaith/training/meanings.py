@@ -76,7 +76,6 @@ MEANINGS = {
     "optimization.multipliers.prototypes": "of Q",
     "optimization.multipliers.classifier": "of F",
     "optimization.multipliers.head": "of the plain classifier, where it is a companion",
-    "optimization.paces": "encoders that learn so many times as fast as others, by name",
     "optimization.clip": "largest norm of a gradient; null: unbounded",
     "optimization.layer_decay": "rate of V's first block as a share of its last one's",
     "schedule": "pre-training, warm-up, then cycles of joint training, projection and classifier",

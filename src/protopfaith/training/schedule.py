@@ -135,9 +135,8 @@ def make_optimizer(
     trained, groups = trained_parts(stage, recipe), []
     for part in trained:
         factor = 1.0 if plain else getattr(recipe.optimization.multipliers, MULTIPLIER_OF.get(part, part))
-        if part == "encoder":
-            factor *= recipe.optimization.paces.get(recipe.model.encoder, 1.0)
-            factor *= 1.0 if plain else max(moved, LEAST_MOVED)
+        if part == "encoder" and not plain:
+            factor *= max(moved, LEAST_MOVED)
         rows = [parts[part]]
         if part == "encoder" and blocks is not None and recipe.optimization.layer_decay < 1:
             rows = blocks
