@@ -9,7 +9,8 @@ patches of brick, grass and gravel; 30 of each species of the embedded birds.
 
 With --tested small trainings whose test sets are large enough to count on: the same 10 classes of birds and
 10 others with all of their training and test images (these also with 15 of each class to train on), 600 and
-300 radiographs to train and 1,000 to test on, and 30 of each species of the embedded birds with 25 to test on.
+300 radiographs to train and 1,000 to test on, and 30 of each species of the embedded birds with 25 to test
+on.
 """
 
 from __future__ import annotations
