@@ -56,6 +56,11 @@ class Noisy:
     def plus(self, known: Tensor) -> Noisy:
         return replace(self, values=self.values + known)
 
+    def widened(self, factor: Tensor) -> Noisy:
+        """With variances that are larger by a factor for each output, (outputs,)."""
+        factor = factor[:, None]
+        return replace(self, variances=factor * self.variances, doubts=factor.square() * self.doubts)
+
     def combined(self, other: Noisy) -> Noisy:
         """With independent values of the same, weighted by the mean variances of each output."""
         first, second = self.variances.mean(1, keepdim=True), other.variances.mean(1, keepdim=True)
