@@ -142,6 +142,18 @@ def test_decided_players_by_the_slow_rule(seed):
         assert found.tolist() == expected
 
 
+def test_next_to_nothing_is_decided_in_maps_of_nothing() -> None:
+    """Benjamini and Hochberg alone decide some player in 5% of such maps, each time wrongly."""
+    some = estimate(network_game(windows=1), "owen", budget=400)
+    normal = torch.randn(4000, some.values.shape[1], generator=torch.Generator().manual_seed(0)).double()
+    row = torch.zeros(4000, dtype=torch.float64)
+    maps = replace(
+        some, values=normal, standard_errors=torch.ones_like(normal), completeness_gap=row, total=row
+    )
+    assert 0 < float(maps.decided().any(1).double().mean()) < 0.01
+    assert float(replace(maps, values=normal + 6).decided().double().mean()) > 0.95
+
+
 def test_nothing_is_decided_where_errors_are_unknown():
     assert not estimate(network_game(), "dasp", sizes=2).decided().any()
     assert not estimate(network_game(), "permutation", budget=20).decided().any()  # one pair

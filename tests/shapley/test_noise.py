@@ -57,12 +57,29 @@ def test_intervals_of_heavy_tailed_samples_hold_more_often_when_raised() -> None
     found = Noisy.from_samples(samples, torch.ones(40, 1, dtype=torch.float64))
     off = (found.values - math.exp(1.5**2 / 2)).abs()
     plain, raised = (
-        float((off < 1.96 * v.sqrt()).double().mean()) for v in (found.variances, found.believable())
+        float((off < 1.96 * v.sqrt()).double().mean()) for v in (found.variances, found.moderated())
     )
-    assert 0.95 > raised > plain + 0.02
+    assert 0.97 > raised > plain + 0.02
+
+
+def test_players_that_missed_the_samples_that_make_the_variance_are_drawn_to_all_others() -> None:
+    weights = torch.full((50, 8), 0.01, dtype=torch.float64)
+    weights[7, :4] = 1.0
+    found = Noisy.from_samples(torch.ones(50, 1, dtype=torch.float64), weights)
+    assert (found.moderated()[0, 4:] > found.variances.mean() / 2).all()
+    even = Noisy.from_samples(torch.ones(50, 1, dtype=torch.float64), 0.01 * weights.sign() * _normal(50, 8))
+    assert torch.allclose(even.moderated(), even.variances, rtol=0.4)
 
 
 def test_intervals_of_normal_samples_are_hardly_raised() -> None:
-    samples = torch.randn(2000, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = Noisy.from_samples(samples, torch.ones(2000, 1, dtype=torch.float64))
-    assert (found.believable() < 1.01 * found.variances).all()
+    found = Noisy.from_samples(_normal(2000, 50), torch.ones(2000, 1, dtype=torch.float64))
+    assert (found.moderated() < 1.02 * found.variances).all()
+
+
+def test_no_error_stays_none() -> None:
+    nothing = torch.zeros(1, 3, dtype=torch.float64)
+    assert not Noisy(nothing, nothing, nothing).moderated().any()
+
+
+def _normal(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -127,9 +127,10 @@ class Attribution:
         Of the players that are decided at most the share `rate` is expected to have the wrong sign; one whose
         true value is zero counts as wrong. Where the estimator has a posterior, the mean of its chances
         (`wrong_signs`) is at most half the rate, as they are estimates themselves, and each of them is at
-        most twice the rate; where fewer than ten are decided the mean is as much smaller, since a map in
-        which next to nothing stands out tells little about chances. Otherwise the players are those that the
-        procedure of Benjamini and Hochberg rejects at that rate. Nothing is decided where errors are unknown.
+        most twice the rate. Otherwise the players are those that the procedure of Benjamini and Hochberg
+        rejects at that rate. Where fewer than ten are decided the rate is as much smaller: a map in which
+        next to nothing stands out tells little about chances, and most of what stands out in maps of nothing
+        is wrong. Nothing is decided where errors are unknown.
 
         Args:
             rate: the share of wrong signs among the decided ones that is tolerated.
@@ -147,7 +148,7 @@ class Attribution:
             found = found & (chances <= 2 * rate)
         else:
             count = self.values.shape[1]
-            found = chosen(self._p_values(), lambda ordered, rank: ordered * count / rank, rate)
+            found = chosen(self._p_values(), lambda ordered, rank: ordered * count / rank * few(rank), rate)
         return found & (self.values.abs() > ROUNDING * self.values.abs().amax(1, keepdim=True))
 
     def _p_values(self) -> Tensor:
@@ -295,9 +296,14 @@ def largest_ratio(values: Tensor, standard_errors: Tensor) -> Tensor:
     return torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf).max()
 
 
+def few(rank: Tensor) -> Tensor:
+    """By how much chances must be smaller where only `rank` players are decided."""
+    return (FEW / rank).clamp_min(1)
+
+
 def _mean_chance(ordered: Tensor, rank: Tensor) -> Tensor:
-    """Of the `rank` smallest; of fewer than `FEW` as if each counted for as much more."""
-    return ordered.cumsum(1) / rank * (FEW / rank).clamp_min(1)
+    """Of the `rank` smallest; of few as if each counted for more."""
+    return ordered.cumsum(1) / rank * few(rank)
 
 
 def chosen(scores: Tensor, bound: Callable[[Tensor, Tensor], Tensor], rate: float) -> Tensor:

@@ -38,12 +38,12 @@ def _knots(dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def anchored_mean(game: Game) -> dict[str, Tensor]:
     """Normal equations of the mean over density, which know its two ends from the start."""
-    hats, left = _ends(game.device)
+    hats, left = ends(game.device)
     return {"left": left, "right": hats.T @ torch.stack([game.empty, game.grand]).double()}
 
 
 @lru_cache(maxsize=8)
-def _ends(device: torch.device) -> tuple[Tensor, Tensor]:
+def ends(device: torch.device) -> tuple[Tensor, Tensor]:
     """Hat functions of both ends (2, KNOTS), and the left side of the normal equations before any sample."""
     hats = hat_functions(constant((0.0, 1.0), torch.float64, device))
     return hats, hats.T @ hats + roughness(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,6 +13,7 @@ from protopfaith.constants import constant
 NORMAL = 1.959964  # quantile of 95% intervals
 ROUNDING = 1e-7  # of an output's largest value
 FEWEST = 2.0  # degrees of freedom, below which nothing is known
+PRIOR = 4.0  # samples that what all players make likely counts for in the variance of each
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Noisy:
     def plus(self, known: Tensor) -> Noisy:
         return replace(self, values=self.values + known)
 
+    def widened(self, factor: Tensor) -> Noisy:
+        """With variances that are larger by a factor for each output, (outputs,)."""
+        factor = factor[:, None]
+        return replace(self, variances=factor * self.variances, doubts=factor.square() * self.doubts)
+
     def combined(self, other: Noisy) -> Noisy:
         """With independent values of the same, weighted by the mean variances of each output."""
         first, second = self.variances.mean(1, keepdim=True), other.variances.mean(1, keepdim=True)
@@ -74,9 +81,18 @@ class Noisy:
         pooled = (self.variances + self.variances.mean(1, keepdim=True)) / 2
         return pooled * self._widening()
 
-    def believable(self) -> Tensor:
-        """Each player's own variance, not drawn to the mean, but raised in the same way."""
-        return self.variances * self._widening()
+    def moderated(self, likely: Tensor | None = None, most: float = math.inf) -> Tensor:
+        """Each player's variance as if `PRIOR` more samples had shown the `likely` one, by default the mean
+        over the players, raised in the same way: from `most` degrees of freedom to those that there are.
+
+        Where few samples make most of the variances these have few degrees of freedom. A single player's own
+        samples may hold none of those few; so all players tell it together.
+        """
+        likely = self.variances.mean(1, keepdim=True) if likely is None else likely
+        few = 2 * self.variances.square().sum(1, keepdim=True) / self.doubts.sum(1, keepdim=True)
+        degrees = few.nan_to_num(math.inf, posinf=math.inf).clamp(min(FEWEST, most), most)
+        drawn = torch.lerp(likely, self.variances, 1 / (1 + PRIOR / degrees))
+        return drawn * (student(degrees) / student(torch.full_like(degrees, most))).square()
 
     def _widening(self) -> Tensor:
         """By how much normal intervals are too narrow, as a square."""

@@ -80,7 +80,7 @@ class _Sizes:
         # Sizes are uniform on 0 ... n; those two carry the total, which needs no estimate, in equal shares.
         scale = (n + 1) / n
         values = scale * found.values + game.total[:, None] / n
-        return Estimate(values, scale**2 * found.believable(), values.sum(1) - game.total)
+        return Estimate(values, scale**2 * found.moderated(), values.sum(1) - game.total)
 
     def state(self) -> dict[str, Tensor]:
         return self.kept

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from protopfaith.shapley.estimation import ESTIMATORS
 from protopfaith.shapley.game import Game
+from protopfaith.shapley.noise import Noisy
 from protopfaith.shapley.sampling import Estimate, Generators, Sampler, State, by_sampling, checked_state
 
-PRIOR = 4.0  # samples that the mean variance of all players counts for in that of each
+POWERS = ("sum", "squares", "cubes", "fourths")
 
 
 @ESTIMATORS.register("permutation", description="estimated by hiding random sets of regions")
@@ -27,43 +30,53 @@ class _Permutations:
     def __init__(self, game: Game, state: State):
         self.smallest = self.least = 2 * (game.n_players - 1)
         zeros = torch.zeros(game.n_outputs, game.n_players, dtype=torch.float64, device=game.device)
-        fresh = {"pairs": torch.zeros((), device=game.device), "sum": zeros, "squares": zeros.clone()}
-        state = checked_state(state, fresh)
-        self.pairs, self.sum, self.squares = state["pairs"], state["sum"], state["squares"]
+        # Powers of what pairs differ from the first one by: what is the same in all leaves no rounding.
+        fresh = {name: zeros.clone() for name in ("first", *POWERS)}
+        self.kept = checked_state(state, {"pairs": torch.zeros((), device=game.device), **fresh})
 
     def round(self, game: Game, most: int, generators: Generators) -> int:
-        pairs = most // self.smallest
-        for number in range(int(self.pairs), int(self.pairs) + pairs):
+        pairs, have = most // self.smallest, int(self.kept["pairs"])
+        for number in range(have, have + pairs):
             order = torch.randperm(game.n_players, generator=generators[number], device=game.device)
             contribution = pair_contribution(game, order)
-            self.sum += contribution
-            self.squares += contribution.square()
-        self.pairs = self.pairs + pairs
+            if number == 0:
+                self.kept["first"] = contribution
+            for power, name in enumerate(POWERS, 1):
+                self.kept[name] += (contribution - self.kept["first"]) ** power
+        self.kept["pairs"] = self.kept["pairs"] + pairs
         return pairs * self.smallest
 
     def estimate(self, game: Game) -> Estimate:
-        mean = self.sum / self.pairs
-        # One pair tells nothing about its error: 0 / 0, NaN.
-        spread = (self.squares / self.pairs - mean.square()).clamp_min(0) * self.pairs / (self.pairs - 1)
-        variances = moderated(spread, mean, float(self.pairs) - 1) / self.pairs
-        gap = mean.sum(1) - game.total
-        return Estimate(mean, variances, gap, max(float(self.pairs) - 1, 1.0))
+        pairs = self.kept["pairs"].double()
+        found = from_powers([self.kept[name] / pairs for name in POWERS], pairs).plus(self.kept["first"])
+        degrees = float(pairs) - 1  # one pair tells nothing about its error: 0 / 0, NaN
+        variances = found.moderated(likely_variances(found), degrees)
+        return Estimate(found.values, variances, found.values.sum(1) - game.total, max(degrees, 1.0))
 
     def state(self) -> dict[str, Tensor]:
-        return {"pairs": self.pairs, "sum": self.sum, "squares": self.squares}
+        return self.kept
 
 
-def moderated(variances: Tensor, means: Tensor, degrees: float) -> Tensor:
-    """Each variance as if `PRIOR` more samples had shown what all players together make likely.
+def from_powers(powers: Sequence[Tensor], count: Tensor) -> Noisy:
+    """What `count` samples say, from the means of their first four powers, where the mean is not small."""
+    mean, square, cube, fourth = powers
+    second = (square - mean.square()).clamp_min(0)
+    central = fourth - 4 * mean * cube + 3 * mean.square() * (square + second)
+    doubts = (central - second.square()).clamp_min(0) / count / (count - 1).square()
+    return Noisy(mean, second / (count - 1), doubts)
 
-    A player that made no difference in any order so far (a voter that was never pivotal) has no spread, but
-    may make one in the next: the mean variance. And players with large values vary more than others: the
-    variance over the squared value, from all players.
+
+def likely_variances(found: Noisy) -> Tensor:
+    """What all players together make likely for the variance of each, `(outputs, n)`: the largest of three.
+
+    Their mean; more for players with large values, which vary as much more; and what one contribution would
+    add that is as large as those that make most of the variances. For a player that made no difference in any
+    order so far (a voter that was never pivotal) may make one in the next.
     """
-    level = variances.mean(1, keepdim=True)
-    relative = level / means.square().mean(1, keepdim=True).clamp_min(1e-300)
-    likely = torch.maximum(level, relative * means.square())
-    return (degrees * variances + PRIOR * likely) / (degrees + PRIOR)
+    mean = found.variances.mean(1, keepdim=True)
+    relative = mean / found.values.square().mean(1, keepdim=True).clamp_min(1e-300)
+    rare = found.doubts.sum(1, keepdim=True) / found.variances.sum(1, keepdim=True).clamp_min(1e-300)
+    return torch.maximum(torch.maximum(mean, rare), relative * found.values.square())
 
 
 def pair_contribution(game: Game, order: Tensor) -> Tensor:

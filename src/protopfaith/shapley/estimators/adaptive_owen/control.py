@@ -39,13 +39,15 @@ class Predicted:
     left: Tensor  # (m, outputs): what is left over of them
     known: Tensor  # (outputs, n): the values of what predicted them, as those of a control
     control: Control  # for later samples
+    mutual: Tensor  # (outputs,): by how much the variance of what is left over is larger than it seems
     odd: Tensor | None = None  # (outputs,): those whose odd part alone is predicted, from pairs
 
     @staticmethod
     def by(fit: CrossFit, mean: dict[str, Tensor]) -> Predicted:
         """By surrogates, after the mean over density was removed."""
         known = [model.shapley() for model in fit.models]
-        return Predicted(fit.left, torch.stack(known).mean(0), Control(mean, fit.models[0], known[0]))
+        control = Control(mean, fit.models[0], known[0])
+        return Predicted(fit.left, torch.stack(known).mean(0), control, fit.mutual.double())
 
     def or_additive(self, fit: AdditiveFit, pairing: Pairing) -> Predicted:
         """By the additive game those outputs of which it leaves clearly less over."""
@@ -58,5 +60,6 @@ class Predicted:
             torch.where(simple, fit.left, self.left),
             torch.where(simple[:, None], known, self.known),
             control,
+            torch.where(simple, 1.0, self.mutual),
             simple & fit.odd,
         )

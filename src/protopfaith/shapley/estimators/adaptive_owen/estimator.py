@@ -55,6 +55,8 @@ STREAMS = 8  # of samples: sizes of each are drawn as the others tell
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
 FOURS = SHIFT + 1  # number of the generator that rearranges the first samples
 SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
+ALIKE = 36  # players, up to which many coalitions are alike; with 144 variances would be 1% larger
+SURE = 1024  # samples, from which on those that tell of each other no longer matter
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
 
 
@@ -277,7 +279,7 @@ class _Adaptive:
             if additive is not None:
                 predicted = predicted.or_additive(additive, pairing)
             left = pairing.merged(predicted.left, scale)
-            found = Noisy.from_samples(left, weights).plus(predicted.known + share)
+            found = Noisy.from_samples(left, weights).widened(predicted.mutual).plus(predicted.known + share)
             known = predicted.control.known + share
             return _Learned(
                 len(masks), found, predicted.control, known, lambda: better(fit), odd=predicted.odd
@@ -296,6 +298,8 @@ class _Adaptive:
                 correlation=self.near.correlation,
                 settings=self.settings,
                 pairing=pairing,
+                alike=game.n_players <= ALIKE,
+                shared=shared(masks, scale),
             )
         )
 
@@ -353,6 +357,15 @@ class _Learned:
     known: Tensor  # (outputs, n): the part of the values that the control and the total make
     improved: Callable[[], _Learned | None]  # by a better surrogate, if there is one; waits for a GPU
     odd: Tensor | None = None  # (outputs,): those of which pairs show that their odd part is simple
+
+
+def shared(masks: Tensor, scale: Tensor) -> Tensor | None:
+    """What any two samples (m,) count by in the values of players, multiplied, on average over players; none
+    where hardly any two are alike, or samples are so many that it makes no difference."""
+    if masks.shape[1] > ALIKE or len(masks) > SURE:
+        return None
+    counted = membership_weights(masks) * scale[:, None]
+    return counted @ counted.T / masks.shape[1]
 
 
 def phase(count: int) -> tuple[int, int]:

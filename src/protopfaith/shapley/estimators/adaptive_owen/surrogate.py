@@ -12,7 +12,7 @@ factorization. It is never trusted: what it leaves over is sampled, so it lowers
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from protopfaith.constants import constant
 from protopfaith.shapley.densities import hat_functions
+from protopfaith.shapley.estimators.adaptive_owen.alike import Curve, Inverse, missed_share
 from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
 from protopfaith.shapley.transfer import read_later, side_by_side
 
@@ -40,6 +41,7 @@ class Surrogate:
     densities: Tensor  # (m,)
     linear: Tensor  # (m, outputs)
     square: Tensor  # (m, outputs)
+    curve: Tensor | None = None  # (knots, outputs): a function of density, which has no values; see `Curve`
 
     def __call__(self, masks: Tensor) -> Tensor:
         """Predictions `(b, outputs)` for masks `(b, n)`."""
@@ -47,7 +49,8 @@ class Surrogate:
         p = x.mean(1)
         product = x @ self.loadings.T  # of x - p, too: loadings sum to zero over the players
         weighted = density_kernel(p, self.densities) * product
-        return weighted @ self.linear + (weighted * product) @ self.square
+        found = weighted @ self.linear + (weighted * product) @ self.square
+        return found if self.curve is None else found + hat_functions(p) @ self.curve
 
     def shapley(self) -> Tensor:
         """The part of its Shapley values that its sizes 1 ... n-1 make, `(outputs, n)` in float64.
@@ -70,10 +73,11 @@ class Surrogate:
 @dataclass(frozen=True)
 class CrossFit:
     """One surrogate per fold, and what is left over of each sample (m, outputs) by that of its own fold,
-    fitted without the sample."""
+    fitted without the sample; by how much the variance of its mean is larger than it seems (outputs,)."""
 
     models: list[Surrogate]
     left: Tensor
+    mutual: Tensor
     improved: Callable[[], CrossFit | None]  # with a second setting, where that pays; waits for a GPU
 
 
@@ -86,6 +90,8 @@ def cross_fit(
     correlation: Tensor | None,
     settings: Sequence[Setting] = SETTINGS,
     pairing: Pairing | None = None,
+    alike: bool = False,
+    shared: Tensor | None = None,
 ) -> CrossFit:
     """Fits a surrogate for each fold, by the setting that does best on some samples.
 
@@ -97,11 +103,14 @@ def cross_fit(
         correlation: between players' effects.
         settings: to choose from. Outputs that none predicts keep a surrogate of zero.
         pairing: which samples are complements of each other; none by default.
+        alike: whether many coalitions are alike, so that a curve over density is to be fitted, too.
+        shared: (m, m), what any two samples count by in the mean of which the variance is to be known, see
+            `missed_share`; left out where hardly any two coalitions are alike.
     """
     pairing = pairing or Pairing.none(len(masks), masks.device)
-    data = _Data.of(masks, residuals, pairing)
+    data = _Data.of(masks, residuals, pairing, alike, shared)
     folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
-    nothing = [_Fit.of_nothing(data.targets, pairing)] * len(priors)
+    nothing = [data.nothing()] * len(priors)
     if not settings:
         return folds.summary(nothing, lambda: None)
     first, second, worthwhile = _promising(data.some(TRIAL), priors[0], correlation, settings)
@@ -139,7 +148,8 @@ class _Folds:
             left = torch.where((self.fold == number)[:, None], fit.left, left)
         pairs = zip(fits, self.products, strict=True)
         models = [self.data.surrogate(fit, loadings) for fit, (loadings, _) in pairs]
-        return CrossFit(models, (left * self.data.spread).double(), improved)
+        mutual = torch.stack([fit.mutual for fit in fits]).mean(0)
+        return CrossFit(models, (left * self.data.spread).double(), mutual, improved)
 
 
 def _promising(
@@ -153,7 +163,7 @@ def _promising(
     """
     choice = torch.stack([constant(x, data.x.dtype, data.x.device) for x in zip(*settings, strict=True)], 1)
     _, product = _products(data.x, prior, correlation)
-    errors = data.regression(product, choice).error / _Fit.of_nothing(data.targets, data.pairing).error
+    errors = data.regression(product, choice).error / data.nothing().error
     errors = errors.nan_to_num(1.0).clamp(1e-12, 1.0).log()  # at most that of no surrogate
     first = errors.mean(1).argmin(0, keepdim=True)
     gains = (errors[first] - torch.minimum(errors, errors[first])).mean(1)
@@ -167,30 +177,50 @@ class _Data:
 
     x: Tensor  # (m, n): membership minus density
     p: Tensor  # (m,): density
-    targets: Tensor  # (m, outputs), of variance one
+    residuals: Tensor  # (m, outputs), of variance one: what is left over of a sample without a surrogate
+    targets: Tensor  # (m, outputs): what is to be predicted
     spread: Tensor  # (outputs,): what they were divided by
     density: Tensor  # (m, m): the kernel's part that knows densities alone
     noise: Tensor  # (m,): how variance changes with density
     pairing: Pairing
+    curve: Curve | None  # which few players share with the surrogate
+    shared: Tensor | None  # (m, m), see `cross_fit`
 
     @staticmethod
-    def of(masks: Tensor, residuals: Tensor, pairing: Pairing) -> _Data:
+    def of(masks: Tensor, residuals: Tensor, pairing: Pairing, alike: bool, shared: Tensor | None) -> _Data:
         x, p = centered(masks, torch.float32)
         spread = residuals.std(0).clamp_min(1e-30).float()
-        targets = residuals.float() / spread
-        return _Data(x, p, targets, spread, density_kernel(p, p), noise_shape(p, residuals), pairing)
+        given = residuals.float() / spread
+        curve = Curve.of(p) if alike else None
+        targets = given if curve is None else given * curve.kept[:, None]
+        kernel, noise = density_kernel(p, p), noise_shape(p, residuals)
+        return _Data(x, p, given, targets, spread, kernel, noise, pairing, curve, shared)
 
     def some(self, most: int) -> _Data:
         """The first samples."""
-        x, p, targets, noise = (t[:most] for t in (self.x, self.p, self.targets, self.noise))
-        scale = targets.square().mean(0).sqrt().clamp_min(1e-30)
-        return _Data(
-            x, p, targets / scale, self.spread, self.density[:most, :most], noise, self.pairing.first(len(x))
+        scale = self.targets[:most].square().mean(0).sqrt().clamp_min(1e-30)
+        first = {name: getattr(self, name)[:most] for name in ("x", "p", "noise")}
+        scaled = {name: getattr(self, name)[:most] / scale for name in ("residuals", "targets")}
+        return replace(
+            self,
+            **first,
+            **scaled,
+            density=self.density[:most, :most],
+            pairing=self.pairing.first(len(first["x"])),
+            curve=None if self.curve is None else self.curve.first(most),
+            shared=None,
         )
+
+    def nothing(self) -> _Fit:
+        """A surrogate of zero."""
+        zero = torch.zeros_like(self.residuals)
+        curve = None if self.curve is None else zero.new_zeros(self.curve.hats.shape[1], zero.shape[1])
+        return _Fit(zero, zero, self.residuals, torch.ones_like(zero[0]), curve, self.pairing)
 
     def surrogate(self, fit: _Fit, loadings: Tensor) -> Surrogate:
         loadings = loadings - loadings.mean(1, keepdim=True)
-        return Surrogate(loadings, self.p, fit.linear * self.spread, fit.square * self.spread)
+        curve = None if fit.curve is None else fit.curve * self.spread
+        return Surrogate(loadings, self.p, fit.linear * self.spread, fit.square * self.spread, curve)
 
     def regression(self, product: Tensor, settings: Tensor) -> _Fit:
         """Gaussian process regression by each of the settings (k, 2); what is left of a sample without it is
@@ -204,15 +234,17 @@ class _Data:
         root, failed = torch.linalg.cholesky_ex(kernel)
         eye = torch.eye(len(product), dtype=root.dtype, device=root.device)
         inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
-        weights = inverse_root.mT @ (inverse_root @ self.targets)
+        beyond = None if self.curve is None else self.curve.beside(inverse_root, self.targets)
+        inverse = Inverse(inverse_root, None if beyond is None else beyond.explained)
+        weights = inverse.times(self.targets)
         weights = torch.where(failed[:, None, None] == 0, weights, torch.nan)
-        diagonal = inverse_root.square().sum(1)  # of the inverse
-
-        def beside(partner: Tensor) -> Tensor:
-            return (inverse_root * inverse_root[..., partner]).sum(1)
-
-        left = self.pairing.without_each(weights, diagonal, beside)
-        return _Fit(weights / size, gain * weights / size, left, self.pairing)
+        left = self.pairing.without_each(weights, inverse.diagonal(), inverse.diagonal)
+        mutual = torch.ones_like(left[:, 0])
+        if self.shared is not None:
+            found = zip(inverse.whole(), left, strict=True)
+            mutual = torch.stack([missed_share(*some, self.shared, self.pairing.partner) for some in found])
+        curve = None if beyond is None else beyond.curve
+        return _Fit(weights / size, gain * weights / size, left, mutual, curve, self.pairing)
 
 
 @dataclass(frozen=True)
@@ -223,6 +255,8 @@ class _Fit:
     linear: Tensor
     square: Tensor
     left: Tensor
+    mutual: Tensor  # (outputs,), see `missed_share`
+    curve: Tensor | None  # (knots, outputs)
     pairing: Pairing
 
     @property
@@ -231,18 +265,21 @@ class _Fit:
         return self.pairing.folded(self.left).square().mean(-2)
 
     def first(self) -> _Fit:
-        return _Fit(self.linear[0], self.square[0], self.left[0], self.pairing)
-
-    @staticmethod
-    def of_nothing(targets: Tensor, pairing: Pairing) -> _Fit:
-        return _Fit(torch.zeros_like(targets), torch.zeros_like(targets), targets, pairing)
+        return self._each(lambda part: part[0])
 
     def or_better(self, other: _Fit) -> _Fit:
         """For each output the fit with the smaller error on left-out samples."""
         better = other.error < self.error
-        linear = torch.where(better, other.linear, self.linear)
-        square = torch.where(better, other.square, self.square)
-        return _Fit(linear, square, torch.where(better, other.left, self.left), self.pairing)
+        others = iter(other._parts())
+        return self._each(lambda part: torch.where(better, next(others), part))
+
+    def _parts(self) -> list[Tensor]:
+        parts = (self.linear, self.square, self.left, self.mutual, self.curve)
+        return [part for part in parts if part is not None]
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> _Fit:
+        linear, square, left, mutual, *curve = map(change, self._parts())
+        return _Fit(linear, square, left, mutual, curve[0] if curve else None, self.pairing)
 
 
 def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Tensor, Tensor]:
