@@ -126,6 +126,7 @@ class Run:
         """
         metadata = self._metadata()
         self.check_belongs(metadata.get("recipe"), self.model_path)
+        self._check_environment(metadata)
         model = load(self.model_path, encoder=encoder, device=device)[0]
         preprocessing = self._preprocessing(metadata)
         if preprocessing.channels != model.in_channels:
@@ -183,6 +184,15 @@ class Run:
             raise ProtoPFaithError(
                 f"{path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} there, and "
                 f"is {shown(ours[changed[0]])} in recipe.yaml); put the run's own file there."
+            )
+
+    def _check_environment(self, metadata: dict[str, Any]) -> None:
+        """Raises if `environment.json` names other images than the model was trained on."""
+        ours, theirs = metadata.get("data_fingerprint"), self._kept_environment().get("data_fingerprint")
+        if ours and theirs and ours != theirs:
+            raise ProtoPFaithError(
+                f"{self.folder / 'environment.json'} belongs to another run: its images are not those that "
+                f"{self.model_path.name} was trained on; put the run's own file there, or remove it."
             )
 
     def result(self) -> dict[str, Any]:
