@@ -363,6 +363,12 @@ CASES = [
             "channels that differ": put(
                 "metadata", "preprocessing", value={"size": [24, 24], "channels": 1, "mean": [0], "std": [1]}
             ),
+            **{
+                f"{key} of the result is {value!r}": put("metadata", "result", key, value=value)
+                for key in ("epoch", "prototypes", "validation_balanced_accuracy", "plain_classifier")
+                for value in ("x", -1, [], True)
+            },
+            "no epoch in the result": drop("metadata", "result", "epoch"),
             "the header is a list": lambda values: [1, 2],
             "the header is a number": lambda values: 3,
         }.items()
