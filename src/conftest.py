@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault(
-    "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
-)  # not the user's own
+if "PROTOPFAITH_STATE" not in os.environ:  # not the user's own
+    _STATE = tempfile.TemporaryDirectory(prefix="protopfaith-state-")  # goes with this process
+    os.environ["PROTOPFAITH_STATE"] = _STATE.name
 
 TINY = [
     "data.size=[32, 32]",

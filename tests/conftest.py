@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from protopfaith.data import ImageData
     from protopfaith.network import XProtoNet
 
-os.environ.setdefault(
-    "PROTOPFAITH_STATE", tempfile.mkdtemp(prefix="protopfaith-state-")
-)  # not the user's own
+if "PROTOPFAITH_STATE" not in os.environ:  # not the user's own
+    _STATE = tempfile.TemporaryDirectory(prefix="protopfaith-state-")  # goes with this process
+    os.environ["PROTOPFAITH_STATE"] = _STATE.name
 
 settings.register_profile("desk", deadline=None)  # a busy machine is slow, which is no error
 settings.register_profile("ci", derandomize=True, deadline=None)

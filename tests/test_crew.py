@@ -107,9 +107,12 @@ def test_a_worker_imports_what_the_user_imported(tmp_path: Path, monkeypatch: py
     assert (hand.ready(), hand.answer(3)) == (None, 9)
 
 
-def test_an_address_of_nothing_is_told() -> None:
-    with pytest.raises(ProtoPFaithError, match="no address"):
-        check_address(" ")
+@pytest.mark.parametrize(
+    "address", [" ", "", "ftp//x", "nowhere", "ftp://host:1", "host:port", "host:123456"]
+)
+def test_what_is_no_address_is_told(address: str) -> None:
+    with pytest.raises(ProtoPFaithError, match="There is no Ray at"):
+        check_address(address)
 
 
 def test_an_address_where_nobody_listens_is_answered_soon() -> None:
@@ -119,3 +122,7 @@ def test_an_address_where_nobody_listens_is_answered_soon() -> None:
         for spelled in (address, f"ray://{address}", "nowhere.invalid:6379"):
             with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
                 crew._connect(SimpleNamespace(init=pytest.fail), spelled)
+            with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
+                check_address(spelled)
+    with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
+        check_address("127.0.0.1:99999")

@@ -7,6 +7,7 @@ worker three times is set aside with that reason, and the others go on.
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import sys
 from collections import deque
@@ -53,13 +54,20 @@ def ray_module() -> Any:
 
 
 def check_address(address: str) -> str:
-    """Raises if there is no address, or no Ray.
+    """Raises if there is no such address, nobody listens there, or there is no Ray.
 
     Args:
         address: `"local"`, or that of a cluster
     """
-    if not address.strip():
-        raise ProtoPFaithError("--ray has no address; write --ray local, or that of a cluster.")
+    if not re.fullmatch(r"local|auto|(ray://)?[^/\s]+:\d{1,5}", address):
+        raise ProtoPFaithError(
+            f"There is no Ray at {address!r}; write --ray local, or the address of a cluster as host:6379 or "
+            "ray://host:10001."
+        )
+    try:
+        _knock(address)
+    except (OSError, OverflowError) as error:
+        raise _nobody_there(address, error) from error
     ray_module()
     return address
 
@@ -125,17 +133,20 @@ def _connect(ray: Any, address: str) -> None:
             _knock(address)
             ray.init(address=address, **options)
     except Exception as error:
-        raise ProtoPFaithError(
-            f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray "
-            "local."
-        ) from error
+        raise _nobody_there(address, error) from error
+
+
+def _nobody_there(address: str, error: Exception) -> ProtoPFaithError:
+    return ProtoPFaithError(
+        f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray local."
+    )
 
 
 def _knock(address: str) -> None:
     """Raises if nobody listens at a host and port: Ray itself would try for many minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port[:6])), timeout=ANSWER).close()
+    if colon:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
 
 
 class Hand:

@@ -107,10 +107,11 @@ def _followed(path: Path) -> Path:
 def _partial_name(name: str) -> str:
     """Short enough for any file system, and with the process that writes it: see `remove_leftovers`."""
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
-    return f".{stem}.{_host()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial"
+    return f".{stem}.{host_mark()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial"
 
 
-def _host() -> str:
+def host_mark() -> str:
+    """Eight letters that tell this machine from others on the same file system."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
@@ -149,7 +150,7 @@ def _in_use(path: Path) -> bool:
     parts = re.fullmatch(r".*\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.partial", path.name)
     if parts is None:  # of an earlier version
         return False
-    if parts[1] != _host():
+    if parts[1] != host_mark():
         try:
             return time.time() - path.lstat().st_mtime < UNKNOWN_OWNER
         except OSError:

@@ -33,7 +33,7 @@ def parse_players(spec: Any) -> int | str:
     if isinstance(spec, str) and spec.isdecimal():
         spec = int(spec[:20])
     if isinstance(spec, int) or hasattr(spec, "__index__"):  # of any library
-        return whole_number(spec, "The side of the windows that are players", most=LARGEST_WINDOW)
+        return whole_number(spec, "The side of the windows that are players", least=1, most=LARGEST_WINDOW)
     number = str(spec).removeprefix(SUPERPIXELS)
     if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
         raise ProtoPFaithError(

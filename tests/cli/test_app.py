@@ -14,7 +14,7 @@ import yaml
 from PIL import Image
 
 from protopfaith import __version__
-from protopfaith.cli.app import ORDER, Lines
+from protopfaith.cli.app import ORDER, Lines, next_command, same_command
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
@@ -98,8 +98,16 @@ def test_a_module_of_the_user_s_own_reaches_every_command(extension: Path) -> No
     with_it = ["--import", "my_extension"]
     done = protopfaith(extension, *with_it, *train)
     assert done.returncode == 0, done.stderr
+    assert "--import my_extension evaluate run" in done.stdout
     assert protopfaith(extension, *with_it, "evaluate", "run").returncode == 0
     assert "few_birds" in protopfaith(extension, *with_it, "data", "show", "--help").stdout
+
+
+def test_commands_to_type_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/anywhere/protopfaith/__main__.py", "explain", "my run"])
+    monkeypatch.delenv("PROTOPFAITH_IMPORT", raising=False)
+    assert same_command() == "python -m protopfaith explain 'my run'"
+    assert next_command("serve", Path("my run")) == "python -m protopfaith serve 'my run'"
 
 
 def test_the_environment_may_name_the_module(extension: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +153,7 @@ def test_where_a_module_of_the_user_s_fails_is_in_a_log_for_its_author(tmp_path:
             (["explain", "runs/tiny", "images/red", *options], words)
             for options, words in (
                 (["--players", "rings"], ["'rings'", "superpixels:60"]),
-                (["--players", "0"], ["Windows of 0x0"]),
+                (["--players", "0"], ["from 1 to 100,000, not 0"]),
                 (["--baseline", "blurr"], ["'blurr'", "blur"]),
                 (["--baseline", "zero:3"], ["takes no numbers"]),
                 (["--second-baseline", "color:1,2"], ["2 numbers", "3 channels"]),

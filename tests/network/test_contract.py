@@ -304,3 +304,11 @@ def test_what_breaks_the_contract_is_told(part: str, value: Any, words: str) -> 
         check_contract(network)
     with pytest.raises(ProtoPFaithError, match=words):
         Explainer(network)
+
+
+@pytest.mark.parametrize("part", sorted(set(PrototypeNetwork.__annotations__) - {"training"}))
+def test_a_network_without_a_part_is_told_which_one(part: str) -> None:
+    network = Colors()
+    delattr(network, part)
+    with pytest.raises(ProtoPFaithError, match=f"it has no {part};"):
+        check_contract(network)

@@ -83,3 +83,25 @@ def test_networks_are_found_by_number_alone(desk: Desk) -> None:
     for bad in ("1", "-1", "x", None, "../0", 10**9, ""):
         with pytest.raises(ProtoPFaithError):
             desk.network(bad)
+
+
+def test_pages_are_told_what_became_of_their_run(desk: Desk, pixels: torch.Tensor) -> None:
+    run = desk.networks[0].explainer.run
+    assert run is not None
+    case = opened(desk, "me", pixels)
+    desk.decide(case).result()
+
+    def answer() -> str:
+        desk.soon(case, lambda: None).result()  # after all that waits
+        return case.board.since(0)[1]["answer"]
+
+    desk.sweep()
+    assert "no longer where it was" not in answer()
+    aside = run.model_path.rename(run.model_path.with_suffix(".aside"))
+    try:
+        desk.sweep()
+        assert "no longer where it was" in answer()
+    finally:
+        aside.rename(run.model_path)
+    desk.sweep()
+    assert "no longer where it was" not in answer()

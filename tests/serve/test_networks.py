@@ -58,15 +58,28 @@ def test_a_run_that_is_trained_again_is_told(network: Network, pixels: torch.Ten
     assert run is not None
     case = Case(network, network.explainer.open(pixels), Question(), "me", bounds=Bounds())
     case.decide()
-    assert not network.is_retrained
-    assert "trained again" not in blocks_of(case)["answer"]
+    assert not network.news
     before = run.model_path.stat()
     os.utime(run.model_path, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
     try:
-        assert network.is_retrained
+        assert "trained again" in network.news
         assert "trained again" in blocks_of(case)["answer"]
     finally:
         os.utime(run.model_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not network.news
+
+
+def test_a_run_that_is_gone_is_not_called_trained_again(network: Network, pixels: torch.Tensor) -> None:
+    run = network.explainer.run
+    assert run is not None
+    aside = run.model_path.rename(run.model_path.with_suffix(".aside"))
+    try:
+        assert "no longer where it was" in network.news
+        case = Case(network, network.explainer.open(pixels), Question(), "me", bounds=Bounds())
+        case.decide()
+        assert "no longer where it was" in blocks_of(case)["answer"]
+    finally:
+        aside.rename(run.model_path)
 
 
 def test_a_network_whose_images_are_gone_still_answers(explainer: Explainer, pixels: torch.Tensor) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,7 @@ from PIL import Image
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.serve.uploads import PrivateFolder, shown_name
+from protopfaith.serve.uploads import PREFIX, PrivateFolder, shown_name
 from tests.data.dicom_files import write_dicom
 
 PREPROCESSING = Preprocessing((48, 48))
@@ -50,6 +54,25 @@ def test_what_is_no_image_is_one_sentence_without_our_paths() -> None:
         with pytest.raises(ProtoPFaithError, match=r"scan\.dcm"):
             folder.decode(b"x" * 200, "scan.dcm", PREPROCESSING)
         assert list(folder.path.iterdir()) == []
+
+
+def test_folders_of_killed_servers_go_when_the_next_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True)
+    deserted = tmp_path / f"{PREFIX}{killed.strip()}-abc"
+    running, foreign = tmp_path / f"{PREFIX}{os.getppid()}-abc", tmp_path / "protopfaith-notes"
+    for folder in (deserted, running, foreign):
+        folder.mkdir()
+        (folder / "scan.image").write_bytes(b"a radiograph")
+    with PrivateFolder() as mine, PrivateFolder(keep=True) as kept:
+        assert mine.path.exists()
+        assert not deserted.exists()
+        assert running.exists()
+        assert foreign.exists()
+    assert not mine.path.exists()
+    assert kept.path.exists()
 
 
 def test_nobody_else_can_read_what_is_kept() -> None:

@@ -118,9 +118,12 @@ def test_prototypes_stand_in_the_order_of_the_report_with_their_evidence(explana
 
 
 def test_names_of_compared_classes_do_not_overprint_their_neighbors(explanation: Explanation) -> None:
-    """Without source images blocks are narrow, and a long name goes on in a line of its own."""
+    """Without source images blocks are narrow: long names and numbers go on in lines of their own."""
     named = replace(
-        explanation.evidence[0], source_side=None, class_name="Black-footed Albatross of the South"
+        explanation.evidence[0],
+        source_side=None,
+        class_name="Black-footed Albatross of the South",
+        distance=12345.678,
     )
     drawing = figure(replace(explanation, evidence=(named,) * 5, versus=0))
     drawn = [text for text in drawing.findobj(Text) if re.match(r"\d+\. prototype", text.get_text())]

@@ -11,7 +11,7 @@ import torch
 
 from protopfaith.explanation import Explainer, Explanation, PrototypeEvidence, SecondBaseline, SourcePart
 from protopfaith.explanation.regions import Agreement
-from protopfaith.show.heat import maps_of, scale_of
+from protopfaith.show.heat import ends_of, maps_of, scale_of
 from protopfaith.show.report import render_report
 from protopfaith.show.wording.decision import deciding
 from protopfaith.show.wording.numbers import percent
@@ -129,6 +129,19 @@ def test_the_legend_is_that_of_the_map_above_it(explanation: Explanation) -> Non
     assert sorted(scales) == sorted(f"{scale:.3g}" for scale in expected)
 
 
+def test_a_map_without_colors_has_a_legend_without_numbers(explanation: Explanation) -> None:
+    maps = [explanation.class_map, *explanation.other_maps.values()]
+    nothing = replace(
+        explanation.class_map, sure=torch.zeros(len(explanation.class_map.values), dtype=torch.bool)
+    )
+    page = html.unescape(render_report(replace(explanation, class_map=nothing, other_maps={})))
+    assert page.count("no region has a clear effect") == 1
+    scales = re.findall(r"<span>[^<]*−([\d.e+-]+)</span>", page)
+    assert scales == [f"{scale_of(maps_of(explanation.evidence)):.3g}"]
+    assert "no region has a clear effect" not in render_report(explanation)
+    assert all(ends_of([one])[1] for one in maps)
+
+
 def test_captions_name_the_class_that_is_compared(explainer: Explainer, pixels: torch.Tensor) -> None:
     asked = explainer.explain(pixels, versus="Racket Zeelark", players=24, budget=64, sources=False)
     page = html.unescape(render_report(asked))
@@ -211,8 +224,10 @@ def test_where_the_object_is_known_the_share_outside_is_said(explanation: Explan
     height, width = explanation.class_map.players.labels.shape
     mask = torch.zeros(height, width, dtype=torch.bool)
     mask[:, : width // 2] = True
-    page = render_report(replace(explanation, mask=mask))
-    outside = 1 - explanation.class_map.share_inside(mask)
+    mine = explanation.class_map
+    speaking = replace(mine, values=mine.sign * mine.values.abs())  # whatever the small network thinks
+    page = render_report(replace(explanation, class_map=speaking, mask=mask))
+    outside = 1 - speaking.share_inside(mask)
     assert f"{percent(outside)} of the evidence for" in page
     assert "covers 50% of the image" in page
     assert 'class="frame mask"' in page

@@ -32,8 +32,15 @@ def test_its_defaults_are_within_its_own_bounds(section: type) -> None:
         ("tree.depth=0", "at least 1"),
         ("data.seed=-1", "at least 0"),
         ("schedule.warmup.batch_norm=never", "batch_norm"),
+        ("compute.devices=abc", "how many"),
+        ("compute.devices=-3", "how many"),
     ],
 )
 def test_bounds_are_told(override: str, words: str) -> None:
     with pytest.raises(ProtoPFaithError, match=words):
         recipe_from_dict({}, [override])
+
+
+@pytest.mark.parametrize("devices", ["2", "-1", "auto", "0,1", "0,", "[0]"])
+def test_devices_are_what_fabric_takes(devices: str) -> None:
+    assert str(recipe_from_dict({}, [f"compute.devices={devices}"]).compute.devices) == devices

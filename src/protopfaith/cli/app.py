@@ -28,6 +28,7 @@ from protopfaith.cli.names import PLACES, registered
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.interruption import INTERRUPTION
 from protopfaith.registry import EXTENSIONS_VARIABLE
+from protopfaith.registry import extensions as imported_modules
 
 # Heavy packages are imported inside the commands: --help answers at once.
 
@@ -246,7 +247,13 @@ def interruptible(kept: Callable[[], str]) -> Iterator[None]:
 
 def same_command() -> str:
     """This command, to be typed again."""
-    return shlex.join([called_as(), *sys.argv[1:]])
+    return f"{called_as()} {shlex.join(sys.argv[1:])}"
+
+
+def next_command(*words: object) -> str:
+    """A command of this program that the user may type next, with the modules that this one imported."""
+    imported = [word for name in imported_modules() for word in ("--import", name)]
+    return f"{called_as()} {shlex.join([*imported, *map(str, words)])}"
 
 
 def called_as() -> str:

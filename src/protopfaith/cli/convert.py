@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.arguments import named
-from protopfaith.cli.app import app, called_as, note, say
+from protopfaith.cli.app import app, next_command, note, say
 from protopfaith.cli.checks import check_file, check_images, check_output_folder, check_root
 from protopfaith.cli.names import one_of
 from protopfaith.cli.options import Device
@@ -99,5 +99,6 @@ def convert(
     )
     for line in found.lines():
         say(line)
-    option = "" if found.sources else " --no-sources"  # which explain would ask for
-    say(f"The run is in {found.run.folder}; next: {called_as()} explain {found.run.folder} IMAGE{option}")
+    option = [] if found.sources else ["--no-sources"]  # which explain would ask for
+    again = next_command("explain", found.run.folder, "IMAGE", *option)
+    say(f"The run is in {found.run.folder}; next: {again}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protopfaith.cli.app import app, called_as, console, fail_for, note, say
+from protopfaith.cli.app import app, console, fail_for, next_command, note, say
 from protopfaith.cli.checks import check_output_folder
 from protopfaith.cli.evaluate import evaluate_run, print_prototypes
 
@@ -41,13 +40,13 @@ def demo(
     batch = explain_files(run, images, out / "explained", players=PLAYERS, budget=BUDGET, progress=True)
     say(f"\nThe reports, one for each of {len(batch.cases)} test images: {batch.index}")
     say("\nNext")
-    for line in (
-        f"explain {out} {quote(str(images[0]))} --players {PLAYERS} --precision 0.05",
-        f"prototypes {out} --players {PLAYERS} --budget {BUDGET}",
-        f"faithfulness {out}",
-        f"serve {out}",
+    for words in (
+        ("explain", out, images[0], "--players", PLAYERS, "--precision", 0.05),
+        ("prototypes", out, "--players", PLAYERS, "--budget", BUDGET),
+        ("faithfulness", out),
+        ("serve", out),
     ):
-        say(f"  {called_as()} {line}")
+        say(f"  {next_command(*words)}")
     fail_for([f"{failure.path}: {failure.message}" for failure in batch.failures])
 
 

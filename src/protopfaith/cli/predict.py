@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from protopfaith.arguments import named
-from protopfaith.cli.app import app, called_as, fail_for, note
+from protopfaith.cli.app import app, fail_for, next_command, note
 from protopfaith.cli.checks import (
     check_frame_option,
     check_images,
@@ -60,7 +60,7 @@ def predict(
     if reference is None:
         note(
             "Probabilities are not calibrated, and unfamiliar images not told: the run was never measured. "
-            f"This does it: {called_as()} evaluate {folder}"
+            f"This does it: {next_command('evaluate', folder)}"
         )
     calibrator, rules = (None, None) if reference is None else (reference.calibrator, reference.rules)
     for prediction in predict_files(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from protopfaith.cli.app import app, called_as, console, note, say
+from protopfaith.cli.app import app, console, next_command, note, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
 
@@ -47,4 +47,4 @@ def prune(
     out = out or folder.with_name(f"{folder.name}-pruned")
     result = prune_run(Run(folder, root), out, drop=drop, tolerance=tolerance, leaves=leaves, device=device)
     console.print(result.table())
-    say(f"The pruned run is in {result.run.folder}; next: {called_as()} evaluate {result.run.folder}")
+    say(f"The pruned run is in {result.run.folder}; next: {next_command('evaluate', result.run.folder)}")

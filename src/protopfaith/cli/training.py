@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from protopfaith.arguments import whole_number
-from protopfaith.cli.app import app, called_as, console, interruptible, note, same_command, say
+from protopfaith.cli.app import app, console, interruptible, next_command, note, same_command, say
 from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
@@ -165,7 +164,7 @@ def kept_run(folder: Path) -> str:
     """What an interrupted training leaves."""
     if not (folder / "last.safetensors").is_file():
         return f"Nothing is kept yet but the recipe in {folder}; start again with another --out."
-    again = shlex.join([called_as(), "train", "--resume", "--out", str(folder)])
+    again = next_command("train", "--resume", "--out", folder)
     return f"The run is kept in {folder} as it was after its last finished epoch; go on with: {again}"
 
 
@@ -231,7 +230,7 @@ def _print_result(run: Run) -> None:
     say(
         f"Best epoch {result['epoch'] + 1}: validation balanced accuracy {accuracy}, "
         f"{result['distinct_prototypes']} of {result['prototypes']} prototypes distinct. "
-        f"The run is in {run.folder}; next: {called_as()} evaluate {run.folder}"
+        f"The run is in {run.folder}; next: {next_command('evaluate', run.folder)}"
     )
 
 

@@ -349,7 +349,8 @@ class _Request:
         key = self.settings.key(self.explainer.weights_hash, content, given)
         name = self.names.get(path, path.name) if self.anonymous else path.stem
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".")[:60] or "image"
-        return self.folder / f"{stem}-{key[:8]}"
+        mark = "" if frame is None else f"-frame{frame}"
+        return self.folder / f"{stem}{mark}-{key[:8]}"
 
 
 def without_source_names(explanation: Explanation) -> Explanation:

@@ -226,6 +226,7 @@ PARTS = (
     "sources",
     "similarity",
     "activation",
+    "encoder_name",
 )
 OUTCOMES = ("one", "several")
 METHODS = ("distance_maps", "distances", "similarities", "readout", "logits", "state_dict", "eval", "to")
@@ -252,10 +253,9 @@ def check_contract(network: Any) -> None:
     missing = [part for part in PARTS if not hasattr(network, part)]
     missing += [part for part in METHODS if not callable(getattr(network, part, None))]
     if missing:
-        some = ", ".join(missing[:4]) + (", ..." if len(missing) > 4 else "")
         raise ProtoPFaithError(
-            f"{name} is no prototype network: it has no {some}; protopfaith.network.PrototypeNetwork says "
-            "what one has."
+            f"{name} is no prototype network: it has no {', '.join(missing)}; "
+            "protopfaith.network.PrototypeNetwork says what one has."
         )
     if outcome_of(network) not in OUTCOMES:
         raise ProtoPFaithError(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from PIL import Image
@@ -40,6 +41,7 @@ class Desk:
         self._cases: dict[str, Case] = {}
         self._lock = threading.Lock()
         self._has_forgotten = False  # since memory was last given back
+        self._news = [network.news for network in self.networks]  # that pages were told
 
     def network(self, number: Any) -> Network:
         """The run of that number."""
@@ -110,12 +112,22 @@ class Desk:
 
     def sweep(self) -> None:
         """Forgets what nobody has looked at for long, and gives back the memory of all that was forgotten
-        since the last time: not at once, as the next case would take it again."""
+        since the last time: not at once, as the next case would take it again. Pages are told what became of
+        their runs."""
         with self._lock:
             self._forget_old()
             forgotten, self._has_forgotten = self._has_forgotten, False
         if forgotten:
             self.worker.when_idle(give_back)
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        before, self._news = self._news, [network.news for network in self.networks]
+        with self._lock:
+            decided = [case for case in self._cases.values() if case.decision is not None]
+        for case in decided:
+            if self._news[case.network.number] != before[case.network.number]:
+                self.soon(case, partial(write_answer, case))
 
     def _forget_old(self) -> None:
         before = time.monotonic() - self.bounds.unseen

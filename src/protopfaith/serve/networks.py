@@ -95,9 +95,14 @@ class Network:
         return rules or (HALF,) * len(self.class_names)
 
     @property
-    def is_retrained(self) -> bool:
-        """Whether the run's network on disk is another one than that loaded."""
-        return self._stamp() != self._loaded
+    def news(self) -> str:
+        """What became of the run on disk since its network was loaded, in a sentence; empty: nothing."""
+        now = self._stamp()
+        if now == self._loaded:
+            return ""
+        if now is None:
+            return "The run is no longer where it was; its network answers as long as this server runs."
+        return "The run was trained again since this page's network was loaded; start the server anew."
 
     def test_image(self, index: int) -> tuple[Tensor, Record]:
         """The pixels (uint8, C x H x W) of a test image, and what is known of it."""
@@ -205,7 +210,7 @@ class Network:
             return None
         try:
             stat = run.model_path.stat()
-        except OSError:  # being replaced just now
+        except OSError:  # gone, or being replaced just now
             return None
         return stat.st_mtime_ns, stat.st_size
 

@@ -17,6 +17,7 @@ REPORT_TEMPLATES = HERE.parent / "show" / "templates"
 FILES = {
     "explorer.js": (HERE / "static" / "explorer.js", "text/javascript"),
     "explorer.css": (HERE / "static" / "explorer.css", "text/css"),
+    "regions.js": (REPORT_TEMPLATES / "regions.js", "text/javascript"),
     "style.css": (REPORT_TEMPLATES / "style.css", "text/css"),
 }
 """All files that can be fetched."""

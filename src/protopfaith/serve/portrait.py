@@ -40,7 +40,7 @@ def portrait_pieces(case: Case, prototype: int) -> Generator[None, None, str]:
         part = pictures.boxed(side.pixels, f"{name}: {source}", side.box)
         seen = pictures.ours(side.pixels, side.regions, scale, f"{name}: what it sees there")
         view["source"] = [(part, f"{source}, and the part"), (seen, "what it sees there")]
-        view["legend"] = make_legend(side.regions, scale, "less similar", "more similar")
+        view["legend"] = make_legend([side.regions], "less similar", "more similar")
     view["nearest"] = _nearest(network, prototype, pictures)
     view["framed"] = network.outcome == "one"
     view["weights"] = weight_bars(network, prototype) if adds_up(network.model) else None

@@ -36,7 +36,7 @@ def prototype_cards(case: Case, explanation: Explanation) -> dict[str, Any]:
     scale = scale_of([one.test for one in shown])
     pictures = LinkedPictures(place=f"/case/{case.id}/image/", files=case.images)
     cards = [_card(case, explanation, one, scale, pictures) for one in shown]
-    legend: Legend = make_legend(shown[0].test, scale, "less similar", "more similar")
+    legend: Legend = make_legend([one.test for one in shown], "less similar", "more similar")
     return {
         "cards": cards,
         "legend": legend,

@@ -14,13 +14,17 @@ from PIL import Image
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import host_mark, is_running
 
 DICOM_MARK = slice(128, 132)
 LONGEST_NAME = 80
+PREFIX = f"protopfaith-serve-{host_mark()}-"
 
 
 class PrivateFolder:
     """A folder that only this user can read; it goes with the server unless it is kept.
+
+    Those of servers that were killed go when the next one starts.
 
     Args:
         keep: whether files stay, also after the end.
@@ -32,7 +36,9 @@ class PrivateFolder:
 
     def __init__(self, keep: bool = False):
         self.keep = keep
-        self.path = Path(tempfile.mkdtemp(prefix="protopfaith-"))  # mode 0700
+        _remove_deserted()
+        prefix = "protopfaith-kept-" if keep else f"{PREFIX}{os.getpid()}-"
+        self.path = Path(tempfile.mkdtemp(prefix=prefix))  # mode 0700
         self._one_at_a_time = threading.Semaphore(2)  # decoding takes many times a file's size in memory
 
     def __enter__(self) -> PrivateFolder:
@@ -65,6 +71,14 @@ class PrivateFolder:
             finally:
                 if not self.keep:
                     path.unlink(missing_ok=True)
+
+
+def _remove_deserted() -> None:
+    """Removes the folders of servers on this machine that no longer run: an image may lie there."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        process = path.name.removeprefix(PREFIX).split("-")[0]
+        if process.isdecimal() and not is_running(int(process)):
+            shutil.rmtree(path, ignore_errors=True)  # others' folders stay: this user may not
 
 
 def shown_name(name: str) -> str:

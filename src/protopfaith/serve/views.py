@@ -279,10 +279,8 @@ def truth_chips(case: Case) -> list[Chip]:
 
 
 def _base_answer(case: Case) -> dict[str, Any]:
-    notes = []
-    if case.network.is_retrained:
-        notes.append("The run was trained again since this page's network was loaded; start the server anew.")
-    return {"case": case, "title": case.title, "banners": notes}
+    news = case.network.news
+    return {"case": case, "title": case.title, "banners": [news] if news else []}
 
 
 def _bars_block(case: Case) -> str:
@@ -315,7 +313,7 @@ def _pictures_block(case: Case, explanation: Explanation | None) -> str:
         alt = f"Map of what speaks for {favor}, which {where}"
         meaning = Meaning("in the score", f"It speaks for {favor}.", f"It speaks against {favor}.")
         view["map"] = pictures.ours(original, regions, scale, alt, meaning)
-        view["legend"] = make_legend(regions, scale, "against", f"for {favor}")
+        view["legend"] = make_legend([regions], "against", f"for {favor}")
         view["sentence"] = adds_up(explanation, explanation.output, regions)
         view["data"] = _numbers(explanation, pictures, case.mark)
     return with_own_ids(render("blocks/pictures.html", **view), case.mark)

@@ -68,7 +68,7 @@ def render_catalog(catalog: Catalog) -> str:
         note=_note(catalog),
         kinds=_kinds(catalog),
         framed=not _is_of_findings(catalog),
-        legend=make_legend(maps[0], scale, "less similar", "more similar"),
+        legend=make_legend(maps, "less similar", "more similar"),
         classes=sections,
         known=any(math.isfinite(one.object_share) for one in catalog.classes),
         words={key: WORDS[key] for key in GLOSSARY},

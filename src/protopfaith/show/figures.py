@@ -16,7 +16,15 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.sources import SourceSide
 from protopfaith.files import atomic
 from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
-from protopfaith.show.heat import activation_limits, decided, edges, maps_of, scale_of, shown_evidence
+from protopfaith.show.heat import (
+    activation_limits,
+    decided,
+    edges,
+    ends_of,
+    maps_of,
+    scale_of,
+    shown_evidence,
+)
 from protopfaith.show.outlines import LabelGrid
 from protopfaith.show.plain import without_math
 from protopfaith.show.sheet import Place, Sheet
@@ -57,6 +65,7 @@ class _Scales:
     """One for all of our maps of prototypes, one for all of ProtoPNet's."""
 
     ours: float
+    ends: tuple[str, str]  # of ours, in numbers
     low: float
     high: float
     hatching: bool
@@ -114,7 +123,8 @@ def figure(
     with mpl.rc_context(STYLE):
         sheet = Sheet(width, header + rows * block + LEGEND)
         _draw_header(sheet, explanation, words, hatching)
-        scales = _Scales(scale_of(maps_of(shown)), *activation_limits(shown), hatching)
+        maps = maps_of(shown)
+        scales = _Scales(scale_of(maps), ends_of(maps), *activation_limits(shown), hatching)
         for place, evidence in enumerate(shown):
             row, column = divmod(place, columns)
             corner = (MARGIN + column * across, header + row * block)
@@ -157,7 +167,7 @@ def _draw_header(sheet: Sheet, explanation: Explanation, words: list[_Text], hat
     favor = wrapped(f"against, and for {in_favor(explanation, explanation.output)}", 7, LARGE + 0.2)
     sheet.color_bar(
         (left + 0.2, top + LARGE + 0.06, LARGE - 0.4, 0.08),
-        (f"−{scale:.3g}", f"+{scale:.3g}"),
+        ends_of([regions]),
         label=favor,
         middle="0",
     )
@@ -224,7 +234,7 @@ def _title(explanation: Explanation, evidence: PrototypeEvidence, place: int, ro
     said = _how_near(explanation, evidence) if same is None else f"same as prototype {same}"
     if "\n" in wrapped(name + whose, 8, room):
         name, whose = f"{name}\n", wrapped(whose.strip(), 8, room)
-    return f"{name}{whose}\n{said}"
+    return f"{name}{whose}\n{wrapped(said, 8, room)}"
 
 
 def _draw_title(sheet: Sheet, corner: tuple[float, float], title: str, evidence: PrototypeEvidence) -> None:
@@ -318,7 +328,7 @@ def draw_map(
 def _draw_legend(sheet: Sheet, top: float, width: float, explanation: Explanation, scales: _Scales) -> None:
     sheet.color_bar(
         (0.06 * width, top + 0.15, 0.4 * width, 0.1),
-        (f"−{scales.ours:.3g}", f"+{scales.ours:.3g}"),
+        scales.ends,
         label="ours: share in the similarity to a prototype\n" + _key(explanation),
         middle="0",
     )

@@ -11,7 +11,7 @@ from protopfaith.show.bars import Bars, Sum, Term, sum_bars
 from protopfaith.show.colors import rgb
 from protopfaith.show.encoding import data_uri, png
 from protopfaith.show.figures import STYLE, draw_map, wrapped, write
-from protopfaith.show.heat import decided, error_of, scale_of
+from protopfaith.show.heat import decided, ends_of, error_of, scale_of
 from protopfaith.show.notebook import SIDE, heat_uri
 from protopfaith.show.pages import render_fragment, render_page, write_page
 from protopfaith.show.pictures import Meaning, Pictures
@@ -91,9 +91,7 @@ def _output(explanation: FunctionExplanation, one: ExplainedOutput, pictures: Pi
     scale = scale_of([one.regions])
     meaning = Meaning(UNITS, f"It raises {one.name}.", f"It lowers {one.name}.")
     picture = pictures.ours(explanation.pixels, one.regions, scale, lead(one), meaning)
-    return Output(
-        one.name, picture, make_legend(one.regions, scale, "lowers", f"raises {one.name}"), adds_up(one)
-    )
+    return Output(one.name, picture, make_legend([one.regions], "lowers", f"raises {one.name}"), adds_up(one))
 
 
 def adds_up(one: ExplainedOutput) -> str:
@@ -174,7 +172,7 @@ def function_figure(
             draw_map(sheet, place, explanation.pixels, one.regions, scale, hatching=hatching)
             sheet.color_bar(
                 (left + 0.2, top + tall + 0.08, INCHES - 0.4, 0.08),
-                (f"−{scale:.3g}", f"+{scale:.3g}"),
+                ends_of([one.regions]),
                 label=f"lowers and raises {one.name} ({numbers(one)[0]})",
                 middle="0",
             )

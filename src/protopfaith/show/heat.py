@@ -39,6 +39,13 @@ def scale_of(maps: Iterable[RegionValues]) -> float:
     return largest or 1.0
 
 
+def ends_of(maps: Sequence[RegionValues]) -> tuple[str, str]:
+    """Both ends of the legend that `maps` share, in numbers; empty where nothing is colored."""
+    if not any(shown_evidence(one).any() for one in maps):
+        return "", ""
+    return f"−{scale_of(maps):.3g}", f"+{scale_of(maps):.3g}"
+
+
 def shown_evidence(regions: RegionValues) -> Tensor:
     """The evidence of every region that is colored, zero elsewhere: (n,), on flat regions."""
     flat = regions.flat

@@ -37,7 +37,7 @@ def render_page(template: str, data: dict[str, Any] | None = None, **view: Any) 
     """
     from markupsafe import Markup
 
-    style, script = _read("style.css"), _read("script.js")
+    style, script = _read("style.css"), _read("regions.js") + _read("script.js")
     # "<" never appears in the data, so nothing in it can end the script element.
     island = json.dumps(data or NO_DATA, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.findings import finding_cards
-from protopfaith.show.heat import activation_limits, maps_of, scale_of
+from protopfaith.show.heat import activation_limits, ends_of, maps_of, scale_of
 from protopfaith.show.pages import render_page, write_page
 from protopfaith.show.pictures import DrawnPicture, Meaning, Pictures
 from protopfaith.show.settings import settings_of
@@ -35,6 +36,7 @@ SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
 CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: too small to tell."
+NOTHING = "Uncolored: no region has a clear effect."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[DrawnPicture, str]
 
@@ -81,10 +83,11 @@ def render_report(explanation: Explanation) -> str:
     return render_page("case.html", **_view(explanation))
 
 
-def make_legend(regions: RegionValues, scale: float, minus: str, plus: str) -> Legend:
-    """The legend of a map, which says what uncolored means."""
-    key = CLEAR.format(minus=minus) if regions.errors_known else UNKNOWN
-    return Legend(f"−{scale:.3g}", f"+{scale:.3g}", minus, plus, key)
+def make_legend(maps: Sequence[RegionValues], minus: str, plus: str) -> Legend:
+    """The legend of maps that share a scale, which says what uncolored means; no numbers where all is."""
+    low, high = ends_of(maps)
+    clear = CLEAR.format(minus=minus) if maps[0].errors_known else UNKNOWN
+    return Legend(low, high, minus, plus, clear if high else NOTHING)
 
 
 def _view(explanation: Explanation) -> dict[str, Any]:
@@ -115,7 +118,7 @@ def _view(explanation: Explanation) -> dict[str, Any]:
         "sums": complete_sums(explanation),
         "psi": {one.prototype: f"{one.paper_score:+.3f}" for one in shown if math.isfinite(one.paper_score)},
         "tree": tree_view(explanation, scale, pictures),
-        "legend": make_legend(shown[0].test, scale, "less similar", "more similar"),
+        "legend": make_legend(maps_of(shown), "less similar", "more similar"),
         "own_map": own_map(explanation),
         "prototypes": [_prototype(explanation, one, scale, pictures) for one in shown],
         "with_duplicates": any(one.duplicate_of is not None for one in shown),
@@ -176,7 +179,7 @@ def _output(explanation: Explanation, output: str, regions: RegionValues, pictur
     return Output(
         output_name(explanation, output),
         pictures.ours(explanation.original, regions, scale, alt, meaning),
-        make_legend(regions, scale, "against", f"for {favor}"),
+        make_legend([regions], "against", f"for {favor}"),
         adds_up(explanation, output, regions),
     )
 

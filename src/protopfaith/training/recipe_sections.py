@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from protopfaith.arguments import LARGEST_SEED
+from protopfaith.arguments import LARGEST_SEED, shown
+from protopfaith.errors import ProtoPFaithError
 
 AT_LEAST_ZERO = {"at_least": 0}
 AT_LEAST_ONE = {"at_least": 1}
@@ -16,6 +18,7 @@ RATE = {"above": 0, "at_most": 1e30}
 WEIGHT = {"at_least": -1e6, "at_most": 1e6}
 POSITIVE = {"above": 0}
 SHARE = {"above": 0, "at_most": 1}
+DEVICES = r"auto|-1|\d{1,9}|\[?\d{1,9}(, *\d{1,9})*,?\]?"  # as Fabric takes them
 
 
 @dataclass(frozen=True)
@@ -187,3 +190,10 @@ class ComputeRecipe:
     # Write last.safetensors after an epoch when this much time has passed since the last one.
     checkpoint_seconds: float = field(default=0.0, metadata=AT_LEAST_ZERO)
     validate: Literal["all", "projected"] = "all"  # in which epochs
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(DEVICES, str(self.devices)):
+            raise ProtoPFaithError(
+                f"compute.devices cannot be {shown(self.devices)}; give how many (2), auto for all, or which "
+                "ones (0,1)."
+            )

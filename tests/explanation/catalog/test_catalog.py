@@ -79,5 +79,5 @@ def test_a_class_rests_on_background_when_little_evidence_is_on_the_object(catal
 
 
 def test_a_network_alone_is_not_enough(explainer: Explainer) -> None:
-    with pytest.raises(ProtoPFaithError, match="does not know its training images"):
+    with pytest.raises(ProtoPFaithError, match="training images are not known"):
         explain_prototypes(explainer.model)

@@ -68,7 +68,7 @@ def test_the_lead_has_no_bare_scores(explanation: Explanation) -> None:
 def test_explanations_of_earlier_versions_still_have_words(explanation: Explanation) -> None:
     old = replace(explanation, closeness=None, rival_closeness=None, rival=None, nearest_distance=None)
     assert "The network " in lead(old)
-    assert "as usual" not in decision_verdict(old).text
+    assert "No sign that it is unlike" not in decision_verdict(old).text
 
 
 def test_a_class_that_nothing_speaks_for_is_not_praised(explanation: Explanation) -> None:

@@ -45,8 +45,8 @@ def choose_prototypes(
     known = [index for index, source in enumerate(model.sources) if source is not None]
     if not known:
         raise ProtoPFaithError(
-            "This network's prototypes have no source images, as they were never projected; train it to the "
-            "end of a cycle first."
+            "This network's prototypes have no source images, as they were never projected, or converted "
+            "without their images; train it to the end of a cycle first, or convert it with --root."
         )
     if prototypes is not None and not isinstance(prototypes, int):
         unknown = sorted(set(prototypes) - set(known))

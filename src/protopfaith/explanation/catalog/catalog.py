@@ -263,8 +263,9 @@ def explain_prototypes(
 def _training_images(explainer: Explainer) -> ImageSet:
     if explainer.images is None or explainer.preprocessing is None:
         raise ProtoPFaithError(
-            "A network alone does not know its training images; give a run folder, or images=... and "
-            "preprocessing=...."
+            "The network's training images are not known, which its prototypes are compared with; convert it "
+            "with --root, give the folder of a run that was trained on them, or images=... and "
+            "preprocessing=... in Python."
         )
     return explainer.images.sets[0]
 

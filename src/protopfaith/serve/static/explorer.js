@@ -133,45 +133,10 @@
     }
   });
 
-  // Regions are stored as a grid of cells, whose labels are runs: player, length, player, length, ...
-  function unpack(one) {
-    const columns = one.xs.length - 1;
-    const cells = new Uint32Array(columns * (one.ys.length - 1));
-    let at = 0;
-    for (let i = 0; i < one.runs.length; i += 2) {
-      cells.fill(one.runs[i], at, at + one.runs[i + 1]);
-      at += one.runs[i + 1];
-    }
-    return { xs: one.xs, ys: one.ys, columns: columns, rows: one.ys.length - 1, cells: cells };
-  }
-
-  function interval(edges, share) {
-    const pixel = share * edges[edges.length - 1];
-    let place = 0;
-    while (place < edges.length - 2 && edges[place + 1] <= pixel) {
-      place += 1;
-    }
-    return place;
-  }
-
-  function signed(value) {
-    const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 2 : 3;
-    return (value > 0 ? "+" : "") + value.toFixed(digits);
-  }
-
-  function withError(map, player) {
-    const error = map.errors[player];
-    return signed(map.values[player]) + (error === null ? "" : " ± " + signed(error).replace("+", ""));
-  }
+  const { unpack, interval, withError } = regionTools;
 
   function describe(numbers, player, hidden) {
-    const map = numbers.maps[0];
-    let text = "Region " + player + (hidden ? ", hidden" : "") + ": " + withError(map, player) + " " + map.unit + ". ";
-    if (map.errors[player] !== null && !map.decided[player]) {
-      text += "On which side it stands is not clear yet.";
-    } else {
-      text += map.values[player] > 0 ? map.plus : map.minus;
-    }
+    let text = regionTools.describe(numbers.maps[0], player, hidden ? ", hidden" : "");
     numbers.prototypes.forEach(function (one) {
       text += "\n" + one.name + ": " + withError(one, player) + (one.decided[player] ? "" : ", not clear yet");
     });

@@ -19,48 +19,8 @@
     }
   });
 
-  // Regions are stored as a grid of cells, whose labels are runs: player, length, player, length, ...
-  const labels = data.labels.map(function (one) {
-    const columns = one.xs.length - 1;
-    const cells = new Uint32Array(columns * (one.ys.length - 1));
-    let at = 0;
-    for (let i = 0; i < one.runs.length; i += 2) {
-      cells.fill(one.runs[i], at, at + one.runs[i + 1]);
-      at += one.runs[i + 1];
-    }
-    return { xs: one.xs, ys: one.ys, columns: columns, rows: one.ys.length - 1, cells: cells };
-  });
-
-  function interval(edges, share) {
-    const pixel = share * edges[edges.length - 1];
-    let low = 0;
-    let high = edges.length - 2;
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (edges[middle] <= pixel) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    return low;
-  }
-
-  function signed(value) {
-    const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 2 : 4;
-    return (value > 0 ? "+" : "") + value.toFixed(digits);
-  }
-
-  function describe(map, player) {
-    const value = map.values[player];
-    const error = map.errors[player];
-    const known = error !== null;
-    const text = "Region " + player + ": " + signed(value) + (known ? " ± " + signed(error).replace("+", "") : "") + " " + map.unit + ". ";
-    if (known && !map.decided[player]) {
-      return text + "On which side it stands is not clear yet.";
-    }
-    return text + (value > 0 ? map.plus : map.minus);
-  }
+  const { interval, describe } = regionTools;
+  const labels = data.labels.map(regionTools.unpack);
 
   function show(picture, map, regions, column, row, x, y) {
     const player = regions.cells[row * regions.columns + column];

@@ -124,7 +124,7 @@ def _unfamiliar(explanation: Explanation) -> str:
 
 
 FAMILIARITY = {
-    False: " To the network this image looks as usual.",
+    False: " No sign that it is unlike the images the network knows, though that is not always noticed.",
     None: " Whether such images are familiar to the network is not known: that needs validation images.",
 }
 """What is said where an image is not unfamiliar."""
