@@ -607,6 +607,7 @@ GOOD = [
     *damaged("nothing wrong", lambda place: None, *sorted(COMMANDS.keys() - {"resume"}), good=True),
     *damaged("finished already", lambda place: None, "resume", good=True),
     *damaged("in the middle", unfinished, "resume", good=True),
+    *damaged("a mark that is no text", environment(put("mark", value="\ud800")), "explain", good=True),
     *damaged("a pipe as reference", pipe("reference.json"), "explain", good=True),
     *damaged("brackets as reference", replace("reference.json", "[" * 200_000), "predict", good=True),
     *damaged(
