@@ -1,7 +1,7 @@
 """Are foreign images called unfamiliar, and the network's own ones not?
 
     python benchmarks/unfamiliar.py RUN [--photographs CUB/images] [--radiographs rsna]
-        # a run of `birds`, of any family of networks, or of `birds_multilabel`
+        # a run of any data and family; photographs of classes that it knows are left out
     python benchmarks/unfamiliar.py --without 0,1 --out FOLDER  # trains on birds without two of the species
 
 For each kind of image: the share that is called unfamiliar, by the nearest prototype alone (as earlier
@@ -39,6 +39,7 @@ from protopfaith.training.typical import traits
 
 SURE = 0.95
 BATCH = 64
+BIRDS = ("birds", "birds_multilabel")
 FURTHER = (1, 2)  # seeds of birds that no network was trained on
 
 
@@ -55,6 +56,8 @@ def main() -> None:
         "images", "n", "sure", "unfamiliar before", "unfamiliar", "sure, not caught before", "not caught"
     )
     for name, pixels in _images(data, whole, left_out, options):
+        if not len(pixels):  # nothing is left of a folder whose classes the network knows
+            continue
         table.add_row(name, str(len(pixels)), *_rates(model, data, reference, pixels))
     make_console().print(table)
 
@@ -63,7 +66,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path, nargs="?", help="a run of `birds` or `birds_multilabel`")
+    parser.add_argument("run", type=Path, nargs="?", help="a run of any data and family")
     parser.add_argument("--without", default="", help="numbers of species that a new network never sees")
     parser.add_argument("--out", type=Path, default=Path("runs/without"), help="folder of that network")
     parser.add_argument("--photographs", type=Path, help="a folder of photographs, such as CUB's")
@@ -74,27 +77,33 @@ def _options() -> argparse.Namespace:
 def _images(
     data: ImageData, whole: ImageData, left_out: list[int], options: argparse.Namespace
 ) -> Iterator[tuple[str, Tensor]]:
-    yield "own test images", data.test.uint8()
-    name = "birds" if data.outcome == "one" else "birds_multilabel"
-    further = [load_data(name, seed=seed) for seed in FURTHER]
+    own, prepare = data.test.uint8(), data.preprocessing
+    yield "own test images", own
+    if options.run is None or Run(options.run).recipe().data.name in BIRDS:
+        yield from _birds(data, whole, left_out)
+    yield "inverted", 255 - own
+    yield "blurred", _blurred(own)
+    yield "upside down", own.flip(2)
+    for kind in JUDGED_ON:
+        yield kind.__name__.replace("_", " "), drawn(kind, prepare)
+    for kind in CHOSEN_ON:
+        yield f"{kind.__name__.replace('_', ' ')} (chosen on)", drawn(kind, prepare)
+    yield "birds of no species", drawn(bird_of_no_species, prepare, 200, 2)
+    if options.photographs:
+        yield "photographs", photographs(options.photographs, prepare, 7, 300, data.classes)
+        yield "photographs (chosen on)", photographs(options.photographs, prepare, 0, 150, data.classes)
+    if options.radiographs:
+        yield "radiographs", photographs(options.radiographs, prepare, 0, 200, data.classes)
+
+
+def _birds(data: ImageData, whole: ImageData, left_out: list[int]) -> Iterator[tuple[str, Tensor]]:
+    """More of the embedded birds: of the species that the network knows, and of those left out."""
+    further = [load_data(BIRDS[0 if data.outcome == "one" else 1], seed=seed) for seed in FURTHER]
     kept = [birds_without(one, left_out) if left_out else one for one in further]
     yield "further images of the species", torch.cat([one.test.uint8() for one in kept])
     if left_out:
         mine = [i for i, label in enumerate(whole.test.labels.tolist()) if label in left_out]
         yield "species that were left out", whole.test.uint8()[mine]
-    yield "inverted", 255 - data.test.uint8()
-    yield "blurred", _blurred(data.test.uint8())
-    yield "upside down", data.test.uint8().flip(2)
-    for kind in JUDGED_ON:
-        yield kind.__name__.replace("_", " "), drawn(kind)
-    for kind in CHOSEN_ON:
-        yield f"{kind.__name__.replace('_', ' ')} (chosen on)", drawn(kind)
-    yield "birds of no species", drawn(bird_of_no_species, 200, 2)
-    if options.photographs:
-        yield "photographs", photographs(options.photographs, 7, 300)
-        yield "photographs (chosen on)", photographs(options.photographs, 0, 150)
-    if options.radiographs:
-        yield "radiographs", photographs(options.radiographs, 0, 200)
 
 
 def _blurred(pixels: Tensor) -> Tensor:

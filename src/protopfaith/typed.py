@@ -94,7 +94,8 @@ def _convert_unparsed(kind: Any, value: Unparsed, where: str) -> Any:
     try:
         return convert(kind, value.parsed, where)
     except ProtoPFaithError:
-        if kind is str or str in get_args(kind):  # a folder named 2024 is not a number
+        choices = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+        if str in choices:  # a folder named 2024 is not a number
             return value.text
         raise
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from protopfaith.data import load_data
 from protopfaith.training.metrics import EpochMetrics
-from protopfaith.training.progress import TrainingProgress, title
+from protopfaith.training.progress import TrainingProgress, describe_data, title
 from protopfaith.training.schedule import Stage
 
 STAGE = Stage("classifier", epochs=2, cycle=3)
@@ -86,3 +87,14 @@ def test_in_a_narrow_terminal_bar_and_times_stay_whole():
     words = " ".join(line[first.index("loss") :].strip() for line in text.splitlines())
     assert "loss 0.250, cluster 1.500 separation 7.500" in words
     assert "11 of 12 prototypes distinct" in words
+
+
+def test_what_it_is_trained_on_is_counted():
+    """Unequal classes are seen, and findings are no classes."""
+    birds = load_data("birds", size=16, train=20, validation=8, test=16)
+    few, many = sorted(birds.train.labels.bincount().tolist())[:: len(birds.classes) - 1]
+    assert f"20 images of 8 classes ({few} to {many} of each)" in describe_data(birds)
+    equal = load_data("birds", size=16, train=16, validation=8, test=8)
+    assert "16 images of 8 classes (2 of each) to train on, 8 to validate, 8 to test" in describe_data(equal)
+    several = load_data("birds_multilabel", size=16, train=40, validation=8, test=32)
+    assert f"40 images with {len(several.classes)} findings" in describe_data(several)

@@ -80,6 +80,7 @@ def test_text_stays_text_whatever_it_looks_like(text):
         ("schedule.warmup.end=2", ["'schedule.warmup.end'", "at most 1"]),
         ("compute.precision=bf16", ["'compute.precision'", "did you mean 'bf16-mixed'"]),
         ("data=3", ["'data'", "keys and values"]),
+        ("data.options=2", ["'data.options'", "a mapping", "2"]),
         ("seed", ["section.key=value"]),
         ("seed.deep=1", ["'seed.deep=1'", "one value"]),
     ],

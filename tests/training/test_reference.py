@@ -190,3 +190,18 @@ def test_noise_looks_like_nothing_that_a_network_knows(model: ProtoPNet) -> None
             said = model.logits(maps.amin(dim=(-2, -1))).argmax(1) if labels is None else labels
         far = found.typical.distances(traits(model, maps, said), said) > found.typical.usual
         assert float(far.double().mean()) == pytest.approx(expected, abs=0.06)
+
+
+def test_the_limit_is_one_of_images_as_the_network_takes_them(model: ProtoPNet) -> None:
+    """New images are compared with the class that they are given, true or not; so is what limits them. This
+    network is nearly always wrong."""
+    data = load_data("birds", size=32, train=64, validation=120, test=8)
+    typical = measure_reference(model, data).typical
+    assert typical is not None
+    found = []
+    for i in range(120):
+        with torch.no_grad():
+            maps = model.distance_maps(data.preprocessing(data.validation.image(i))[None])
+            said = model.logits(maps.amin(dim=(-2, -1))).argmax(1)
+        found.append(float(typical.distances(traits(model, maps, said), said)[0]))
+    assert typical.usual == pytest.approx(sorted(found)[math.ceil(0.99 * 121) - 1], rel=1e-4)

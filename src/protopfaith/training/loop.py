@@ -39,7 +39,7 @@ from protopfaith.training.probe import (
     hold_batch_norm,
     probe_encoder,
 )
-from protopfaith.training.progress import TrainingProgress
+from protopfaith.training.progress import TrainingProgress, describe_data
 from protopfaith.training.projection import count_distinct
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
@@ -169,6 +169,8 @@ class Trainer(Hooks):
         """Runs the stages that are left."""
         with self.saver, self.progress:
             self.progress.begin(self.saver.epochs_done * self.images.iterations)
+            if not self.saver.epochs_done:
+                self.progress.say(describe_data(self.data))
             while not self.saver.position.finished:
                 self._run_stage(self.stages[self.saver.position.stage])
             if self.saver.position.stage < len(self.stages):

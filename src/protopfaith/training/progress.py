@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import torch
+
+from protopfaith.data import ImageData
 from protopfaith.progress import Bar
 from protopfaith.training.metrics import EpochMetrics
 from protopfaith.training.schedule import Stage
@@ -62,6 +65,22 @@ class TrainingProgress:
             self.bar.say(
                 f"{title(stage, self.last_part):<24} epoch {metrics.epoch + 1:>4}  {describe(metrics)}"
             )
+
+
+def describe_data(data: ImageData) -> str:
+    """What a network is trained on, so that a wrong folder is seen before the work.
+
+    >>> from protopfaith.data import load_data
+    >>> describe_data(load_data("birds", size=16, train=20, validation=8, test=16))
+    '20 images of 8 classes (2 to 3 of each) to train on, 8 to validate, 16 to test.'
+    """
+    sizes = f"{len(data.validation)} to validate, {len(data.test)} to test."
+    if data.outcome == "several":
+        return f"{len(data.train)} images with {len(data.classes)} findings to train on, {sizes}"
+    counts = torch.bincount(data.train.labels, minlength=len(data.classes))
+    least, most = int(counts.min()), int(counts.max())
+    each = f"{least}" if least == most else f"{least} to {most}"
+    return f"{len(data.train)} images of {len(data.classes)} classes ({each} of each) to train on, {sizes}"
 
 
 def title(stage: Stage, last_part: str = "F") -> str:

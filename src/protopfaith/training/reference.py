@@ -184,8 +184,8 @@ def measure_reference(
     _check_fits(model, data)
     several = outcome_of(model) == "several"
     known, chosen = _sample(data.train), _sample(data.validation, RULED if several else SAMPLE)
-    train, train_traits = _seen(model, known, data.preprocessing, batch_size)
-    validation, validation_traits = _seen(model, chosen, data.preprocessing, batch_size)
+    train, train_traits, owned = _seen(model, known, data.preprocessing, batch_size)
+    validation, validation_traits, given = _seen(model, chosen, data.preprocessing, batch_size, asked=True)
     logits = _logits(model, validation)
     temperature = fit_temperature(logits, chosen.labels) if len(chosen) >= CALIBRATING else None
     calibrator = None
@@ -204,9 +204,9 @@ def measure_reference(
         calibrator,
         fit_typical(
             train_traits,
-            _compared_with(known),
+            owned,
             validation_traits,
-            _compared_with(chosen),
+            given,
             1 if several else len(model.class_names),
         ),
     )
@@ -367,22 +367,33 @@ def _sample(images: ImageSet, most: int = SAMPLE) -> ImageSet:
     return images.subset(chosen.sort().values.tolist())
 
 
-def _compared_with(images: ImageSet) -> Tensor:
-    """The class that each image's traits are compared with; of several findings all are one class."""
-    return images.labels if images.outcome == "one" else torch.zeros(len(images), dtype=torch.long)
-
-
 @torch.no_grad()
 def _seen(
-    model: PrototypeNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int
-) -> tuple[Tensor, Tensor]:
-    """Distances (images, P) and traits (images, F), float64, on the CPU."""
+    model: PrototypeNetwork,
+    images: ImageSet,
+    preprocessing: Preprocessing,
+    batch_size: int,
+    *,
+    asked: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Distances (images, P) and traits (images, F), float64, on the CPU, and the classes (images,) that these
+    are for; of several findings all are one class.
+
+    The class is the image's own, or with `asked` the one that the network gives it. A new image is looked at
+    with the latter, so a limit that it is held to must be, too: measured with the true class, one mistake of
+    the network among few images would make everything usual.
+    """
     distances, found = [torch.zeros(0, len(model.prototypes), dtype=torch.float64)], []
-    labels = _compared_with(images)
+    one = images.outcome == "one"
+    classes = images.labels.clone() if one else torch.zeros(len(images), dtype=torch.long)
     for start in range(0, len(images), batch_size):
         batch = range(start, min(start + batch_size, len(images)))
         pixels = torch.stack([images.image(i) for i in batch]).to(model.prototypes.device)
         maps = model.distance_maps(preprocessing.normalize(pixels))
-        distances.append(maps.amin(dim=(-2, -1)).double().cpu())
-        found.append(traits(model, maps, labels[batch.start : batch.stop]))
-    return torch.cat(distances), torch.cat(found) if found else torch.zeros(0, 0, dtype=torch.float64)
+        nearest = maps.amin(dim=(-2, -1))
+        distances.append(nearest.double().cpu())
+        if one and asked:
+            classes[batch.start : batch.stop] = model.logits(nearest).argmax(1).cpu()
+        found.append(traits(model, maps, classes[batch.start : batch.stop]))
+    summed = torch.cat(found) if found else torch.zeros(0, 0, dtype=torch.float64)
+    return torch.cat(distances), summed, classes

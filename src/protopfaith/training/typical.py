@@ -41,7 +41,7 @@ class Typical:
             several findings
         scales: (F,): standard deviations around these
         precision: (F, F): the inverse of the traits' correlations
-        usual: 99% of validation images are nearer to the mean of their class than this
+        usual: 99% of validation images are nearer than this to the mean of the class that they are given
     """
 
     means: Tensor
@@ -139,7 +139,7 @@ def fit_typical(
         train: (n, F), traits of training images
         train_labels: (n,)
         validation: (m, F)
-        validation_labels: (m,)
+        validation_labels: (m,), what the network says
         classes: how many there are; 1 for several findings
     """
     from sklearn.covariance import LedoitWolf
