@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, existing_folder, sha256
+from protopfaith.files import atomic, existing_folder, is_whole, sha256
 
 
 def _fail_while_writing(path) -> None:
@@ -47,3 +47,14 @@ def test_a_root_must_be_a_folder_with_something_in_it(tmp_path) -> None:
     for root in (None, tmp_path / "missing", tmp_path):
         with pytest.raises(ProtoPFaithError):
             existing_folder(root, "mine")
+
+
+def test_pages_and_pictures_are_whole_up_to_their_end(tmp_path) -> None:
+    page, other = tmp_path / "page.html", tmp_path / "other.tiff"
+    assert not is_whole(page)
+    for text, whole in (("", False), ("<html><p>", False), ("<html></html>\n", True)):
+        page.write_text(text)
+        assert is_whole(page) is whole
+    other.write_text("x")
+    assert is_whole(other)
+    assert not is_whole(tmp_path)

@@ -23,6 +23,8 @@ from protopfaith import arguments
 from protopfaith.errors import ProtoPFaithError
 
 LARGEST_TEXT = 50_000_000
+ENDS = {".png": b"IEND", ".html": b"</html>", ".svg": b"</svg>", ".pdf": b"%%EOF"}
+TAIL = 1024  # bytes, within which these stand in a file that was not cut
 MANIFEST = "_bulk.json"
 """Of a data set of explanations; names with an underscore are none of the data to those who read Parquet."""
 UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
@@ -221,6 +223,21 @@ def plain_file(path: Path | str) -> Path:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no plain file")
     return path
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a page or picture is there up to its end; one without a known end, whether it has anything.
+
+    Args:
+        path: the file
+    """
+    try:
+        with plain_file(path).open("rb") as file:
+            file.seek(-min(path.stat().st_size, TAIL), os.SEEK_END)
+            end = file.read()
+    except OSError:
+        return False
+    return bool(end) and ENDS.get(path.suffix.lower(), b"") in end
 
 
 def read_plain_text(path: Path, expected: str) -> str:

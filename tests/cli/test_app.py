@@ -276,3 +276,12 @@ def test_decoders_that_were_tried_in_vain_leave_no_traceback(capsys: pytest.Capt
     shown = capsys.readouterr().err
     assert "protopfaith failed" in shown
     assert "pydicom failed" not in shown
+
+
+def test_torch_keeps_its_statistics_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "torch._subclasses.fake_tensor"
+    for level, text in ((logging.INFO, "  cache_misses: 0"), (logging.WARNING, "something to know")):
+        Lines().handle(logging.LogRecord(name, level, "", 0, text, (), None))
+    told = capsys.readouterr().err
+    assert "something to know" in told
+    assert "cache_misses" not in told

@@ -213,3 +213,21 @@ def test_with_a_progress_bar_and_a_figure(explainer: Explainer, bird_file: Path,
     assert (done.cases[0] / "figure.png").stat().st_size > 10_000
     with pytest.raises(ProtoPFaithError):
         explain_files(tmp_path / "no run", [bird_file], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["explanation.json", "explanation.npz", "report.html", "figure.png"])
+def test_a_damaged_case_is_made_whole(
+    explainer: Explainer, bird_file: Path, tmp_path: Path, name: str
+) -> None:
+    asked = {**QUICK, "figures": ("png",)}
+    case = explain_files(explainer, [bird_file], tmp_path, **asked).cases[0]  # type: ignore[arg-type]
+    size = (case / name).stat().st_size
+    (case / "note.txt").write_text("mine")
+    for content in (None, b"", (case / name).read_bytes()[: size // 2]):
+        (case / name).unlink() if content is None else (case / name).write_bytes(content)
+        again = explain_files(explainer, [bird_file], tmp_path, **asked)  # type: ignore[arg-type]
+        assert again.cases == (case,)
+        assert not again.failures
+        assert (case / name).stat().st_size == pytest.approx(size, rel=0.1)
+        load_explanation(case / "explanation.json")
+    assert (case / "note.txt").read_text() == "mine"

@@ -113,3 +113,18 @@ def test_of_several_outputs_the_scores_are_explained(tmp_path: Path) -> None:
     onnx.save(model, path)
     with pytest.raises(ProtoPFaithError, match="is a map"):
         OnnxFunction(path)(x)
+
+
+def test_a_model_of_a_giant_batch_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    path = linear_model(tmp_path / "a.onnx", [10**6, 3, 16, 16], WEIGHTS)
+    with pytest.raises(ProtoPFaithError, match="1,000,000 images at a time"):
+        OnnxFunction(path)
+
+
+def test_a_model_without_outputs_is_refused(tmp_path: Path) -> None:
+    path = linear_model(tmp_path / "a.onnx", ["N", 3, 16, 16], WEIGHTS)
+    model = onnx.load(path)
+    del model.graph.output[:]
+    onnx.save(model, path)
+    with pytest.raises(ProtoPFaithError, match="has no output"):
+        explain_function(str(path), torch.rand(3, 16, 16))

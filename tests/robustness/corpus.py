@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.robustness import (
+    again,
     arguments,
     bulk,
     combinations,
@@ -31,7 +32,7 @@ from tests.robustness import (
 from tests.robustness.harness import Case, Place, judge
 
 ROOMS = (
-    options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
+    again, options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
     spread, strangers, arguments, radiographs, neighbors, combinations,
 )  # fmt: skip
 BAD: list[Case] = [case for room in ROOMS for case in room.CASES]

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from tests.robustness.harness import Case, Place
 from tests.robustness.options import FAITHFUL, QUICK
 
+M, L = "model.safetensors", "last.safetensors"
 Damage = Callable[[Place], None]
 COMMANDS: dict[str, Callable[[Place], list[Any]]] = {
     "predict": lambda place: ["predict", place.run, place.image, "--device", "cpu"],
@@ -231,6 +232,44 @@ def unfinished(place: Place) -> None:
     last_header(change)(place)
 
 
+def late(place: Place) -> None:
+    """A run within its last stage, whose optimizer has already made steps."""
+    last_header(lambda v: v["position"].update(finished=False, stage=3, epoch=1))(place)
+
+
+def metrics_rows(change: Callable[[list[str]], list[str]]) -> Damage:
+    def damage(place: Place) -> None:
+        path = place / "run" / "metrics.csv"
+        path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+
+    return damage
+
+
+TENSORS: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
+    "is missing": lambda t: None,
+    "is flat": lambda t: t.reshape(-1)[:1].clone() if t.dim() else t[None],
+    "is empty": lambda t: t.new_zeros(0),
+    "is NaN": lambda t: t.double() * float("nan"),
+    "is infinite": lambda t: t.float() + float("inf"),
+    "is of whole numbers": lambda t: t.long() if t.is_floating_point() else t.int(),
+    "is of half precision": lambda t: t.half(),
+    "is of truth values": lambda t: t > 0,
+}
+"""What somebody may have made of one tensor."""
+
+
+def one_tensor(end: str, change: Callable[[torch.Tensor], torch.Tensor | None]) -> Damage:
+    """Another tensor in place of the first one whose name ends with `end`, in the checkpoint of a training."""
+
+    def damage(found: dict[str, torch.Tensor]) -> None:
+        name = next(name for name in sorted(found) if name.endswith(end))
+        tensor = change(found.pop(name))
+        if tensor is not None:
+            found[name] = tensor
+
+    return after(late, tensors(L, "protopfaith-training", damage))
+
+
 def after(first: Damage, second: Damage) -> Damage:
     def damage(place: Place) -> None:
         first(place)
@@ -239,7 +278,6 @@ def after(first: Damage, second: Damage) -> Damage:
     return damage
 
 
-M, L = "model.safetensors", "last.safetensors"
 READS_MODEL = ("predict", "explain")
 CASES = [
     *damaged("no model", remove(M), *sorted(COMMANDS.keys() - {"resume"}), says=("model",)),
@@ -325,6 +363,12 @@ CASES = [
             "channels that differ": put(
                 "metadata", "preprocessing", value={"size": [24, 24], "channels": 1, "mean": [0], "std": [1]}
             ),
+            **{
+                f"{key} of the result is {value!r}": put("metadata", "result", key, value=value)
+                for key in ("epoch", "prototypes", "validation_balanced_accuracy", "plain_classifier")
+                for value in ("x", -1, [], True)
+            },
+            "no epoch in the result": drop("metadata", "result", "epoch"),
             "the header is a list": lambda values: [1, 2],
             "the header is a number": lambda values: 3,
         }.items()
@@ -419,6 +463,24 @@ CASES = [
         "an environment without a fingerprint", environment(drop("data_fingerprint")), "evaluate", "resume"
     ),
     *damaged("another fingerprint", environment(put("data_fingerprint", value="x")), "evaluate", "resume"),
+    *damaged(
+        "another run's environment",
+        environment(put("data_fingerprint", value="x")),
+        "predict",
+        "explain",
+        says=("environment.json", "another run"),
+    ),
+    *(
+        case
+        for name, change in {
+            "another fold": put("data", "fold", value=3),
+            "no such encoder": put("model", "encoder", value=""),
+            "no such activation": put("model", "activation", value="x"),
+            "no such data set": put("data", "name", value="x"),
+            "weights nowhere": put("model", "weights", value="nowhere"),
+        }.items()
+        for case in damaged(f"recipe edited: {name}", run_recipe(change), "resume", says=("recipe.yaml",))
+    ),
     *(
         case
         for name, damage in {
@@ -481,6 +543,33 @@ CASES = [
                 unfinished,
                 tensors(L, "protopfaith-training", lambda t: t.update({"model.prototypes": torch.zeros(1)})),
             ),
+            **{
+                f"{end} {what}": one_tensor(end, change)
+                for end in ("prototypes", ".running_var", "head.weight", "exp_avg", "exp_avg_sq", ".step")
+                for what, change in TENSORS.items()
+            },
+            "log_scale is flat": one_tensor("log_scale", TENSORS["is flat"]),
+            "log_scale is NaN": one_tensor("log_scale", TENSORS["is NaN"]),
+            "no optimizer": after(
+                late,
+                tensors(
+                    L, "protopfaith-training", lambda t: [t.pop(k) for k in list(t) if "optim" in k] and None
+                ),
+            ),
+            "an optimizer of other weights": after(
+                late,
+                tensors(L, "protopfaith-training", lambda t: t.update({"optimizer.9.step": torch.ones(())})),
+            ),
+            "something kept that is none": after(
+                late, tensors(L, "protopfaith-training", lambda t: t.update({"kept.x": torch.zeros(2)}))
+            ),
+            "prototypes of other classes": after(
+                late,
+                tensors(L, "protopfaith-training", lambda t: void(t["model.prototype_classes"].fill_(0))),
+            ),
+            "best beyond 1": after(late, last_header(put("position", "best", value=7.0))),
+            "best that is NaN": after(late, last_header(put("position", "best", value=float("nan")))),
+            "cycles lost without end": after(late, last_header(put("position", "stale_cycles", value=99))),
             "a format of the future": last_header(put("format", value=2)),
             "a header that is a list": last_header(lambda values: [1]),
         }.items()
@@ -518,6 +607,7 @@ GOOD = [
     *damaged("nothing wrong", lambda place: None, *sorted(COMMANDS.keys() - {"resume"}), good=True),
     *damaged("finished already", lambda place: None, "resume", good=True),
     *damaged("in the middle", unfinished, "resume", good=True),
+    *damaged("a mark that is no text", environment(put("mark", value="\ud800")), "explain", good=True),
     *damaged("a pipe as reference", pipe("reference.json"), "explain", good=True),
     *damaged("brackets as reference", replace("reference.json", "[" * 200_000), "predict", good=True),
     *damaged(
@@ -526,6 +616,19 @@ GOOD = [
     *damaged("no last checkpoint", remove(L), "predict", "explain", "resume", good=True),
     *damaged("no metrics", remove("metrics.csv"), "predict", "explain", good=True),
     *damaged("metrics cut in a line", after(unfinished, cut("metrics.csv", 0.6)), "resume", good=True),
+    *(
+        case
+        for name, damage in {
+            "rows twice": lambda rows: rows + rows[-1:],
+            "rows from last to first": lambda rows: rows[:1] + rows[:0:-1],
+            "a row of texts": lambda rows: [*rows, ",".join(["x"] * 15) + "\n"],
+            "a digit that is none": lambda rows: [*rows, rows[-1].replace("4,", "²,", 1)],
+            "an epoch of 5,000 digits": lambda rows: [*rows, "9" * 5000 + rows[-1][1:]],
+        }.items()
+        for case in damaged(
+            f"metrics with {name}", after(unfinished, metrics_rows(damage)), "resume", good=True
+        )
+    ),
     *damaged("no metrics in the middle", after(unfinished, remove("metrics.csv")), "resume", good=True),
     *damaged(
         "no tensorboard",

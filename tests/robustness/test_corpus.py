@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness import arguments, recipes
+from tests.robustness import again, arguments, recipes
 from tests.robustness.corpus import BAD, GOOD
 from tests.robustness.harness import Case, Place, judge
 
-TYPED = [*recipes.TYPED, *arguments.TYPED]
+TYPED = [*recipes.TYPED, *arguments.TYPED, *again.GOOD]
 RARELY = frozenset(case.name for number, case in enumerate(TYPED) if number % 4)
-"""Left to `python -m tests.robustness.corpus`, which runs all of them: one wrong type is like another."""
+"""Left to `python -m tests.robustness.corpus`, which runs all of them: one is like another."""
 CASES = [case for case in BAD + GOOD if case.name not in RARELY]
 
 

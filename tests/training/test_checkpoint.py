@@ -73,3 +73,55 @@ def test_a_cut_file_is_refused(tmp_path):
     (tmp_path / "last").write_bytes(content[: len(content) // 2])
     with pytest.raises(ProtoPFaithError, match="is not the checkpoint"):
         Checkpoint.load(tmp_path / "last")
+
+
+def test_a_position_is_made_of_shares(tmp_path):
+    for name, value in (("best", 1.5), ("best", float("nan")), ("plain", True), ("moved", -1)):
+        Checkpoint(Position(**{name: value}), {}).save(tmp_path / "last")
+        with pytest.raises(ProtoPFaithError, match="its position is none"):
+            read_position(tmp_path / "last")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.pop("model.weight"),
+        lambda t: t.update({"model.more": torch.zeros(2)}),
+        lambda t: t.update({"model.weight": torch.zeros(3, 2)}),
+        lambda t: t.update({"model.weight": torch.zeros(2, 3).half()}),
+        lambda t: t["model.bias"].fill_(float("nan")),
+        lambda t: t["model.bias"].fill_(float("inf")),
+    ],
+)
+def test_tensors_of_another_module_are_refused(change):
+    module = training()[0]
+    tensors = pack_module("model", training()[0])
+    change(tensors)
+    before = module.weight.clone()
+    with pytest.raises(ValueError, match=r"missing|another shape"):
+        unpack_module("model", module, tensors)
+    assert torch.equal(module.weight, before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.clear(),
+        lambda t: t.pop("optimizer.0.exp_avg"),
+        lambda t: t.update({"optimizer.9.exp_avg": torch.zeros(2)}),
+        lambda t: t.update({"optimizer.1": torch.zeros(2)}),
+        lambda t: t.update({"optimizer.1.step": torch.zeros(2)}),
+        lambda t: t["optimizer.1.step"].fill_(0),
+        lambda t: t["optimizer.0.exp_avg_sq"].neg_(),
+        lambda t: t["optimizer.0.exp_avg"].fill_(float("inf")),
+    ],
+)
+def test_moments_of_another_optimizer_are_refused(change):
+    module, optimizer, scheduler = training()
+    steps(module, optimizer, scheduler, 2)
+    tensors, groups = pack_optimizer(optimizer)
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    unpack_optimizer(optimizer, Checkpoint(Position(), tensors, [], groups))
+    change(tensors)
+    with pytest.raises(ValueError, match=r"missing|another shape|other weights|unpack|cannot be"):
+        unpack_optimizer(optimizer, Checkpoint(Position(), tensors, [], groups))

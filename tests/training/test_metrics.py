@@ -81,3 +81,14 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
     file.path = tmp_path / "missing" / "metrics.csv"
     with pytest.raises(ProtoPFaithError, match=r"Could not write .*metrics\.csv"):
         file.append(row(0))
+
+
+def test_resuming_keeps_one_whole_row_of_each_epoch(tmp_path, caplog):
+    path = tmp_path / "metrics.csv"
+    file = MetricsFile(path)
+    for epoch in (3, 1, 0, 1, 2):
+        file.append(row(epoch))
+    path.write_text(path.read_text().replace("2,joint,1", "2,joint,one") + "²" + ",x" * 14 + "\n")
+    MetricsFile(path, first_epoch=4)
+    assert pd.read_csv(path).epoch.tolist() == [0, 1, 3]
+    assert "lacks 1 of 4 epochs" in caplog.text

@@ -88,6 +88,8 @@ class Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.name.startswith("pydicom"):
             return  # a traceback for each decoder that it tried; what it raises is told in a sentence
+        if record.levelno < logging.WARNING and record.name.startswith("torch."):
+            return  # its statistics at exit, which it keeps to itself unless it is ended while it is loaded
         text = self.format(record)
         if record.levelno >= logging.WARNING:
             _print_error("Note" if record.levelno == logging.WARNING else "Error", text)

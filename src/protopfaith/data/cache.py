@@ -27,7 +27,7 @@ from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_folder, reason, remove_leftovers, sha256
+from protopfaith.files import atomic, is_folder, plain_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
@@ -99,7 +99,7 @@ def remember_each(
 def _recall(path: Path, valid: Callable[[Any], bool]) -> Any:
     """What was kept there; None where nothing is, or it is broken: it is computed again."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = json.loads(plain_file(path).read_text(encoding="utf-8"))
         return known if valid(known) else None
     except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None
@@ -203,8 +203,8 @@ def _readable_now(listing: Listing, preprocessing: Preprocessing, found: CachedI
 
 def _read_cached(listing: Listing, shape: tuple[int, ...], folder: Path) -> CachedImages:
     """What lies in the folder; raises anything if it is not what was written there."""
-    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    pixels = np.load(folder / "pixels.npy", mmap_mode="r")
+    index = json.loads(plain_file(folder / "index.json").read_text(encoding="utf-8"))
+    pixels = np.load(plain_file(folder / "pixels.npy"), mmap_mode="r")
     sizes = [(int(rows), int(columns)) for rows, columns in index["sizes"]]
     paths, unreadable = list(index["paths"]), dict(index["unreadable"])
     listed = {entry.path for entry in listing.entries}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings, stable_text
-from protopfaith.files import atomic, is_file, is_folder, reason, remove_leftovers, sha256
+from protopfaith.files import atomic, is_file, is_folder, is_whole, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
+REPORT = "report.html"
 HIDDEN = "training image"  # in the place of its name
 # Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
 AROUND = ("second_baseline", "sources", "source_parts", "duplicate_tolerance")
@@ -79,7 +81,7 @@ class Batch:
 
     @property
     def reports(self) -> tuple[Path, ...]:
-        return tuple(case / "report.html" for case in self.cases)
+        return tuple(case / REPORT for case in self.cases)
 
     def __repr__(self) -> str:
         return f"Batch({len(self.cases)} cases, {len(self.failures)} failures, index={str(self.index)!r})"
@@ -261,9 +263,12 @@ class _Request:
         case = self._case(path)
         if self.dicom:
             find_study(split_frame(path)[0])  # before the work
-        if is_folder(case):
-            self._complete(case, path)
-            return case, None
+        damaged = is_folder(case)
+        if damaged:
+            kept = self._kept(case)
+            if kept is not None:
+                self._complete(kept, case, path)
+                return case, None
         overall.start(self.names[path] if self.anonymous else path.name)
         early = case.with_name(f"{case.name}-coarse.html")
         explanation = self.explainer.explain(
@@ -280,33 +285,41 @@ class _Request:
         if self.anonymous:
             explanation = without_source_names(explanation)
         try:
-            with atomic(case) as partial:
+            # File by file where the folder is there: others than ours may be in it.
+            with nullcontext(case) if damaged else atomic(case) as partial:
                 write_case(explanation, partial, self.figures)
                 if self.dicom:
                     write_dicom(explanation, path, partial)
         except ProtoPFaithError:
-            if not is_folder(case):  # else another process was faster with the same
+            if damaged or not is_folder(case):  # else another process was faster with the same
                 raise
         early.unlink(missing_ok=True)
         _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
         return case, explanation
 
-    def _complete(self, case: Path, path: Path) -> None:
-        """Writes the files of a finished case that nobody asked for before."""
-        from protopfaith.show.dicom import PICTURE, write_dicom
+    def _kept(self, case: Path) -> Explanation | None:
+        """The explanation of a finished case; None where its data are damaged or gone."""
+        try:
+            return load(case / "explanation")
+        except ProtoPFaithError as error:
+            logger.warning("%s is damaged and explained anew: %s", case, error)
+            return None
 
-        figures = [kind for kind in self.figures if not is_file(case / _figure_name(kind))]
-        dicom = self.dicom and not is_file(case / PICTURE)
-        if not figures and not dicom:
-            return
-        explanation = load(case / "explanation")
-        _write_figures(explanation, case, figures)
-        if dicom:
+    def _complete(self, explanation: Explanation, case: Path, path: Path) -> None:
+        """Writes the files of a finished case that nobody asked for before, or that were cut or lost."""
+        from protopfaith.show.dicom import PICTURE, write_dicom
+        from protopfaith.show.report import write_report
+
+        lost = [kind for kind in self.figures if not is_whole(case / _figure_name(kind))]
+        _write_figures(explanation, case, lost)
+        if not is_whole(case / REPORT):
+            write_report(explanation, case / REPORT)
+        if self.dicom and not is_file(case / PICTURE):
             write_dicom(explanation, path, case)
 
     def _is_new(self, path: Path) -> bool:
         try:
-            return not is_folder(self._case(path))
+            return not is_file(self._case(path) / "explanation.json")
         except ProtoPFaithError:  # told when it is its turn
             return False
 
@@ -385,7 +398,7 @@ def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = 
     folder.mkdir(parents=True, exist_ok=True)
     explanation.save(folder / "explanation")
     _write_figures(explanation, folder, figures)
-    write_report(explanation, folder / "report.html")
+    write_report(explanation, folder / REPORT)
 
 
 def _write_figures(explanation: Explanation, folder: Path, kinds: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from protopfaith.explanation.answers import LOGITS
 from protopfaith.files import is_file, reason
 
 USUAL_SIDE = 224
+LARGEST_BATCH = 1024  # of a model that takes one size alone: smaller batches are filled up with zeros
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
@@ -48,6 +49,13 @@ class OnnxFunction:
             raise ProtoPFaithError(
                 f"{path} takes {found}, but a function of images takes one float tensor of four dimensions."
             )
+        if isinstance(inputs[0].shape[0], int) and inputs[0].shape[0] > LARGEST_BATCH:
+            raise ProtoPFaithError(
+                f"{path} takes {inputs[0].shape[0]:,} images at a time and no others; export it with a batch "
+                f"of any size, or of at most {LARGEST_BATCH:,}."
+            )
+        if not self.session.get_outputs():
+            raise ProtoPFaithError(f"{path} has no output; export it with a row of scores for each image.")
         self.name, self.shape = inputs[0].name, inputs[0].shape
         self.dtype = DTYPES[inputs[0].type]
         self.output = scores_of(self.session.get_outputs())

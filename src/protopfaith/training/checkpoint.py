@@ -72,6 +72,11 @@ def read_position(path: Path | str) -> Position:
     return _position(_read(path)[0], path)
 
 
+def read_recipe(path: Path | str) -> Any:
+    """The recipe of the run that wrote it, without reading its tensors; None of earlier versions."""
+    return _read(path)[0].get("recipe")
+
+
 def _position(header: dict[str, Any], path: Path | str) -> Position:
     """The position in the header; raises if it is none."""
     values = header["position"]
@@ -86,11 +91,14 @@ def _position(header: dict[str, Any], path: Path | str) -> Position:
     for name, kind in kinds.items() if right else ():
         value: Any = values.get(name, kind())
         right = right and type(value) is kind and (kind is bool or 0 <= value < 10**9)
-    right = right and isinstance(values.get("moved", 1.0), (float, int))
-    accuracies = [values.get(name) for name in ("best", "probe", "plain")] if right else [""]
-    if not all(isinstance(value, (float, int, type(None))) for value in accuracies):
+    shares = [values.get(name) for name in ("best", "probe", "plain", "moved")] if right else [""]
+    if not all(value is None or _is_share(value) for value in shares):
         raise _damaged(path, "its position is none")
     return Position(**values)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (float, int)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _damaged(path: Path | str, why: str) -> ProtoPFaithError:
@@ -125,7 +133,24 @@ def pack_module(prefix: str, module: nn.Module) -> dict[str, Tensor]:
 def unpack_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Fills a module with what `pack_module` made of it."""
     start = f"{prefix}."
-    module.load_state_dict({name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)})
+    own = {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}
+    check_tensors(own, module.state_dict())
+    module.load_state_dict(own)
+
+
+def check_tensors(saved: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raises ValueError unless the tensors have the names, shapes and kinds of `expected` and are finite.
+
+    Args:
+        saved: of a file
+        expected: what they are to replace
+    """
+    if saved.keys() != expected.keys():
+        raise ValueError(f"{sorted(saved.keys() ^ expected.keys())[0]} is missing, or too many")
+    for name, tensor in saved.items():
+        fresh = expected[name]
+        if tensor.shape != fresh.shape or tensor.dtype != fresh.dtype or not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name} is of another shape or kind, or not finite")
 
 
 def pack_optimizer(optimizer: Optimizer) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
@@ -149,6 +174,7 @@ def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
         if key.startswith("optimizer."):
             _, index, name = key.split(".", 2)
             state.setdefault(int(index), {})[name] = tensor
+    _check_moments(state, [weight for group in optimizer.param_groups for weight in group["params"]])
     groups = []
     for saved, fresh in zip(checkpoint.groups, optimizer.state_dict()["param_groups"], strict=True):
         _check_alike(saved, fresh)
@@ -156,6 +182,17 @@ def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
         flags = {key: value for key, value in fresh.items() if isinstance(value, bool | None)}
         groups.append({**saved, **flags, "params": fresh["params"]})
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _check_moments(state: dict[int, dict[str, Tensor]], weights: list[Tensor]) -> None:
+    """Raises ValueError for a state that no weight of AdamW can have had after some steps."""
+    if not state or not 0 <= min(state) <= max(state) < len(weights):
+        raise ValueError("there is none, or that of other weights")
+    for index, entries in state.items():
+        moment = torch.zeros_like(weights[index], device="cpu")
+        check_tensors(entries, {"step": torch.tensor(0.0), "exp_avg": moment, "exp_avg_sq": moment})
+        if entries["step"] < 1 or bool((entries["exp_avg_sq"] < 0).any()):
+            raise ValueError(f"that of weight {index} cannot be")
 
 
 def pack_scheduler(scheduler: LRScheduler) -> dict[str, Any]:

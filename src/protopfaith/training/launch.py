@@ -26,7 +26,7 @@ from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.family import trainer_named, trainer_of
 from protopfaith.training.images import seed_for
-from protopfaith.training.new_run import check_resumable, create_run
+from protopfaith.training.new_run import check_own_recipe, check_resumable, create_run
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import ComputeRecipe
 from protopfaith.training.reference import keep_reference
@@ -90,8 +90,8 @@ def train(
     _check_name(folder)
     if fabric is None:
         fabric = make_fabric(recipe.compute)
-        if not resume and fabric.is_global_zero:
-            refuse_existing(folder)  # before the work of loading data
+        if fabric.is_global_zero:  # before the work of loading data
+            check_own_recipe(Run(folder), recipe) if resume else refuse_existing(folder)
         fabric.launch()
     instance(getattr(fabric, "world_size", None), int, "The fabric", "one of Lightning that was launched")
     data = load_recipe_data(recipe) if data is None else data
@@ -109,9 +109,7 @@ def train(
         holding.enter_context(torch.random.fork_rng())  # the caller's random numbers stay as they were
         trainer = trainer_class(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
-            checkpoint = Checkpoint.load(run.checkpoint_path)
-            run.check_belongs(checkpoint.recipe, run.checkpoint_path)
-            trainer.resume(checkpoint)
+            trainer.resume(Checkpoint.load(run.checkpoint_path))
         try:
             trainer.fit()
         except ProtoPFaithError as error:

@@ -14,11 +14,13 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason
 from protopfaith.network import distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import (
     Checkpoint,
+    check_tensors,
     pack_module,
     unpack_module,
     unpack_optimizer,
@@ -130,28 +132,38 @@ class Trainer(Hooks):
         ended = position.stage >= len(self.stages) and not position.finished
         if (
             ended
-            or position.stage > len(self.stages)
+            or max(position.stage, position.stale_cycles) > len(self.stages)
             or (position.stage < len(self.stages) and position.epoch >= self.stages[position.stage].epochs)
         ):
             raise ProtoPFaithError(
                 f"{path} stands at a stage or an epoch that this run's recipe does not have; start a new run."
             )
         try:
-            unpack_module("model", self.model, checkpoint.tensors)
-            unpack_module("head", self.head, checkpoint.tensors)
+            self._unpack(checkpoint.tensors)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise ProtoPFaithError(
-                f"The tensors in {path} are not those of this run's network; start a new run."
+                f"The tensors in {path} are not those of this run's network ({reason(error)}); start a new "
+                "run."
             ) from error
         self.model.sources = read_sources(checkpoint.sources, len(self.model.prototypes), str(path))
-        self.log_scale.data.copy_(checkpoint.tensors.get("log_scale", torch.zeros(())))
-        self.kept = {
-            name.removeprefix(KEPT): tensor.to(self.fabric.device)
-            for name, tensor in checkpoint.tensors.items()
-            if name.startswith(KEPT)
-        }
         self.saver.position = checkpoint.position
         self._checkpoint = checkpoint
+
+    def _unpack(self, tensors: dict[str, Tensor]) -> None:
+        """Fills all that is trained; raises if something is missing, of another shape, or not a number."""
+        owners = self.model.prototype_classes.clone()
+        unpack_module("model", self.model, tensors)
+        if not torch.equal(owners, self.model.prototype_classes):
+            raise ValueError("prototypes belong to other classes")
+        unpack_module("head", self.head, tensors)
+        scale = {"log_scale": tensors.get("log_scale", torch.zeros(()))}
+        check_tensors(scale, {"log_scale": self.log_scale})
+        self.log_scale.data.copy_(scale["log_scale"])
+        kept = {name.removeprefix(KEPT): one for name, one in tensors.items() if name.startswith(KEPT)}
+        if kept:
+            whole, head = self.plain.state(), pack_module("head", self.head)
+            check_tensors(kept, head if kept.keys() == head.keys() else whole)
+        self.kept = {name: tensor.to(self.fabric.device) for name, tensor in kept.items()}
 
     def fit(self) -> None:
         """Runs the stages that are left."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -15,6 +17,10 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, read_plain_text, reason
 from protopfaith.network import PatchNetwork
+
+LONGEST = 12
+"""Digits of a whole number in `metrics.csv`: no training has as many epochs or prototypes."""
+logger = logging.getLogger("protopfaith")
 
 
 def empty_confusion(labels: Tensor, classes: int, device: torch.device | str = "cpu") -> Tensor:
@@ -94,12 +100,41 @@ class EpochMetrics:
     seconds: float
 
 
+def is_row(row: Sequence[str]) -> bool:
+    """Whether texts can be the beginning of a row of `metrics.csv`: numbers where numbers belong.
+
+    >>> is_row(["0", "warmup", "1", "0", "0.01"]), is_row(["0", "warmup", "one"])
+    (True, False)
+    """
+    return all(_fits(text, str(field.type)) for text, field in zip(row, fields(EpochMetrics), strict=False))
+
+
+def _fits(text: str, kind: str) -> bool:
+    """Whether a text can be a value of a field whose type is `kind`, such as "float | None"."""
+    first = kind.split(maxsplit=1)[0]
+    if not text or first == "bool":
+        return text in ("True", "False") if first == "bool" else kind.endswith("None")
+    if first == "int":
+        return text.isascii() and text.isdecimal() and len(text) < LONGEST
+    try:
+        return first == "str" or isinstance(float(text), float)
+    except ValueError:
+        return False
+
+
 class MetricsFile:
     """Appends rows; on resume, drops those of epochs that will be run again."""
 
     def __init__(self, path: Path, first_epoch: int = 0):
         self.path = path
         rows = self._complete_rows(first_epoch) if path.exists() else []
+        if len(rows) < first_epoch:
+            logger.warning(
+                "%s lacks %d of %d epochs, whose rows are damaged or missing; training goes on without them.",
+                path,
+                first_epoch - len(rows),
+                first_epoch,
+            )
         with atomic(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([field.name for field in fields(EpochMetrics)])
@@ -117,9 +152,10 @@ class MetricsFile:
         header = rows[0] if rows else names
         if header != names[: len(header)]:
             raise ProtoPFaithError(f"{self.path} has other columns; move it away, then resume the run.")
-        complete = [row for row in rows[1:] if row and len(row) == len(header) and row[0].isdigit()]
         later = [""] * (len(names) - len(header))  # columns that an older version did not have
-        return [row + later for row in complete if int(row[0]) < first_epoch]
+        whole = (row + later for row in rows[1:] if len(row) == len(header) and is_row(row))
+        by_epoch = {int(row[0]): row for row in whole}  # of two rows of an epoch the later one
+        return [by_epoch[epoch] for epoch in sorted(by_epoch) if epoch < first_epoch]
 
     def append(self, metrics: EpochMetrics) -> None:
         try:

@@ -15,6 +15,7 @@ import torch
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, is_file, refuse_existing
+from protopfaith.training.checkpoint import read_recipe
 from protopfaith.training.recipe import Recipe, decisive
 from protopfaith.training.run import Run
 from protopfaith.training.trust import new_mark
@@ -61,9 +62,22 @@ def _per_class(data: ImageData) -> list[int]:
 
 
 def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
-    """Raises unless recipe (but for `compute` and where the data lies) and images are those of the run."""
+    """Raises unless recipe and images are those of the run."""
+    check_own_recipe(run, recipe)
+    if data.fingerprint != run.environment()["data_fingerprint"]:
+        raise ProtoPFaithError(
+            f"The images have changed since the run {run.folder} was started (their fingerprint differs); "
+            "restore them, or start a new run."
+        )
+
+
+def check_own_recipe(run: Run, recipe: Recipe) -> None:
+    """Raises unless the recipe is that of the run and of the files in it, but for `compute` and where the
+    data lies."""
     if is_file(run.model_path):
         run.check_model()
+    if is_file(run.checkpoint_path):
+        run.check_belongs(read_recipe(run.checkpoint_path), run.checkpoint_path)
     if "pruned_from" in run.environment():
         raise ProtoPFaithError(f"{run.folder} was made by pruning and is finished; start another run.")
     if "converted_from" in run.environment():
@@ -75,11 +89,6 @@ def check_resumable(run: Run, recipe: Recipe, data: ImageData) -> None:
         raise ProtoPFaithError(
             f"The run {run.folder} was started with another recipe ({key} was {theirs.get(key)!r}, now "
             f"{ours.get(key)!r}); resume it with its own recipe, or start a new run."
-        )
-    if data.fingerprint != run.environment()["data_fingerprint"]:
-        raise ProtoPFaithError(
-            f"The images have changed since the run {run.folder} was started (their fingerprint differs); "
-            "restore them, or start a new run."
         )
 
 

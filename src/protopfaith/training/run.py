@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 FEW = 500
 """Validation images below which the summary says how uncertain their accuracies are."""
+RESULT: dict[str, Any] = {
+    **dict.fromkeys(("epoch", "distinct_prototypes", "prototypes"), int),
+    **dict.fromkeys(("validation_balanced_accuracy", "linear_probe", "plain_classifier"), (int, float)),
+}
+"""What a model's header says about its training: numbers, or nothing where they were not measured."""
+LATER = ("linear_probe", "plain_classifier")  # which models of earlier versions lack
 
 
 class Run:
@@ -126,6 +132,7 @@ class Run:
         """
         metadata = self._metadata()
         self.check_belongs(metadata.get("recipe"), self.model_path)
+        self._check_environment(metadata)
         model = load(self.model_path, encoder=encoder, device=device)[0]
         preprocessing = self._preprocessing(metadata)
         if preprocessing.channels != model.in_channels:
@@ -156,6 +163,12 @@ class Run:
                     f"{self.model_path} has no {name} in its header, so it is none of a run; use another "
                     "copy."
                 )
+        wrong = _wrong_result(metadata["result"])
+        if wrong:
+            raise ProtoPFaithError(
+                f"The header of {self.model_path} has the result {shown(metadata['result'].get(wrong))} as "
+                f"{wrong}, which cannot be; use another copy of it."
+            )
         return metadata
 
     def check_model(self) -> None:
@@ -183,6 +196,15 @@ class Run:
             raise ProtoPFaithError(
                 f"{path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} there, and "
                 f"is {shown(ours[changed[0]])} in recipe.yaml); put the run's own file there."
+            )
+
+    def _check_environment(self, metadata: dict[str, Any]) -> None:
+        """Raises if `environment.json` names other images than the model was trained on."""
+        ours, theirs = metadata.get("data_fingerprint"), self._kept_environment().get("data_fingerprint")
+        if ours and theirs and ours != theirs:
+            raise ProtoPFaithError(
+                f"{self.folder / 'environment.json'} belongs to another run: its images are not those that "
+                f"{self.model_path.name} was trained on; put the run's own file there, or remove it."
             )
 
     def result(self) -> dict[str, Any]:
@@ -289,6 +311,16 @@ class Run:
             return is_file(self.checkpoint_path) and read_position(self.checkpoint_path).best is not None
         except ProtoPFaithError:
             return False
+
+
+def _wrong_result(result: dict[str, Any]) -> str | None:
+    """The first key of what was kept about a training that is missing or cannot be; None: all is well."""
+    for name, kind in RESULT.items():
+        value = result.get(name, "" if name not in LATER else None)
+        number = isinstance(value, kind) and not isinstance(value, bool)
+        if value is not None and (not number or value < 0 or (kind is not int and value > 1)):
+            return name
+    return None
 
 
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:

@@ -48,7 +48,7 @@ def is_own(recipe: Recipe, environment: dict[str, Any]) -> bool:
     number, mark, secret = environment.get("id"), environment.get("mark"), _secret(make=False)
     if secret is None or not isinstance(number, str) or not isinstance(mark, str):
         return False
-    return hmac.compare_digest(mark.encode(), _mark(secret, number, recipe).encode())
+    return hmac.compare_digest(mark.encode(errors="replace"), _mark(secret, number, recipe).encode())
 
 
 def check_paths(
