@@ -32,10 +32,23 @@ def test_so_is_a_folder(tmp_path) -> None:
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a"]
 
 
-def test_where_nothing_can_be_written(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("file/inside", "move the file away"),
+        ("folder", "move the folder of that name away"),
+        ("x" * 300, "shorter name"),
+    ],
+)
+def test_where_nothing_can_be_written(tmp_path, name: str, remedy: str) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(ProtoPFaithError, match="Could not write"), atomic(tmp_path / "file" / "inside"):
-        pass
+    (tmp_path / "folder").mkdir()
+    with (
+        pytest.raises(ProtoPFaithError, match=f"Could not write .*{remedy}"),
+        atomic(tmp_path / name) as partial,
+    ):
+        partial.write_text("x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_fingerprints(tmp_path) -> None:

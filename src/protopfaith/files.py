@@ -27,6 +27,7 @@ ENDS = {".png": b"IEND", ".html": b"</html>", ".svg": b"</svg>", ".pdf": b"%%EOF
 TAIL = 1024  # bytes, within which these stand in a file that was not cut
 MANIFEST = "_bulk.json"
 """Of a data set of explanations; names with an underscore are none of the data to those who read Parquet."""
+AGAIN = "run the same command again."
 UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
 
 _final_names: dict[Path, Path] = {}  # of what is being written now
@@ -58,11 +59,22 @@ def atomic(path: Path | str) -> Iterator[Path]:
     except OSError as error:
         raise ProtoPFaithError(
             f"Could not write {final_name(path)} ({error.strerror or error}); nothing was changed there: "
-            "free some space or check the permissions, then run the same command again."
+            f"{_remedy(error)}, then {AGAIN}"
         ) from error
     finally:
         _final_names.pop(partial, None)
         _remove(partial)
+
+
+def _remedy(error: OSError) -> str:
+    """What helps against an error of writing."""
+    if isinstance(error, IsADirectoryError):
+        return "move the folder of that name away, or give another name"
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return "move the file away that is in the place of a folder, or give another name"
+    if error.errno == errno.ENAMETOOLONG:
+        return "give a shorter name"
+    return "free some space or check the permissions"
 
 
 def _is_stream(path: Path) -> bool:

@@ -12,6 +12,7 @@ import torch
 
 from protopfaith.data import load_data
 from protopfaith.network import ProtoPNet
+from protopfaith.training.calibration import Calibrator
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.reference import (
     FEW,
@@ -24,6 +25,7 @@ from protopfaith.training.reference import (
     usual_distances,
     weights_hash,
 )
+from protopfaith.training.thresholds import FindingRule
 from protopfaith.training.typical import traits
 
 
@@ -100,6 +102,48 @@ def test_it_is_kept_with_the_weights_that_it_belongs_to(
     assert Reference.load(tmp_path, "other weights") is None
     (tmp_path / "reference.json").write_text("{")
     assert Reference.load(tmp_path, weights_hash(model)) is None
+
+
+JUNK = (
+    "x", "", -1, 1e400, math.nan, True, [], [None], ["x"], [math.nan], [[1.0]], {}, {"x": 1}, 10**400,
+    [1.0] * 3,
+)  # fmt: skip
+NEEDED = (
+    "weights_sha256",
+    "mean_similarities",
+    "images",
+    "usual_distances",
+    "temperature",
+    "validation_images",
+)
+
+
+def test_what_was_not_measured_is_not_believed(model: ProtoPNet, measured: Reference, tmp_path: Path) -> None:
+    """Every key with whatever does not belong there: then it is measured anew, which None asks for."""
+    path = measured.save(tmp_path)
+    whole = json.loads(path.read_text())
+    damaged = {f"{key}={junk!r:.20}": {**whole, key: junk} for key in whole for junk in JUNK}
+    del damaged["hidden_seen=True"]  # as well
+    damaged |= {f"no {key}": {name: whole[name] for name in whole if name != key} for key in NEEDED}
+    damaged |= {
+        f"typical.{key}={junk!r:.20}": {**whole, "typical": {**whole["typical"], key: junk}}
+        for key in whole["typical"]
+        for junk in JUNK
+    }
+    believed = []
+    for name, values in damaged.items():
+        path.write_text(json.dumps(values))
+        found = Reference.load(tmp_path, measured.weights_sha256)
+        if found is not None and found.fits(model):
+            believed.append(name)
+    assert not believed
+
+
+def test_rules_and_calibrations_belong_to_findings(model: ProtoPNet, measured: Reference) -> None:
+    rule = FindingRule(0.5, 0.4, 0.6, 9, 9)
+    assert measured.fits(model)
+    assert not replace(measured, rules=(rule,) * 8).fits(model)
+    assert not replace(measured, by_finding=Calibrator((1.0,) * 8, (0.0,) * 8)).fits(model)
 
 
 def test_without_validation_images_there_is_no_temperature(model: ProtoPNet) -> None:

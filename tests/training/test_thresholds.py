@@ -85,3 +85,14 @@ def test_they_are_kept_as_plain_values() -> None:
     assert rules_from_json(rules_to_json(None)) is None
     with pytest.raises(TypeError):
         rules_from_json([{"threshold": 1}])
+
+
+@pytest.mark.parametrize(
+    "change", [{"threshold": 0.2}, {"absent_below": -1.0}, {"present_above": 2.0}, {"present": -1}]
+)
+def test_rules_that_nobody_chose_are_not_read(change: dict) -> None:
+    values = rules_to_json([FindingRule(0.5, 0.4, 0.6, 9, 9)])
+    assert values is not None
+    assert rules_from_json(values) == (FindingRule(0.5, 0.4, 0.6, 9, 9),)
+    with pytest.raises(ValueError, match="rule"):
+        rules_from_json([values[0] | change])

@@ -17,7 +17,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import reason, refuse_existing, remove_leftovers
+from protopfaith.files import AGAIN, reason, refuse_existing, remove_leftovers
 from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
@@ -113,12 +113,10 @@ def train(
         try:
             trainer.fit()
         except ProtoPFaithError as error:
-            if not str(error).startswith("Could not write"):
+            if not str(error).endswith(AGAIN):
                 raise
-            raise ProtoPFaithError(
-                f"{str(error).split('; nothing')[0]}; free some space or check the permissions, then go on "
-                f"with: protopfaith train --resume --out {folder}"
-            ) from error
+            go_on = f"go on with: protopfaith train --resume --out {folder}"
+            raise ProtoPFaithError(str(error).removesuffix(AGAIN) + go_on) from error
         if fabric.is_global_zero:
             _conclude(run, data, model)
     return run
@@ -240,8 +238,11 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
         )
     except Exception as error:  # Lightning raises several kinds of its own for what is not there
         raise ProtoPFaithError(
-            f"Cannot train with accelerator={compute.accelerator}, devices={compute.devices}, "
-            f"strategy={compute.strategy}, precision={compute.precision}: {' '.join(str(error).split())}"
+            f"Cannot train with compute.accelerator={compute.accelerator}, compute.devices="
+            f"{compute.devices}, compute.strategy={compute.strategy} and compute.precision="
+            f"{compute.precision}, as the recipe (of a run that is resumed, its recipe.yaml) says; change "
+            "them there or in the command, for example to "
+            f"compute.accelerator=auto. Lightning's reason: {' '.join(str(error).split())}"
         ) from error
 
 

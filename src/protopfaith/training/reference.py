@@ -10,13 +10,15 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number, whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, plain_file
+from protopfaith.files import atomic, plain_file, read_json
 from protopfaith.network import PrototypeNetwork, outcome_of
 from protopfaith.progress import told_time
 from protopfaith.training.calibration import (
@@ -98,8 +100,14 @@ class Reference:
         Args:
             model: the network
         """
-        sizes = tuple(self.mean_similarities.shape), tuple(self.usual_distances.shape)
-        return sizes == ((len(model.prototypes),), (len(model.class_names),))
+        prototypes, classes = len(model.prototypes), len(model.class_names)
+        several = outcome_of(model) == "several"
+        calibrated = None if self.by_finding is None else self.by_finding.temperatures
+        return (
+            (len(self.mean_similarities), len(self.usual_distances)) == (prototypes, classes)
+            and all(one is None or (several and len(one) == classes) for one in (self.rules, calibrated))
+            and (self.typical is None or len(self.typical.means) == (1 if several else classes))
+        )
 
     def about_hidden(self) -> str:
         """A sentence where the network is off on images with hidden regions, which coalitions are."""
@@ -139,26 +147,49 @@ class Reference:
         """What lies in a run's folder; None where nothing is there, or it belongs to other weights."""
         path = Path(folder) / NAME
         try:
-            values = json.loads(plain_file(path).read_text(encoding="utf-8"))
+            values = read_json(plain_file(path), "a run")
             if values["weights_sha256"] != weights_sha256 or values.get("format") not in FORMATS:
                 return None
-            distances = [math.nan if d is None else d for d in values["usual_distances"]]
-            hidden = values.get("half_hidden")
-            return Reference(
-                weights_sha256,
-                torch.tensor(values["mean_similarities"], dtype=torch.float64),
-                values["images"],
-                torch.tensor(distances, dtype=torch.float64),
-                values["temperature"],
-                values["validation_images"],
-                None if hidden is None else (float(hidden[0]), float(hidden[1])),
-                values.get("hidden_seen"),
-                rules_from_json(values.get("findings")),
-                calibrator_from_json(values.get("calibration")),
-                Typical.from_json(values.get("typical")),
-            )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # measured anew
-            return None
+            return _from_json(values)
+        except (OSError, ValueError, LookupError, TypeError, ArithmeticError, ProtoPFaithError):
+            return None  # measured anew
+
+
+def _from_json(values: dict[str, Any]) -> Reference:
+    """What `save` wrote; raises LookupError, TypeError, ValueError or ours for anything else."""
+    temperature, hidden, seen = values["temperature"], values.get("half_hidden"), values.get("hidden_seen")
+    if not isinstance(seen, bool | None):
+        raise TypeError("hidden_seen is not what was measured")
+    return Reference(
+        values["weights_sha256"],
+        _numbers(values["mean_similarities"]),
+        whole_number(values["images"], "images", least=1),
+        _numbers(values["usual_distances"], least=0, known=False),
+        None if temperature is None else float(_numbers([temperature], *TEMPERATURES)[0]),
+        whole_number(values["validation_images"], "validation_images", least=0),
+        None if hidden is None else _pair(_numbers(hidden, 0, 1).tolist()),
+        seen,
+        rules_from_json(values.get("findings")),
+        calibrator_from_json(values.get("calibration")),
+        Typical.from_json(values.get("typical")),
+    )
+
+
+def _numbers(
+    values: list[Any], least: float | None = None, most: float | None = None, *, known: bool = True
+) -> Tensor:
+    """Finite numbers; where they need not be known, None is not-a-number."""
+    what = "A number of the reference"
+    found = [
+        math.nan if one is None and not known else finite_number(one, what, least=least, most=most)
+        for one in values
+    ]
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def _pair(values: list[float]) -> tuple[float, float]:
+    first, second = values
+    return first, second
 
 
 def weights_hash(model: PrototypeNetwork) -> str:

@@ -113,5 +113,10 @@ def rules_to_json(rules: Sequence[FindingRule] | None) -> list[dict[str, Any]] |
 
 
 def rules_from_json(values: Any) -> tuple[FindingRule, ...] | None:
-    """What `rules_to_json` gave; raises ValueError, KeyError or TypeError for anything else."""
-    return None if values is None else tuple(FindingRule(**value) for value in values)
+    """What `rules_to_json` gave; raises ValueError, TypeError or `ProtoPFaithError` for anything else."""
+    rules = None if values is None else tuple(FindingRule(**value) for value in values)
+    for rule in rules or ():
+        ordered = 0 <= rule.absent_below <= rule.threshold <= rule.present_above < 1 + 1e-9
+        if not ordered or min(rule.present, rule.absent) < 0:
+            raise ValueError("no rule")
+    return rules

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import finite_number
 from protopfaith.network import PrototypeNetwork, outcome_of
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -82,7 +83,12 @@ class Typical:
         means, scales, precision = (torch.tensor(values[name], dtype=torch.float64) for name in names)
         if means.dim() != 2 or precision.shape != 2 * scales.shape or means.shape[1:] != scales.shape:
             raise ValueError("other shapes")
-        return Typical(means, scales, precision, float(values["usual"]))
+        usual = finite_number(values["usual"], "The usual distance", least=0)
+        if not all(bool(one.isfinite().all()) for one in (means, scales, precision)) or bool(
+            (scales <= 0).any()
+        ):
+            raise ValueError("not what is usual")
+        return Typical(means, scales, precision, usual)
 
 
 def traits(model: PrototypeNetwork, maps: Tensor, labels: Tensor) -> Tensor:
