@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from protopfaith.annotations import check_arguments
+from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import instance, shown
 from protopfaith.data.dicom import patient
 from protopfaith.data.findings import EXPECTED as FINDINGS_EXPECTED
@@ -53,6 +53,9 @@ class Sample:
     about: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, eq=False)
 class External:
@@ -76,6 +79,9 @@ class External:
     pixels: Callable[[int], torch.Tensor]
     sha256: Callable[[int], str]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         return f"External({self.name!r}, {len(self.samples):,} images)"

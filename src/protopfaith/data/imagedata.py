@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from protopfaith.annotations import check_fields
 from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.listing import Outcome
 from protopfaith.data.preprocessing import Preprocessing
@@ -41,6 +42,9 @@ class ImageData:
     preprocessing: Preprocessing
     notes: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(images):,} {name}" for name, images in self.sets().items())

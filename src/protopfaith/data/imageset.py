@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from protopfaith.annotations import check_arguments
+from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import instance, whole_number
 from protopfaith.data.listing import Box, Outcome
 from protopfaith.errors import ProtoPFaithError
@@ -47,6 +47,9 @@ class Record:
     group: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from PIL import Image
 
+from protopfaith.annotations import check_fields
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, reason
@@ -50,6 +51,9 @@ class Entry:
     about: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, repr=False)
 class Listing:
@@ -78,6 +82,9 @@ class Listing:
     read: Callable[[Path], Image.Image] = read_image
     official: bool = False
     outcome: Outcome = "one"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         files = "1 file" if len(self.entries) == 1 else f"{len(self.entries):,} files"

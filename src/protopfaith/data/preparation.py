@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from protopfaith.annotations import check_arguments
+from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.data.imagedata import ImageData
 from protopfaith.data.registry import Size, load_data
 
@@ -29,6 +29,9 @@ class Preparation:
     name: str
     data: ImageData
     seconds: float
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __str__(self) -> str:
         sets = self.data.sets()

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from protopfaith.annotations import check_fields
 from protopfaith.arguments import instance, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.outcome import outcome_of
@@ -37,6 +38,9 @@ class PrototypeSource:
     sha256: str
     exact: bool = True
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON; without `exact` where it says nothing new, as in files that were written before it.
 
@@ -63,6 +67,9 @@ class Turn:
     prototype: int
     right: bool
     probability: float
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def log_probability(self) -> float:
@@ -91,6 +98,9 @@ class Route:
     leaf_probabilities: Tensor
     children: tuple[tuple[int, int], ...] = ()
     leaf_classes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def log_probability(self) -> float:

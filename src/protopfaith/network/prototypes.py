@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from protopfaith.annotations import check_arguments
+from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import NO_CLASS, can_drop
@@ -35,6 +35,9 @@ class DistinctPrototypes:
     groups: tuple[tuple[int, ...], ...]
     per_class: tuple[int, ...]
     total: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         return f"DistinctPrototypes({self.distinct} of {self.total})"

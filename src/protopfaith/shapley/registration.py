@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from protopfaith.annotations import check_fields
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
 from protopfaith.shapley.attribution import Attribution
@@ -46,6 +47,9 @@ class Traits:
     per_output: bool = False
     full_precision: bool = False
     planned: bool = True
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:

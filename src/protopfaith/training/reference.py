@@ -45,6 +45,7 @@ USUAL = 0.99  # share of the validation images that counts as usual
 MUCH = 0.75  # of its accuracy is left to a network that knows images of which half is hidden
 HIDDEN = 256  # images on which that is measured
 TRIAL = 8  # images of the batch that is timed beforehand
+MANY = 10**12  # more images than anybody has
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,10 +164,10 @@ def _from_json(values: dict[str, Any]) -> Reference:
     return Reference(
         values["weights_sha256"],
         _numbers(values["mean_similarities"]),
-        whole_number(values["images"], "images", least=1),
+        whole_number(values["images"], "images", least=1, most=MANY),
         _numbers(values["usual_distances"], least=0, known=False),
         None if temperature is None else float(_numbers([temperature], *TEMPERATURES)[0]),
-        whole_number(values["validation_images"], "validation_images", least=0),
+        whole_number(values["validation_images"], "validation_images", least=0, most=MANY),
         None if hidden is None else _pair(_numbers(hidden, 0, 1).tolist()),
         seen,
         rules_from_json(values.get("findings")),
