@@ -34,13 +34,14 @@ def parse_players(spec: Any) -> int | str:
         spec = int(spec[:20])
     if isinstance(spec, int) or hasattr(spec, "__index__"):  # of any library
         return whole_number(spec, "The side of the windows that are players", least=1, most=LARGEST_WINDOW)
-    number = str(spec).removeprefix(SUPERPIXELS)
-    if number == str(spec) or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
+    text = spec if isinstance(spec, str) else ""
+    number = text.removeprefix(SUPERPIXELS)
+    if number == text or not number.isdecimal() or not 1 <= int(number[:20]) <= LARGEST_WINDOW**2:
         raise ProtoPFaithError(
             f"The players {shown(spec)} are not known; give the side of windows in pixels (16), "
             "superpixels:60, or a label image of your own (in Python, H x W, int64)."
         )
-    return str(spec)
+    return text
 
 
 def baseline_numbers(spec: str) -> list[float]:

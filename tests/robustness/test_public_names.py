@@ -4,6 +4,7 @@ taken; no exception of somebody else's."""
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+import protopfaith as pf
+from protopfaith import evaluation, network, shapley
 from protopfaith.moments import RULES
 from tests.robustness.harness import Case, Outcome, Place, judge
 from tests.robustness.public_names import LEFT_OUT, PACKAGES, REFUSED, right
@@ -36,7 +39,24 @@ JUNK: dict[str, Any] = {
     "an empty tensor": torch.zeros(0),
     "a tensor without content": torch.zeros(2, 2, device="meta"),
     "letters in an array": np.array(["a"]),
+    "numbers without end": itertools.count,
+    "a function of nothing": lambda *_, **__: None,
+    "a tensor with gaps": torch.ones(2, 2).to_sparse(),
 }
+"""A class stands for a new one of its kind, as it is used up."""
+
+RECORDS = {
+    "Record",
+    "Entry",
+    "Sample",
+    "Listing",
+    "ImageData",
+    "External",
+    "PrototypeSource",
+    "Turn",
+    "Traits",
+}
+"""What users make of their own data: nothing else ever looks at all of it."""
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +90,44 @@ def test_no_wrong_argument_ends_in_an_exception_of_others(folder: Path) -> None:
     for name, (function, arguments) in right(folder).items():
         for argument in arguments:
             for kind, junk in JUNK.items():
+                junk = junk() if inspect.isclass(junk) else junk
                 outcome = _outcome(function, {**arguments, argument: junk}, folder)
                 count += 1
                 if outcome.kind not in ("fine", "accepted"):
                     faults.append(f"{name} with {kind} as {argument}: {outcome.kind} {outcome.text[-300:]}")
     assert not faults, "\n".join(faults)
     assert count > 5_000
+
+
+def test_nothing_is_taken_as_part_of_a_record(folder: Path) -> None:
+    """An object without any meaning fits nowhere."""
+    faults = [
+        f"{name} with an object as {argument}"
+        for name, (function, arguments) in right(folder).items()
+        for argument in arguments
+        if name in RECORDS
+        and _outcome(function, {**arguments, argument: object()}, folder).kind == "accepted"
+    ]
+    assert not faults
+
+
+NEAR_MISSES: dict[str, Callable[[], Any]] = {
+    "labels with gaps": lambda: pf.Players(torch.ones(4, 4).long().to_sparse()),
+    "maps without a position": lambda: network.minimum_over_positions(torch.rand(2, 3, 4, 0)),
+    "pixels beyond float32": lambda: pf.Players.superpixels(torch.rand(3, 8, 8).double() * 1e300, 4),
+    "more than all pixels": lambda: evaluation.aopc(torch.rand(2, 11), up_to=1e308),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_the_right_type_with_nothing_to_compute_with_is_refused(name: str) -> None:
+    with pytest.raises(pf.ProtoPFaithError):
+        NEAR_MISSES[name]()
+
+
+def test_truth_values_are_numbers() -> None:
+    found, _ = shapley.redistribute(torch.ones(1, 4).bool(), torch.ones(1, 4), torch.ones(1).bool())
+    assert float(found.sum()) == 1
 
 
 def _outcome(function: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Outcome:

@@ -86,4 +86,6 @@ def minimum_over_positions(maps: Tensor) -> Tensor:
     if has_torch_function_unary(maps):
         return handle_torch_function(minimum_over_positions, (maps,), maps)
     tensor(maps, "Distance maps", "B x P x height x width", 4)
+    if not maps.shape[2] * maps.shape[3]:
+        raise ProtoPFaithError(f"Distance maps of shape {tuple(maps.shape)} have no position to be near to.")
     return maps.flatten(2).min(dim=2).values  # not amin: its backward pass needs three more maps

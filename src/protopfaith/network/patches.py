@@ -198,6 +198,10 @@ class PatchNetwork(nn.Module):
                 f"The network takes images as B x {self.in_channels} x height x width, but got "
                 f"{' x '.join(map(str, x.shape))}; convert the images, or build it with in_channels to match."
             )
+        if isinstance(x, Tensor) and x.layout != torch.strided:
+            raise ProtoPFaithError(
+                f"The network takes images as plain tensors, not {x.layout}; see .to_dense()."
+            )
         if isinstance(x, Tensor) and x.dtype != self.prototypes.dtype:
             self._check_dtype(x)
 

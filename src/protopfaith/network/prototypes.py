@@ -190,13 +190,14 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
     return pruned
 
 
-def _whole(keep: Iterable[int]) -> list[int]:
-    return [whole_number(one, "A prototype to keep") for one in keep]
+def _whole(keep: Iterable[int], n: int) -> list[int]:
+    """Read up to the first that is no prototype: something may give numbers without end."""
+    return [whole_number(one, "A prototype to keep", least=0, most=n - 1) for one in keep]
 
 
 def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:
     """In order, each once; numbers, which are at home on every device."""
-    chosen = keep if isinstance(keep, Tensor) else torch.tensor(_whole(keep), dtype=torch.long)
+    chosen = keep if isinstance(keep, Tensor) else torch.tensor(_whole(keep, n), dtype=torch.long)
     if chosen.dtype == torch.bool and chosen.shape == (n,):
         return torch.where(chosen)[0].tolist()
     whole = chosen.dim() == 1 and not (

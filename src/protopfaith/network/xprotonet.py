@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from protopfaith.arguments import instance, numbers_below, shown
+from protopfaith.arguments import instance, numbers_below, plain_tensor, shown
 from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import FAMILIES
@@ -75,6 +75,8 @@ def occurrence_pooling(latent: Tensor, occurrence: Tensor) -> Tensor:
     for values, what in ((latent, "Latent vectors"), (occurrence, "Occurrence maps")):
         if not callable(getattr(values, "dim", None)) or values.dim() != 4:
             raise ProtoPFaithError(f"{what} must be a tensor of B x channels x h x w, not {shown(values)}.")
+        if isinstance(values, Tensor):  # or its moments
+            plain_tensor(values, what, "a tensor of B x channels x h x w")
     if latent.shape[0] != occurrence.shape[0] or latent.shape[2:] != occurrence.shape[2:]:
         raise ProtoPFaithError(
             f"Occurrence maps must have the images and the size of latent vectors {tuple(latent.shape)}, "

@@ -13,7 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import finite_number, instance, numbers_below, shown, tensor
+from protopfaith.arguments import (
+    finite_number,
+    instance,
+    numbers_below,
+    odd_kind,
+    shown,
+    tensor,
+    whole_number,
+)
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import atomic, reason
 from protopfaith.npz import read_npz
@@ -94,9 +102,21 @@ class Attribution:
         shapes |= {"completeness_gap": (outputs,), "total": (outputs,)}  # type: ignore[dict-item]
         for name, shape in shapes.items():
             part = getattr(self, name)
-            if (part is not None or name != "wrong_signs") and getattr(part, "shape", None) != shape:
-                given = shown(part) if not isinstance(part, Tensor) else f"of shape {tuple(part.shape)}"
+            if part is None and name == "wrong_signs":
+                continue
+            if not isinstance(part, Tensor) or part.shape != shape or odd_kind(part):
+                odd = not isinstance(part, Tensor) or odd_kind(part)
+                given = shown(part) if odd else f"of shape {tuple(part.shape)}"
                 raise ProtoPFaithError(f"The {name} of an attribution must be of shape {shape}, not {given}.")
+
+        whole_number(self.evaluations, "The evaluations of an attribution", least=0)
+        whole_number(self.seed, "The seed of an attribution")
+        for name in ("baseline", "method"):
+            instance(getattr(self, name), str, f"The {name} of an attribution", "text")
+        for name in ("precision", "degrees_of_freedom"):
+            instance(getattr(self, name), (int, float), f"The {name} of an attribution", "a number")
+        instance(self.options, dict, "The options of an attribution", "a mapping")
+        instance(self.state, (dict, type(None)), "The state of an attribution", "a mapping or None")
 
     def __repr__(self) -> str:
         """One line; the tensors would fill screens."""
@@ -344,6 +364,9 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
         raise ProtoPFaithError(
             f"Values, variances and totals do not fit each other: their shapes are {shapes}."
         )
+    values, variances, total = (
+        given if given.is_floating_point() else given.double() for given in (values, variances, total)
+    )
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))
     gap = values.sum(-1, keepdim=True) - total[:, None]

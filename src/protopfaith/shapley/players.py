@@ -81,7 +81,7 @@ class Players:
         image = as_tensor(image, "The image", "a tensor of C x height x width")
         if image.dim() == 3 and image.numel():
             check_pixels(image.shape[-1], image.shape[-2], "The image of superpixels")
-        if image.dim() != 3 or not image.numel() or not bool(image.isfinite().all()):
+        if image.dim() != 3 or not image.numel() or not bool(image.float().isfinite().all()):
             raise ProtoPFaithError(
                 f"Superpixels need an image of C x height x width with finite pixels, not of shape "
                 f"{tuple(image.shape)}."
@@ -260,7 +260,9 @@ def _apart(labels: Tensor, channels: int | None, kind: str) -> Players:
 
 
 def _check_labels(labels: Tensor) -> None:
-    instance(labels, Tensor, "Players", "a label image, a tensor of H x W")
+    plain_tensor(
+        instance(labels, Tensor, "Players", "a label image, a tensor of H x W"), "Players", "a label image"
+    )
     if labels.dim() not in (2, 3) or labels.numel() == 0:
         raise ProtoPFaithError(
             f"Players need a label image of H x W or C x H x W pixels, not of shape {tuple(labels.shape)}."

@@ -54,7 +54,7 @@ def as_calibrator(given: Calibrator | float | None) -> Calibrator:
     """
     if isinstance(given, Calibrator):
         return given
-    return UNCALIBRATED if given is None else Calibrator((given,))
+    return UNCALIBRATED if given is None else Calibrator((float(given),))
 
 
 def fit_calibrator(logits: Tensor, labels: Tensor, temperature: float) -> Calibrator:

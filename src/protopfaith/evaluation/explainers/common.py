@@ -176,6 +176,18 @@ def _check_players(players: Any) -> None:
 ExplainerFunction = Callable[[Explainable, Tensor, Sequence[int], Options], Explained]
 
 
+def explained_by(
+    explainer: ExplainerFunction,
+    model: Explainable,
+    image: Tensor,
+    prototypes: Sequence[int],
+    options: Options,
+) -> Explained:
+    """What an explainer returns, which may be a function of the user's."""
+    found = explainer(model, image, prototypes, options)
+    return instance(found, Explained, "What an explainer returns", "Explained")
+
+
 def check_subject(model: Any, image: Any, prototypes: Any, options: Any) -> list[int]:
     """Raises if an explainer cannot work with what it is given; the prototypes, as a list."""
     network_of(model)

@@ -16,7 +16,7 @@ from torch import Tensor
 from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explainable, Explained, ExplainerFunction, Options, game_of
-from protopfaith.evaluation.explainers.common import check_subject
+from protopfaith.evaluation.explainers.common import check_subject, explained_by
 from protopfaith.evaluation.metrics.variants import Combined, Exchanged, Masked, rewritten
 from protopfaith.network import PatchNetwork
 from protopfaith.registry import Registry
@@ -72,7 +72,8 @@ class AxiomTest:
     def explain(
         self, model: Explainable, prototypes: Sequence[int], image: Tensor | None = None
     ) -> Explained:
-        return self.explainer(model, self.image if image is None else image, prototypes, self.options)
+        image = self.image if image is None else image
+        return explained_by(self.explainer, model, image, prototypes, self.options)
 
     @cached_property
     def own(self) -> Explained:

@@ -222,7 +222,7 @@ def _check_curves(curves: Tensor) -> None:
 
 
 def _last_step(curves: Tensor, up_to: float) -> int:
-    up_to = finite_number(up_to, "The share of pixels up to which steps count")
+    up_to = finite_number(up_to, "The share of pixels up to which steps count", most=1)
     steps = curves.shape[1] - 1
     last = int(steps * up_to + 1e-9)
     if not 1 <= last <= steps:

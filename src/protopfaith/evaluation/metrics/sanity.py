@@ -14,7 +14,7 @@ from protopfaith.arguments import finite_number, seed_number
 from protopfaith.correlation import spearman
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explained, ExplainerFunction, Options
-from protopfaith.evaluation.explainers.common import check_subject
+from protopfaith.evaluation.explainers.common import check_subject, explained_by
 from protopfaith.network import NO_CLASS, DistinctPrototypes, PatchNetwork, distinct_prototypes
 
 NOISE = 0.05
@@ -70,8 +70,8 @@ def randomization(
     check_arguments(randomization, locals())
     prototypes = check_subject(model, image, prototypes, options)
     seed = seed_number(seed)
-    own = own or explainer(model, image, prototypes, options)
-    without = explainer(other or shuffled(model, seed), image, prototypes, options)
+    own = own or explained_by(explainer, model, image, prototypes, options)
+    without = explained_by(explainer, other or shuffled(model, seed), image, prototypes, options)
     return spearman(own.values(options.players), without.values(options.players))
 
 
@@ -113,8 +113,8 @@ def stability(
     seed, noise = seed_number(seed), finite_number(noise, "The noise", least=0)
     generator = torch.Generator().manual_seed(seed)
     added = torch.randn(image.shape, generator=generator).to(image) * noise * image.std()
-    own = own or explainer(model, image, prototypes, options)
-    noisy = explainer(model, image + added, prototypes, options)
+    own = own or explained_by(explainer, model, image, prototypes, options)
+    noisy = explained_by(explainer, model, image + added, prototypes, options)
     return spearman(own.values(options.players), noisy.values(options.players))
 
 
