@@ -115,7 +115,6 @@ CASES: list[Case] = [
     bulk("a list that is an image", images=lambda p: p.copy("good.png", "x.csv")),
     bulk("a box of texts", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,a,b,c,d\n")),
     bulk("a box from right to left", images=lambda p: p.write("x.csv", "file,left,top,right,bottom\ngood.png,9,1,3,4\n"), says=("box from 9, 1",)),
-    bulk("a box of one side", images=lambda p: [p.image, p.write("x.csv", "file,left,top,right,bottom\ngood.png,1\n")][1], says=("top, right, bottom",)),
     bulk("a Parquet list that is none", images=lambda p: p.write("x.parquet", "PAR1")),
     bulk("a Parquet list that is a pipe", images=lambda p: os.mkfifo(p / "x.parquet") or p / "x.parquet"),
     bulk("a tar that is none", images=lambda p: p.write("x.tar", "no tar")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -191,8 +192,8 @@ def prune(model: PatchNetwork, keep: Tensor | Iterable[int]) -> PatchNetwork:
 
 
 def _whole(keep: Iterable[int], n: int) -> list[int]:
-    """Read up to the first that is no prototype: something may give numbers without end."""
-    return [whole_number(one, "A prototype to keep", least=0, most=n - 1) for one in keep]
+    """As many as there can be, and some more: something may give them without end."""
+    return [whole_number(one, "A prototype to keep") for one in islice(keep, 10 * n + 1000)]
 
 
 def _indices(keep: Tensor | Iterable[int], n: int) -> list[int]:

@@ -219,13 +219,8 @@ def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
 
 def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
     given = [row.get(name) for name in BOX]
-    missing = [name for name, value in zip(BOX, given, strict=True) if value is None or value == ""]
-    if len(missing) == len(BOX):
+    if any(value is None or value == "" for value in given):
         return ()
-    if missing:
-        raise ProtoPFaithError(
-            f"The list {path} has a box without {', '.join(missing)}; give all four sides, or none."
-        )
     try:
         numbers = [float(str(value)) for value in given]
     except ValueError:
