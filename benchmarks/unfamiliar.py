@@ -116,11 +116,12 @@ def _blurred(pixels: Tensor) -> Tensor:
 def _rates(model: PrototypeNetwork, data: ImageData, reference: Reference, pixels: Tensor) -> list[str]:
     found: dict[str, list[bool]] = {"sure": [], "before": [], "now": []}
     for batch in pixels.split(BATCH):
-        maps = model.distance_maps(data.preprocessing.normalize(batch))
+        inputs = data.preprocessing.normalize(batch)
+        maps = model.distance_maps(inputs)
         distances = maps.amin(dim=(-2, -1))
         logits = as_calibrator(reference.calibrator)(model.logits(distances))
         labels = logits.argmax(1)
-        numbers = traits(model, maps, labels)
+        numbers = traits(model, inputs, maps, labels)
         sure = [probabilities(one, outcome_of(model)).amax() >= SURE for one in logits]
         found["sure"] += [bool(one) for one in sure]
         for name, known in (("before", replace(reference, typical=None)), ("now", reference)):

@@ -118,7 +118,7 @@ def screenshot(page: Page) -> Image.Image:
 def take(name: str, picture: Picture) -> None:
     """Runs the command and photographs its page; what is slow is kept in the run's folder between calls."""
     with tempfile.TemporaryDirectory() as folder:
-        image = sorted((RUN / "images").glob("*.png"))[0]
+        image = sorted((RUN / "images").rglob("*.png"))[0]
         words = {"RUN": str(RUN), "IMAGE": str(image), "OUT": folder}
         command(*(words.get(word, word) for word in picture.command))
         written = Path(folder) if "OUT" in picture.command else RUN / name

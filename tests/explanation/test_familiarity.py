@@ -16,8 +16,9 @@ def test_an_image_is_compared_with_its_predicted_class(explainer: Explainer, pix
     assert reference is not None
     assert reference.typical is not None
     with torch.no_grad():
-        maps = explainer.model.distance_maps(decision.picture.input[None])
-    expected = reference.typical.distances(traits(explainer.model, maps, first), first)
+        image = decision.picture.input[None]
+        maps = explainer.model.distance_maps(image)
+    expected = reference.typical.distances(traits(explainer.model, image, maps, first), first)
     near = familiarity(explainer.model, decision, reference)
     assert near == (float(expected[0]), reference.typical.usual)
     assert is_unfamiliar(*near) is False

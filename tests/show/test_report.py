@@ -135,10 +135,10 @@ def test_a_map_without_colors_has_a_legend_without_numbers(explanation: Explanat
         explanation.class_map, sure=torch.zeros(len(explanation.class_map.values), dtype=torch.bool)
     )
     page = html.unescape(render_report(replace(explanation, class_map=nothing, other_maps={})))
-    assert page.count("no region has a clear effect") == 1
+    assert page.count("of no region is it clear on which side it stands") == 1
     scales = re.findall(r"<span>[^<]*−([\d.e+-]+)</span>", page)
     assert scales == [f"{scale_of(maps_of(explanation.evidence)):.3g}"]
-    assert "no region has a clear effect" not in render_report(explanation)
+    assert "of no region is it clear on which side it stands" not in render_report(explanation)
     assert all(ends_of([one])[1] for one in maps)
 
 
@@ -235,7 +235,12 @@ def test_where_the_object_is_known_the_share_outside_is_said(explanation: Explan
 
 def test_the_true_class_is_said_where_it_is_known(explanation: Explanation) -> None:
     names, label = explanation.class_names, explanation.prediction
-    right = html.unescape(render_report(replace(explanation, true_class=label)))
+    sure = replace(explanation, probabilities=torch.eye(len(names))[label])
+    right = html.unescape(render_report(replace(sure, true_class=label)))
+    assert "whether that is right is not known" in render_report(sure)
+    leaning = html.unescape(render_report(replace(explanation, true_class=label)))
+    assert f"right: it is {names[label]}" not in leaning  # it could not tell
+    assert f"it is {names[label]}" in leaning
     wrong = html.unescape(render_report(replace(explanation, true_class=label - 1)))
     assert f"right: it is {names[label]}" in right
     assert f"wrong: it is {names[label - 1]}" in wrong

@@ -230,9 +230,10 @@ def test_noise_looks_like_nothing_that_a_network_knows(model: ProtoPNet) -> None
     noise = 255 * torch.randint(0, 2, (40, 3, 32, 32), generator=random, dtype=torch.uint8)
     for pixels, labels, expected in ((noise, None, 1.0), (data.test.uint8(), data.test.labels, 0.0)):
         with torch.no_grad():
-            maps = model.distance_maps(data.preprocessing.normalize(pixels))
+            inputs = data.preprocessing.normalize(pixels)
+            maps = model.distance_maps(inputs)
             said = model.logits(maps.amin(dim=(-2, -1))).argmax(1) if labels is None else labels
-        far = found.typical.distances(traits(model, maps, said), said) > found.typical.usual
+        far = found.typical.distances(traits(model, inputs, maps, said), said) > found.typical.usual
         assert float(far.double().mean()) == pytest.approx(expected, abs=0.06)
 
 
@@ -245,7 +246,8 @@ def test_the_limit_is_one_of_images_as_the_network_takes_them(model: ProtoPNet) 
     found = []
     for i in range(120):
         with torch.no_grad():
-            maps = model.distance_maps(data.preprocessing(data.validation.image(i))[None])
+            image = data.preprocessing(data.validation.image(i))[None]
+            maps = model.distance_maps(image)
             said = model.logits(maps.amin(dim=(-2, -1))).argmax(1)
-        found.append(float(typical.distances(traits(model, maps, said), said)[0]))
+        found.append(float(typical.distances(traits(model, image, maps, said), said)[0]))
     assert typical.usual == pytest.approx(sorted(found)[math.ceil(0.99 * 121) - 1], rel=1e-4)

@@ -9,7 +9,18 @@ import pytest
 import torch
 
 from protopfaith.network import ProtoPNet
-from protopfaith.training.typical import FEW_PROTOTYPES, FEWEST, RANKED, SHARES, Typical, fit_typical, traits
+from protopfaith.training.typical import (
+    FAINT,
+    FEW_PROTOTYPES,
+    FEWEST,
+    GRAY,
+    RANKED,
+    SHARES,
+    Typical,
+    fit_typical,
+    looks,
+    traits,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +39,8 @@ def gaussian(count: int, classes: int = 3, seed: int = 0) -> tuple[torch.Tensor,
 
 
 def test_traits_are_quantiles_over_own_and_other_prototypes(model: ProtoPNet) -> None:
-    maps, label = torch.rand(2, 6, 4, 5), 1
-    found = traits(model, maps, torch.tensor([label, label]))
+    images, maps, label = torch.rand(2, 3, 16, 20), torch.rand(2, 6, 4, 5), 1
+    found = traits(model, images, maps, torch.tensor([label, label]))
     own = [p for p in range(6) if int(model.prototype_classes[p]) == label]
     others = [p for p in range(6) if p not in own]
     for image in range(2):
@@ -43,6 +54,7 @@ def test_traits_are_quantiles_over_own_and_other_prototypes(model: ProtoPNet) ->
             expected += [np.quantile(places, share) for share in SHARES]
         for statistic in (np.min, np.mean, np.std):
             expected += [statistic(maps[image, p].double().numpy()) for p in range(6)]
+        expected += looks(images)[image].tolist()
         assert found[image].numpy() == pytest.approx(np.array(expected))
 
 
@@ -51,17 +63,54 @@ def test_prototypes_of_no_class_are_looked_at_together(model: ProtoPNet) -> None
     class_of = model.prototype_classes.clone()
     model.prototype_classes.fill_(-1)
     try:
-        found = traits(model, maps, torch.tensor([0, 2]))
+        found = traits(model, torch.rand(2, 1, 8, 8), maps, torch.tensor([0, 2]))
     finally:
         model.prototype_classes.copy_(class_of)
-    assert found.shape == (2, 5 * len(SHARES) + 3 * 6)
+    assert found.shape == (2, 5 * len(SHARES) + 3 * 6 + 3)
     assert found[:, 0].numpy() == pytest.approx(maps.double().amin(dim=(1, 2, 3)).numpy())
 
 
 def test_many_prototypes_are_only_summed_up() -> None:
     many = ProtoPNet("small", 2, FEW_PROTOTYPES, 4).eval()
     labels = torch.tensor([0])
-    assert traits(many, torch.rand(1, 2 * FEW_PROTOTYPES, 2, 2), labels).shape == (1, 8 * len(SHARES))
+    found = traits(many, torch.rand(1, 3, 8, 8), torch.rand(1, 2 * FEW_PROTOTYPES, 2, 2), labels)
+    assert found.shape == (1, 8 * len(SHARES) + 4)
+
+
+def test_looks_are_those_of_pixels() -> None:
+    images = torch.rand(3, 3, 6, 7)
+    for image, (bright, contrast, rough, color) in zip(images.double().numpy(), looks(images), strict=True):
+        across, down = np.diff(image, axis=2), np.diff(image, axis=1)
+        assert float(bright) == pytest.approx(image.mean())
+        assert float(contrast) == pytest.approx(image.std())
+        steps = math.sqrt((across**2).mean() + (down**2).mean())
+        assert float(rough) == pytest.approx(math.log(steps / image.std()), abs=1e-4)
+        agree = min(np.corrcoef(image[0].ravel(), image[c].ravel())[0, 1] for c in (1, 2))
+        assert float(color) == pytest.approx(FAINT * math.log(1 - agree), rel=1e-4)
+
+
+def test_flat_and_gray_images_have_no_color() -> None:
+    """However their channels are normalized, and although files with loss tint them a little."""
+    gray = torch.rand(1, 1, 8, 8)
+    tinted = torch.cat([gray, 2 * gray - 1, gray + 0.01 * torch.rand(1, 1, 8, 8)], dim=1)
+    for image in (tinted, torch.ones(1, 3, 8, 8), torch.zeros(1, 3, 1, 1)):
+        assert float(looks(image)[0, 3]) == pytest.approx(FAINT * math.log(GRAY))
+        assert bool(looks(image).isfinite().all())
+
+
+def test_a_photograph_is_no_radiograph() -> None:
+    """Where all training images are gray, a colored one is far from them, and a faint tint is not."""
+    random = torch.Generator().manual_seed(0)
+    gray = torch.rand(200, 1, 16, 16, generator=random).expand(-1, 3, -1, -1)
+    labels = torch.zeros(100, dtype=torch.long)
+    found = looks(gray)
+    typical = fit_typical(found[:100], labels, found[100:], labels, 1)
+    assert typical is not None
+    noise = torch.rand(1, 3, 16, 16, generator=random)
+    for strength, expected in ((0.0, False), (0.05, False), (0.6, True)):
+        image = gray[:1] + strength * (noise - noise.mean(1, keepdim=True))
+        far = float(typical.distances(looks(image), labels[:1])[0])
+        assert (far > typical.usual) is expected
 
 
 @pytest.mark.parametrize("count", [500, RANKED, 30])

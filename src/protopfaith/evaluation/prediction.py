@@ -137,10 +137,11 @@ def _predict_chunk(
     readable = [image for image in inputs if isinstance(image, Tensor)]
     rows: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
     if readable:
-        maps = model.distance_maps(torch.stack(readable).to(model.prototypes.device))
+        images = torch.stack(readable)
+        maps = model.distance_maps(images.to(model.prototypes.device))
         distances = maps.amin(dim=(-2, -1))
         scores = calibrator(model.logits(distances).cpu())
-        rows = zip(distances.cpu(), traits(model, maps, scores.argmax(1)), scores, strict=True)
+        rows = zip(distances.cpu(), traits(model, images, maps, scores.argmax(1)), scores, strict=True)
     for path, image in zip(paths, inputs, strict=True):
         if isinstance(image, str):
             yield Prediction(str(path), None, error=image)

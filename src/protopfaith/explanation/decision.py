@@ -155,7 +155,7 @@ def decide(
     return Decision(
         picture,
         distances.double().cpu(),
-        traits(model, maps[None], logits.argmax()[None])[0],
+        traits(model, picture.input[None], maps[None], logits.argmax()[None])[0],
         logits,
         calibrator(model(empty[None])[0].double().cpu()),
         None if temperature is None else calibrator.temperature(target),

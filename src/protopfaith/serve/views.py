@@ -245,7 +245,7 @@ def _verdicts(case: Case, explanation: Explanation) -> list[Verdict]:
     of_decision, of_map = verdicts(explanation)
     text = MEANINGS.get(of_map.word, of_map.text)
     if of_map.kind == "rough":
-        text = f"Only what is colored can be relied on so far. {text}"
+        text = f"Only what is colored has a clear side so far. {text}"
     chips = (*of_decision.chips, *truth_chips(case))
     return [replace(of_decision, chips=chips), replace(of_map, text=text, command="")]
 

@@ -350,4 +350,4 @@ def _theirs(explanation: Explanation) -> str:
 def _key(explanation: Explanation) -> str:
     if not explanation.class_map.errors_known:
         return "blue: less similar, orange: more similar\nno errors are known: every region is colored"
-    return "blue, dashed: less similar; orange: more similar\nuncolored: too small to tell"
+    return "blue, dashed: less similar; orange: more similar\nuncolored: not clear which"

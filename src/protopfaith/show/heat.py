@@ -13,7 +13,7 @@ from protopfaith.explanation.explanation import PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.shapley.attribution import relative_error
 
-STRONG = 0.3  # of the scale: evidence that is meant to be seen first
+STRONG = 0.5  # of the scale: evidence that is meant to be seen first
 
 
 def decided(regions: RegionValues) -> Tensor:
@@ -75,14 +75,9 @@ def edges(regions: RegionValues, scale: float) -> list[Edge]:
     return [group for group in groups if group.members.any()]
 
 
-def outlined(regions: RegionValues, sign: int) -> Tensor:
-    """What the regions of one sign weigh that a reader sees first, (n,): those with a thick line around them,
-    or else with a thin one; all that are colored where errors, and with them lines, are not known."""
-    weights = (sign * shown_evidence(regions)).clamp_min(0)
-    groups = {one.strong: one.members for one in edges(regions, scale_of([regions])) if one.sign == sign}
-    if not groups:
-        return weights
-    return weights * torch.from_numpy(groups[max(groups)])
+def speaking(regions: RegionValues, sign: int) -> Tensor:
+    """What the colored regions of one sign weigh, (n,); zero for all others."""
+    return (sign * shown_evidence(regions)).clamp_min(0)
 
 
 def maps_of(shown: Sequence[PrototypeEvidence]) -> list[RegionValues]:

@@ -63,7 +63,7 @@ def _prototype(explanation: Explanation, one: PrototypeEvidence, scale: float) -
 def _trust(explanation: Explanation) -> str:
     error = told_error(explanation.class_map.standard_errors, explanation.precision)
     return (
-        "Orange: more similar, or for the class; blue: less, or against; uncolored: too small to tell. "
+        "Orange: more similar, or for the class; blue: less, or against; uncolored: not clear which. "
         f"{explanation.settings['players']}, baseline {explanation.baseline}, "
         f"{cost(explanation)} ({explanation.method}), relative error {error}."
     )

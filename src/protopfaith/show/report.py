@@ -35,8 +35,8 @@ from protopfaith.show.wording.verdicts import verdicts
 SIMILAR = Meaning(
     "in similarity", "It makes the image more like the prototype.", "It makes the image less like it."
 )
-CLEAR = "Colored: a clear effect (thick line: strongest; dashed: {minus}). Uncolored: too small to tell."
-NOTHING = "Uncolored: no region has a clear effect."
+CLEAR = "Colored: the side is clear (thick line: strongest; dashed: {minus}). Uncolored: it is not."
+NOTHING = "Uncolored: of no region is it clear on which side it stands."
 UNKNOWN = "This estimator gives no errors, so every region is colored."
 Captioned = tuple[DrawnPicture, str]
 

@@ -174,7 +174,8 @@ def unpack_optimizer(optimizer: Optimizer, checkpoint: Checkpoint) -> None:
         if key.startswith("optimizer."):
             _, index, name = key.split(".", 2)
             state.setdefault(int(index), {})[name] = tensor
-    _check_moments(state, [weight for group in optimizer.param_groups for weight in group["params"]])
+    if state or checkpoint.scheduler.get("last_epoch") != 0:  # a stage without gradients takes no steps
+        _check_moments(state, [weight for group in optimizer.param_groups for weight in group["params"]])
     groups = []
     for saved, fresh in zip(checkpoint.groups, optimizer.state_dict()["param_groups"], strict=True):
         _check_alike(saved, fresh)

@@ -421,11 +421,12 @@ def _seen(
     for start in range(0, len(images), batch_size):
         batch = range(start, min(start + batch_size, len(images)))
         pixels = torch.stack([images.image(i) for i in batch]).to(model.prototypes.device)
-        maps = model.distance_maps(preprocessing.normalize(pixels))
+        inputs = preprocessing.normalize(pixels)
+        maps = model.distance_maps(inputs)
         nearest = maps.amin(dim=(-2, -1))
         distances.append(nearest.double().cpu())
         if one and asked:
             classes[batch.start : batch.stop] = model.logits(nearest).argmax(1).cpu()
-        found.append(traits(model, maps, classes[batch.start : batch.stop]))
+        found.append(traits(model, inputs, maps, classes[batch.start : batch.stop]))
     summed = torch.cat(found) if found else torch.zeros(0, 0, dtype=torch.float64)
     return torch.cat(distances), summed, classes

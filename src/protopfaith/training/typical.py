@@ -2,7 +2,8 @@
 
 The nearest prototype alone says little: somewhere in an image of noise there is always something near to it.
 So the distances of a whole image are summed up in some numbers, its traits, and these are compared with those
-of training images of the class; how far validation images are from there says what is usual.
+of training images of the class; how far validation images are from there says what is usual. What a network
+does not look at is compared as well: a photograph is no radiograph, however near its prototypes are.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ LENT = 10.0
 FEW_PROTOTYPES = 100
 """Up to so many have traits of their own; the covariances of more would not be known from 512 images."""
 TINY = 1e-6
+GRAY = 0.01
+"""Channels that differ by less in their correlation are those of a gray image, stored with some loss."""
+FAINT = 1e-4
+"""Of logarithms of color: where all training images are gray, a standard deviation is `TINY` and a faintly
+tinted image a few of these away, a photograph hundreds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,23 +97,25 @@ class Typical:
         return Typical(means, scales, precision, usual)
 
 
-def traits(model: PrototypeNetwork, maps: Tensor, labels: Tensor) -> Tensor:
-    """Numbers that sum up the distances of each image: (B, F), float64, on the CPU.
+def traits(model: PrototypeNetwork, images: Tensor, maps: Tensor, labels: Tensor) -> Tensor:
+    """Numbers that sum up the distances of each image, and its looks: (B, F), float64, on the CPU.
 
     Of each prototype the smallest distance, the mean and the spread over positions; of these, quantiles over
     the prototypes of the class and over all others (over all together where not every class has its own, or
     images show several findings). Of each position the distance to the nearest prototype, and the spread over
-    prototypes; of these, quantiles over positions. With few prototypes also what is known of each.
+    prototypes; of these, quantiles over positions. With few prototypes also what is known of each. And the
+    image's own `looks`.
 
     Args:
         model: the network
+        images: what it was asked about, (B, C, H, W), normalized
         maps: its distance maps, (B, P, h, w)
         labels: (B,): the class that each image is compared with; unused for several findings
 
     >>> from protopfaith.network import ProtoPNet
     >>> model = ProtoPNet("small", ["cat", "dog"], 2, 8)
-    >>> traits(model, torch.rand(3, 4, 5, 5), torch.tensor([0, 1, 1])).shape
-    torch.Size([3, 68])
+    >>> traits(model, torch.rand(3, 3, 40, 40), torch.rand(3, 4, 5, 5), torch.tensor([0, 1, 1])).shape
+    torch.Size([3, 72])
     """
     flat = maps.flatten(2).double().cpu()
     numbers = (flat.amin(2), flat.mean(2), flat.std(2, correction=0))
@@ -115,7 +123,39 @@ def traits(model: PrototypeNetwork, maps: Tensor, labels: Tensor) -> Tensor:
     found = [_quantiles(one.masked_fill(~group, torch.nan)) for one in numbers for group in groups]
     places = (flat.amin(1), flat.std(1, correction=0))
     each = numbers if flat.shape[1] <= FEW_PROTOTYPES else ()
-    return torch.cat([*found, *(_quantiles(one) for one in places), *each], dim=1)
+    return torch.cat([*found, *(_quantiles(one) for one in places), *each, looks(images)], dim=1)
+
+
+def looks(images: Tensor) -> Tensor:
+    """Brightness, contrast, roughness (steps between neighbors, as a share of the contrast) and, of several
+    channels, color (how little they agree, whatever each is normalized by): (B, 3) or (B, 4).
+
+    Args:
+        images: (B, C, H, W)
+
+    >>> gray = torch.rand(1, 1, 8, 8)
+    >>> tinted = torch.cat([gray, 2 * gray - 1, gray + 3], dim=1)
+    >>> float(looks(tinted)[0, 3]) == float(looks(gray.expand(1, 3, 8, 8))[0, 3])
+    True
+    """
+    images = images.double().cpu()
+    contrast = images.std((1, 2, 3), correction=0)
+    steps = images.diff(dim=2).square().mean((1, 2, 3)) + images.diff(dim=3).square().mean((1, 2, 3))
+    rough = (steps.sqrt() + TINY).log() - (contrast + TINY).log()
+    found = [images.mean((1, 2, 3)), contrast, rough.nan_to_num()]
+    if images.shape[1] > 1:
+        found.append(FAINT * _disagreement(images.flatten(2)).clamp_min(GRAY).log())
+    return torch.stack(found, dim=1)
+
+
+def _disagreement(channels: Tensor) -> Tensor:
+    """One minus the smallest correlation of a channel (B, C, N) with the first one; zero of constant ones."""
+    centered = channels - channels.mean(2, keepdim=True)
+    sizes = centered.norm(dim=2)
+    products = (centered[:, 1:] * centered[:, :1]).sum(2)
+    agree = products / (sizes[:, 1:] * sizes[:, :1]).clamp_min(TINY)
+    flat = (sizes[:, 1:] < TINY) | (sizes[:, :1] < TINY)
+    return 1 - torch.where(flat, 1.0, agree).amin(1)
 
 
 def _groups(model: PrototypeNetwork, labels: Tensor, shape: torch.Size) -> list[Tensor]:

@@ -8,7 +8,7 @@ import torch
 from protopfaith.explanation import Explanation
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.shapley import Players
-from protopfaith.show.heat import edges, outlined, scale_of, shown_evidence
+from protopfaith.show.heat import edges, scale_of, shown_evidence, speaking
 from protopfaith.show.wording.places import ENOUGH, PARTS, SCATTERED, lies, part_of, place_for, share_in
 
 
@@ -50,9 +50,9 @@ def test_a_place_has_a_name(point: tuple[float, float], words: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("players", [Players.windows((48, 48), 8), Players.windows((60, 60), 20)], ids=len)
-def test_the_part_that_is_named_has_what_is_outlined(seed: int, sign: int, players: Players) -> None:
+def test_the_part_that_is_named_has_what_is_colored(seed: int, sign: int, players: Players) -> None:
     regions = drawn(seed, players)
-    weights = outlined(regions, sign)
+    weights = speaking(regions, sign)
     place = place_for(regions, sign)
     if not weights.any():
         assert place is None

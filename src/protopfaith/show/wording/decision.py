@@ -196,11 +196,11 @@ def _support(mine: Closeness, other: Closeness, target: str, ahead: float) -> st
     ours, theirs = float(mine.shares.sum()), float(other.shares.sum())
     best = int(other.shares.argmax())
     if float(other.shares[best]) <= 0:
-        return "lacks support: none of its prototypes is nearer than in an average training image"
+        return "has no prototype that is nearer than in an average training image"
     how = "less" if theirs < 0.9 * ours else "about as much" if theirs < 1.1 * ours else "more"
     most = f"prototype {int(other.prototypes[best])}"
     if (how == "less") != (ahead > 0):
-        return f"is {compared(ahead)}, though it has support, too, most of it from {most}"
+        return f"is {compared(ahead)}; most of its support comes from {most}"
     than = "as" if how == "about as much" else "than"
     return f"has {how} support {than} {target}, most of it from {most}"
 

@@ -85,12 +85,18 @@ def adds_up(explanation: Explanation, output: str, regions: RegionValues) -> str
     return f"{said} {caution(explanation)}".rstrip()
 
 
+def empty_share(explanation: Explanation) -> float | None:
+    """How probable the explained class is in an empty image, where that would be called so; else None."""
+    p = explanation.empty_probabilities
+    return None if p is None or float(p[explanation.target]) < SAME else float(p[explanation.target])
+
+
 def caution(explanation: Explanation) -> str:
     """What a reader must know where an empty image would be called the same; else nothing."""
-    p, target = explanation.empty_probabilities, explanation.target
-    if p is None or float(p[target]) < SAME:
+    p = empty_share(explanation)
+    if p is None:
         return ""
-    called = f"{target_of(explanation)}, too ({percent(float(p[target]))})"
+    called = f"{target_of(explanation)}, too ({percent(p)})"
     return f"Caution: an empty image would be called {called}; the map shows only what changes from there."
 
 

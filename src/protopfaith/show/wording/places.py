@@ -1,4 +1,4 @@
-"""Where in an image something lies, in words that follow what is outlined there."""
+"""Where in an image something lies, in words that follow what is colored there."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from protopfaith.explanation.regions import RegionValues
-from protopfaith.show.heat import outlined
+from protopfaith.show.heat import speaking
 
-ENOUGH = 0.8  # of the outlined evidence: so much lies in the part of the image that is named
-AROUND = 0.4  # of the outlined evidence: where less lies around its strongest region, that is not named
+ENOUGH = 0.8  # of the colored evidence: so much lies in the part of the image that is named
+AROUND = 0.4  # of the colored evidence: where less lies around its strongest region, that is not named
 SCATTERED = "in many places"
 Span = tuple[float, float]
 START, HALF, END, ALL = (0.0, 0.5), (0.25, 0.75), (0.5, 1.0), (0.0, 1.0)
@@ -57,8 +57,8 @@ PARTS = (
 
 
 def place_for(regions: RegionValues, sign: int = 1) -> str | None:
-    """Where the regions lie that are outlined as speaking for (`sign=-1`: against); None where none is."""
-    weights = outlined(regions, sign).double()
+    """Where the regions lie that are colored as speaking for (`sign=-1`: against); None where none is."""
+    weights = speaking(regions, sign).double()
     if not bool(weights.any()):
         return None
     part = part_of(_of_pixels(regions, weights))
@@ -68,7 +68,7 @@ def place_for(regions: RegionValues, sign: int = 1) -> str | None:
 def strongest_for(regions: RegionValues, sign: int = 1) -> str | None:
     """The same of the strongest of these regions; None where none is, where it fills the image, or where most
     of the others lie elsewhere."""
-    weights = outlined(regions, sign).double()
+    weights = speaking(regions, sign).double()
     if not bool(weights.any()):
         return None
     part = part_of(_of_pixels(regions, weights * (weights == weights.max())))
@@ -84,7 +84,7 @@ def _of_pixels(regions: RegionValues, weights: Tensor) -> Tensor:
 
 
 def lies(regions: RegionValues, sign: int = 1) -> str | None:
-    """The same as the end of a sentence; None where no region is outlined."""
+    """The same as the end of a sentence; None where no region is colored."""
     place, strongest = place_for(regions, sign), strongest_for(regions, sign)
     if place is None:
         return None

@@ -12,6 +12,7 @@ from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import AIM, sharper
 from protopfaith.show.wording.findings import about_thresholds
 from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.outputs import empty_share
 from protopfaith.show.wording.sharpness import sides, strength
 
 FAIR = AIM  # relative error from which on a map is no longer called sharp
@@ -20,8 +21,8 @@ MOSTLY = 0.5  # share of the evidence outside the object that is called out
 UNFAMILIAR = "looks like nothing the network knows"
 MEANINGS = {
     "exact": "Nothing in it is left to chance.",
-    "sharp": "What is not colored is too small to matter.",
-    "fair": "What is colored can be relied on; its strength may still change somewhat.",
+    "sharp": "What is not colored hardly matters.",
+    "fair": "On which side colored regions stand is clear; their strength may still change somewhat.",
     "rough": "A rough map does not make the decision less certain.",
 }
 """What the words for a map mean to those who read it."""
@@ -124,7 +125,7 @@ def _unfamiliar(explanation: Explanation) -> str:
 
 
 FAMILIARITY = {
-    False: " No sign that it is unlike the images the network knows, though that is not always noticed.",
+    False: "",  # that it was not noticed is no sign that it is familiar
     None: " Whether such images are familiar to the network is not known: that needs validation images.",
 }
 """What is said where an image is not unfamiliar."""
@@ -136,19 +137,20 @@ def is_wrong(explanation: Explanation) -> bool:
 
 
 def _right(explanation: Explanation) -> Chip | None:
-    if explanation.true_class is None:
+    if explanation.findings:
         return None
+    if explanation.true_class is None:
+        return Chip("whether that is right is not known")
     name = explanation.class_names[explanation.true_class]
-    return (
-        Chip(f"wrong: it is {name}", "alert")
-        if is_wrong(explanation)
-        else Chip(f"right: it is {name}", "good")
-    )
+    if is_wrong(explanation):
+        return Chip(f"wrong: it is {name}", "alert")
+    leaning = sureness(explanation.probabilities) not in ("sure", "likely")
+    return Chip(f"it is {name}") if leaning else Chip(f"right: it is {name}", "good")
 
 
 def map_verdict(explanation: Explanation) -> Verdict:
     """Exact, sharp, fair or rough, and how many regions it decides."""
-    chips = tuple(chip for chip in [_outside(explanation)] if chip is not None)
+    chips = tuple(chip for chip in [_outside(explanation), _same_when_empty(explanation)] if chip is not None)
     found = replace(verdict_on(explanation.class_map), chips=chips)
     if found.kind != "rough":
         return found
@@ -191,8 +193,8 @@ def _what_it_shows(count: int, regions: int) -> str:
     """What a rough map is good for all the same."""
     if not count:
         return "It does not show yet where that comes from: no region is clear enough to be colored."
-    colored = "one colored region" if count == 1 else f"{count} colored regions"
-    return f"Only the {colored} can be relied on; of the other {regions - count} nothing is known yet."
+    colored = "one colored region has" if count == 1 else f"{count} colored regions have"
+    return f"Only the {colored} a clear side; the other {regions - count} do not yet."
 
 
 def is_rough(explanation: Explanation) -> bool:
@@ -205,6 +207,11 @@ def _outside(explanation: Explanation) -> Chip | None:
     if share is None or share <= MOSTLY or is_rough(explanation):  # much of a rough map is chance
         return None
     return Chip(f"{percent(share)} of the evidence lies outside the object", "alert")
+
+
+def _same_when_empty(explanation: Explanation) -> Chip | None:
+    p = empty_share(explanation)
+    return None if p is None else Chip(f"an empty image would be called the same ({percent(p)})", "alert")
 
 
 def share_outside(explanation: Explanation) -> float | None:
