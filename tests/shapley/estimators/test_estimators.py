@@ -44,7 +44,7 @@ def test_the_gap_is_the_one_before_redistribution(method):
     result = estimate(network_game(seed=3, windows=3), method, budget=600, **options)
     if method in {"kernel", "owen", "adaptive_owen"}:
         assert result.completeness_gap.abs().max() > 1e-9
-    else:
+    elif method == "permutation":  # every order adds up
         assert result.completeness_gap.abs().max() < 1e-5
 
 

@@ -1,6 +1,7 @@
 """What figures, pages and notebooks say, as plain text: templates escape it.
 
-- `decision`: the answer in a sentence or two, and how sure it is
+- `decision`, `findings`: the answer in a sentence or two
+- `verdicts`, `sharpness`: how sure the decision is, and how sharp the map
 - `outputs`: what a map explains, what it adds up to, what it is relative to
 - `trust`: how far an explanation can be trusted, and banners for what must not be overlooked
 - `places`: where in an image something lies

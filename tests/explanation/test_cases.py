@@ -10,7 +10,7 @@ from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
-from protopfaith.explanation.bulk import write_case
+from protopfaith.explanation.cases import write_case
 
 QUICK = {"budget": 96, "players": 24, "figures": ()}
 
@@ -176,7 +176,7 @@ def test_a_coarse_report_comes_first_and_goes_when_the_case_is_done(
         lying.extend(path.read_text() for path in tmp_path.glob("*coarse.html"))
         write_case(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("protopfaith.explanation.bulk.write_case", look_and_write)
+    monkeypatch.setattr("protopfaith.explanation.cases.write_case", look_and_write)
     finer = {**QUICK, "players": 4, "budget": 600}
     done = explain_files(explainer, [bird_file], tmp_path, coarse=True, **finer)  # type: ignore[arg-type]
     assert len(lying) == 1
