@@ -137,8 +137,8 @@ def _predict_chunk(
     readable = [image for image in inputs if isinstance(image, Tensor)]
     rows: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
     if readable:
-        images = torch.stack(readable)
-        maps = model.distance_maps(images.to(model.prototypes.device))
+        images = torch.stack(readable).to(model.prototypes.device)
+        maps = model.distance_maps(images)
         distances = maps.amin(dim=(-2, -1))
         scores = calibrator(model.logits(distances).cpu())
         rows = zip(distances.cpu(), traits(model, images, maps, scores.argmax(1)), scores, strict=True)

@@ -138,14 +138,14 @@ def looks(images: Tensor) -> Tensor:
     >>> float(looks(tinted)[0, 3]) == float(looks(gray.expand(1, 3, 8, 8))[0, 3])
     True
     """
-    images = images.double().cpu()
+    images = images.float()  # and where they are: float64 on a CPU would be several times as slow
     contrast = images.std((1, 2, 3), correction=0)
     steps = images.diff(dim=2).square().mean((1, 2, 3)) + images.diff(dim=3).square().mean((1, 2, 3))
     rough = (steps.sqrt() + TINY).log() - (contrast + TINY).log()
     found = [images.mean((1, 2, 3)), contrast, rough.nan_to_num()]
     if images.shape[1] > 1:
         found.append(FAINT * _disagreement(images.flatten(2)).clamp_min(GRAY).log())
-    return torch.stack(found, dim=1)
+    return torch.stack(found, dim=1).cpu().double()
 
 
 def _disagreement(channels: Tensor) -> Tensor:
