@@ -90,8 +90,10 @@ def train(
     _check_name(folder)
     if fabric is None:
         fabric = make_fabric(recipe.compute)
-        if fabric.is_global_zero:  # before the work of loading data
-            check_own_recipe(Run(folder), recipe) if resume else refuse_existing(folder)
+        if fabric.is_global_zero and resume:  # before the work of loading data
+            check_own_recipe(Run(folder), recipe)
+        elif fabric.is_global_zero:
+            refuse_existing(folder)
         fabric.launch()
     instance(getattr(fabric, "world_size", None), int, "The fabric", "one of Lightning that was launched")
     data = load_recipe_data(recipe) if data is None else data
