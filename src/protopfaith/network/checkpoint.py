@@ -17,6 +17,7 @@ from protopfaith.network.contract import FAMILIES, PrototypeSource
 from protopfaith.network.encoders.adapt import differences
 from protopfaith.network.model import ProtoPNet
 from protopfaith.network.patches import PatchNetwork
+from protopfaith.network.unfilled import Unfilled
 from protopfaith.tensorfile import TensorFileError, read_header, read_tensors, write_tensors
 
 FORMAT = 1
@@ -97,9 +98,8 @@ def load(
             "loading runs no code from a file: build that module and pass it as load(path, encoder=module)."
         )
     try:
-        if encoder is None:
-            _check_fits(path, family, name, config, tensors)
-        model = family(name if encoder is None else encoder, **config)
+        with Unfilled(sum(part.numel() for part in tensors.values())):
+            model = family(name if encoder is None else encoder, **config)
     except (ProtoPFaithError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         if str(path) in str(error):
             raise
@@ -198,22 +198,6 @@ def _architecture(
         )
     config.pop("family", None)
     return config
-
-
-def _check_fits(
-    path: Path | str,
-    family: type[PatchNetwork],
-    name: str,
-    config: dict[str, Any],
-    tensors: dict[str, Tensor],
-) -> None:
-    """Raises if the described network would not fit the tensors, before any memory is taken for it."""
-    try:
-        with torch.device("meta"):
-            outline = family(name, **config)
-    except (NotImplementedError, RuntimeError):  # an encoder that needs real numbers to be built
-        return
-    _check_same(path, tensors, outline.state_dict())
 
 
 def _check_same(path: Path | str, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -1,0 +1,58 @@
+"""Building a network whose weights are about to be read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from protopfaith.errors import ProtoPFaithError
+
+MAKE = {torch.empty, torch.empty_like, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+DRAW = {
+    *(Tensor.normal_, Tensor.uniform_),
+    *(nn.init.normal_, nn.init.uniform_, nn.init.trunc_normal_),
+    *(nn.init.kaiming_normal_, nn.init.kaiming_uniform_, nn.init.xavier_normal_, nn.init.xavier_uniform_),
+}
+SPARE = 2**26
+"""How many numbers a network may make beyond its own: say, the classifier that an encoder leaves out."""
+
+
+class Unfilled(TorchFunctionMode):
+    """In this context weights are made but not drawn, and no more of them than `expected` accounts for.
+
+    Drawing takes longer than reading, and a header may describe a network far larger than its file.
+
+    Args:
+        expected: how many numbers the file has
+    """
+
+    def __init__(self, expected: int):
+        super().__init__()
+        self.most = 2 * expected + SPARE
+        self.made = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in DRAW:
+            return args[0] if args else kwargs["tensor"]
+        result = func(*args, **kwargs)
+        if func in MAKE and result.device.type != "meta":
+            self._count(result.numel())
+        return result
+
+    def _count(self, numbers: int) -> None:
+        self.made += numbers
+        if self.made > self.most:
+            raise ProtoPFaithError(
+                "its network is much larger than the file, which lacks most of the weights"
+            )
