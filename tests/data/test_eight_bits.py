@@ -50,3 +50,7 @@ def test_strips_are_seamless() -> None:
 
 def test_one_value_alone_is_black() -> None:
     assert spread(np.full((2, 2), 7), 7, 7).max() == 0
+
+
+def test_the_widest_range_of_numbers_is_a_picture() -> None:
+    assert spread(np.array([[-1.7e308, 0.0, 1.7e308]]), -1.7e308, 1.7e308).tolist() == [[0, 128, 255]]

@@ -145,3 +145,16 @@ def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     (tmp_path / "nothing.png").touch()
     with pytest.raises(ProtoPFaithError, match="it is empty"):
         read_image(tmp_path / "nothing.png")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["png", "tif"])
+def test_gray_pictures_are_turned_as_the_camera_was_held(tmp_path: Path, kind: str, orientation: int) -> None:
+    pixels = np.arange(6 * 9, dtype=np.uint8).reshape(6, 9)
+    held = Image.Exif()
+    held[0x112] = orientation
+    Image.fromarray(pixels).save(tmp_path / f"a.{kind}", exif=held)
+    turned = pixels.T if orientation >= 5 else pixels
+    turned = turned[::-1] if orientation in (3, 4, 7, 8) else turned
+    turned = turned[:, ::-1] if orientation in (2, 3, 6, 7) else turned
+    assert np.array_equal(np.asarray(read_image(tmp_path / f"a.{kind}")), turned)

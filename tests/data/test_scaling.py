@@ -31,6 +31,16 @@ def test_either_format_gives_the_same_pixels(files: tuple[Path, Path], scaling: 
     assert one.max() - one.min() > 200
 
 
+@pytest.mark.parametrize("kind", ["png", "tif"])
+def test_the_camera_turns_measured_values_as_well(tmp_path: Path, kind: str) -> None:
+    turned = Image.Exif()
+    turned[0x112] = 6  # a quarter to the right
+    Image.fromarray(VALUES).save(tmp_path / f"a.{kind}", exif=turned)
+    Image.fromarray(np.ascontiguousarray(np.rot90(VALUES, -1))).save(tmp_path / "b.png")
+    one, other = (np.asarray(Scaling(12).read(tmp_path / name)) for name in (f"a.{kind}", "b.png"))
+    assert np.array_equal(one, other)
+
+
 def test_only_the_scaling_that_is_used_is_told(
     files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -135,6 +135,8 @@ UNUSUAL: dict[str, bytes] = {
     "jpeg_named.png": GOOD_JPEG,
     "trailing.png": GOOD_PNG + b"and more",
     "maps.ppm": encoded(picture(), "PPM"),
+    "broken_exif.webp": encoded(picture(), "WEBP", exif=b"no notes of a camera"),
+    "broken_exif.png": encoded(picture(), "PNG", exif=b"II+\0\x08\0\0\0"),
 }
 
 NAMES = [

@@ -86,6 +86,7 @@ CASES = [
     predict("a window of no width", WindowCenter=5, WindowWidth=0),
     predict("a slope that is no number", RescaleSlope="nan", RescaleIntercept=0),
     read("a slope without end", RescaleSlope="inf", RescaleIntercept=0, says=("x.dcm", "rescale slope is inf")),
+    read("a slope of 0", RescaleSlope=0, RescaleIntercept=5, says=("x.dcm", "rescale slope is 0")),
     read("a slope beyond numbers", RescaleSlope="1e308", RescaleIntercept=0, says=("x.dcm", "lead to no numbers")),
     read("a window at no number", WindowCenter="nan", WindowWidth="10", says=("x.dcm", "window center is nan")),
     read("a window without end", WindowCenter="5", WindowWidth="inf", says=("x.dcm", "window width is inf")),

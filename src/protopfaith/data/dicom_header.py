@@ -69,6 +69,8 @@ def settle_transformations(dataset: Any) -> None:
     slope, intercept = (_number(dataset, name) for name in ("RescaleSlope", "RescaleIntercept"))
     if slope is not None or intercept is not None:
         slope, intercept = 1.0 if slope is None else slope, intercept or 0.0
+        if slope == 0:  # every pixel would be the same
+            raise ValueError("its rescale slope is 0")
         if not math.isfinite(slope * 2.0**64 + intercept):
             raise ValueError(f"its rescale slope {slope} and intercept {intercept} lead to no numbers")
         dataset.RescaleSlope, dataset.RescaleIntercept = slope, intercept

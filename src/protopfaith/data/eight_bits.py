@@ -41,7 +41,7 @@ def spread(values: np.ndarray, low: float, high: float) -> np.ndarray:
     """
     result = np.empty(values.shape, np.uint8)
     for start in range(0, len(values), STRIP):
-        strip = values[start : start + STRIP].astype(np.float64)
-        scaled = (strip - low) / max(high - low, float(np.finfo(np.float64).tiny))
+        strip = values[start : start + STRIP].astype(np.float64) / 2  # halves: no difference is infinite
+        scaled = (strip - low / 2) / max(high / 2 - low / 2, float(np.finfo(np.float64).tiny))
         result[start : start + STRIP] = np.round(255 * np.clip(np.nan_to_num(scaled, nan=0.0), 0, 1))
     return result

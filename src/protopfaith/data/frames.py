@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from PIL import Image
-
 from protopfaith.arguments import named, shown, whole_number
-from protopfaith.data.images import FORMATS, is_dicom
+from protopfaith.data.images import is_dicom, opened
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.limits import check_pixels
@@ -90,7 +88,7 @@ def count_frames(path: Path | str) -> int:
         count = count_dicom_frames(path)
     else:
         try:
-            with Image.open(path, formats=FORMATS) as image:
+            with opened(path) as image:
                 check_pixels(*image.size, f"The image {named(path)}")
                 count = int(getattr(image, "n_frames", 1))
         except ProtoPFaithError:

@@ -6,10 +6,12 @@ import logging
 import os
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from protopfaith.arguments import instance, named
 from protopfaith.data.eight_bits import finite_range, spread
@@ -32,7 +34,9 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
 # 2: floating-point and 32-bit images are scaled from their own range (they were black).
 # 3: DICOM files with a palette are read in its colors (they were the numbers of its entries), those of less
 #    than 8 bits from their range (they were black).
-DECODING = 3
+# 4: plain gray TIFF files that are turned have their pixels in order (they were mixed up), and values that
+#    are scaled by bits or a window are turned as the camera was held.
+DECODING = 4
 
 _saying = threading.Lock()
 _said: set[str] = set()
@@ -106,7 +110,7 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own about large images: ours is an error
-            with Image.open(path, formats=FORMATS) as image:
+            with opened(path) as image:
                 check_pixels(*image.size, f"The image {named(path)}")
                 if frame is None:
                     _tell_frames(image)
@@ -114,7 +118,7 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
                     image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
                     check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
                 image.load()
-                return to_rgb_or_gray(ImageOps.exif_transpose(image), rescaled=rescaled)
+                return to_rgb_or_gray(upright(image), rescaled=rescaled)
     except ProtoPFaithError:
         raise
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
@@ -123,6 +127,28 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
             f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a "
             "data set can also be loaded without: data.skip_unreadable=true)."
         ) from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """A picture of the formats that are read, not yet decoded. Pillow is given the open file and no name: by
+    a name it would map plain TIFF files into memory, and mixes up the pixels of those that are turned."""
+    with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
+        yield image
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """The image turned as its camera was held; as it is where the notes of the camera cannot be read, which
+    say nothing about the pixels.
+
+    >>> upright(Image.new("L", (6, 4))).size
+    (6, 4)
+    """
+    try:
+        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return ImageOps.exif_transpose(image) if turned else image
+    except Exception:  # Pillow raises whatever broken notes lead it into: SyntaxError, struct.error, ...
+        return image
 
 
 def no_image(path: Path) -> ProtoPFaithError:

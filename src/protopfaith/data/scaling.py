@@ -11,7 +11,7 @@ from PIL import Image
 from protopfaith.arguments import finite_number, instance, shown
 from protopfaith.data.eight_bits import STRIP, finite_range
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import FORMATS, has_numbers, is_dicom, read_image
+from protopfaith.data.images import has_numbers, is_dicom, opened, read_image, upright
 from protopfaith.errors import ProtoPFaithError
 
 RANGE = "range"
@@ -107,9 +107,10 @@ def _values(path: Path) -> tuple[np.ndarray | None, bool]:
         from protopfaith.data.dicom import raw_values
 
         return raw_values(path, frame)
-    with Image.open(path, formats=FORMATS) as image:
+    with opened(path) as image:
         if frame is not None:
             image.seek(frame - 1)
         if not has_numbers(image):
             return None, False
-        return np.asarray(image), False
+        image.load()  # turns TIFF files itself
+        return np.asarray(upright(image)), False

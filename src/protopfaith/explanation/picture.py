@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
-from protopfaith.data.images import say_once
+from protopfaith.data.images import say_once, upright
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
@@ -108,13 +108,7 @@ def open_pixels(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    return _upright(image), name or "image", ""
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    """Turned as the camera says, as where a file is read; the image itself where it says nothing."""
-    turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
-    return ImageOps.exif_transpose(image) if turned else image
+    return upright(image), name or "image", ""
 
 
 def _one_image(image: Tensor) -> Tensor:
