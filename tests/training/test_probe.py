@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from protopfaith.training import Recipe, train
+from protopfaith.training.certainty import balanced_interval
 from protopfaith.training.images import TrainingImages
 from protopfaith.training.launch import build_model, make_fabric
 from protopfaith.training.probe import (
@@ -90,7 +91,9 @@ def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_p
     result = run.result()
     assert result["plain_classifier"] >= result["linear_probe"] > 0.5
     assert f"linear probe {result['linear_probe']:.3f} / plain classifier" in run.comparison()
-    assert f"({len(data.validation)} images: standard errors of up to 0.14)" in run.comparison()
+    per_class = torch.bincount(data.validation.labels).tolist()
+    low, high = balanced_interval(result["validation_balanced_accuracy"], per_class)
+    assert f"(95% interval {low:.2f} to {high:.2f}: {len(data.validation)} images" in run.comparison()
     before, after = load_file(probing.model.weights), run.model().encoder.state_dict()
     statistics = [name for name in before if "running_" in name]
     assert statistics

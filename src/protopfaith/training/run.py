@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
+from protopfaith.training.certainty import balanced_interval
 from protopfaith.training.checkpoint import read_position
 from protopfaith.training.collapse import signs_of_shortfall
 from protopfaith.training.recipe import Recipe, decisive, load_recipe, recipe_from_dict
@@ -231,14 +231,19 @@ class Run:
         return signs_of_shortfall(*accuracies, self._validation_images())
 
     def _about_few_images(self) -> str:
-        """How uncertain accuracies are that were measured on few images."""
+        """How uncertain the network's accuracy is, where few images measured it."""
+        accuracy = self.result()["validation_balanced_accuracy"]
         count, classes = self._validation_images(), self._kept_environment().get("validation_per_class")
         known = isinstance(classes, list) and all(isinstance(number, int) for number in classes)
         present = [number for number in classes if number > 0] if known and classes else []
-        if not 0 < count < FEW or not present:
+        if not 0 < count < FEW or not present or accuracy is None:
             return ""
-        error = 0.5 * math.sqrt(sum(1 / number for number in present)) / len(present)
-        return f" ({count} images: standard errors of up to {error:.2f})"
+        low, high = balanced_interval(accuracy, present)
+        rarest = f", {min(present)} of the rarest class" if min(present) < max(present) else ""
+        return (
+            f" (95% interval {low:.2f} to {high:.2f}: {count} images{rarest}, which also chose the network; "
+            "test images measure better)"
+        )
 
     def _validation_images(self) -> int:
         """How many there were; 0 where that is not known."""

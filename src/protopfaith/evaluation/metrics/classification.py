@@ -13,6 +13,7 @@ from torch import Tensor
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.calibration import Calibration, calibration
+from protopfaith.training.certainty import balanced_interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,6 +62,11 @@ class Classification:
         return _mean(self.sensitivity)
 
     @property
+    def balanced_interval(self) -> tuple[float, float]:
+        """The 95% interval of the balanced accuracy, for images that are independent of each other."""
+        return balanced_interval(self.balanced_accuracy, [sum(row) for row in self.confusion])
+
+    @property
     def auroc(self) -> float:
         """The mean over classes; for two classes both are the same number, the usual binary AUROC."""
         return _mean(self.auroc_per_class)
@@ -75,6 +81,7 @@ class Classification:
             "images": self.images,
             "accuracy": self.accuracy,
             "balanced_accuracy": self.balanced_accuracy,
+            "balanced_accuracy_interval": list(self.balanced_interval),
             "auroc": _or_none(self.auroc),
             "sensitivity": dict(zip(names, map(_or_none, self.sensitivity), strict=True)),
             "specificity": dict(zip(names, map(_or_none, self.specificity), strict=True)),
@@ -90,7 +97,9 @@ class Classification:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f}")
+        low, high = self.balanced_interval
+        between = f"(95% interval {low:.3f} to {high:.3f})"
+        table = Table(title=f"{self.images} images, balanced accuracy {self.balanced_accuracy:.3f} {between}")
         table.add_column("class", overflow="fold", min_width=min(max(map(len, self.class_names)), 40))
         headings = ["images", "sensitivity", "specificity", "AUROC"]
         headings += [] if self.distinct_prototypes is None else ["distinct prototypes"]
