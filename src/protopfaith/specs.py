@@ -16,6 +16,9 @@ AUTOCAST = ("auto", "off", "bfloat16", "float16")
 SUPERPIXELS = "superpixels:"
 LARGEST_WINDOW = 100_000
 DEFAULT_METHOD = "adaptive_owen"  # of the estimators
+LEAST_BUDGET = 66  # of the default estimator, where all coalitions would be more
+WINDOW = 16  # pixels, where nobody says otherwise
+CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
 # What every estimator is told by the names of its plan: no options of its own.
 PLAN = frozenset({"game", "budget", "precision", "seed", "resume", "progress", "outputs"})
 FEW_PLAYERS = "coarse"  # about 7 x 7 windows

@@ -90,7 +90,7 @@ def _open(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, st
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(plain_file(path), framework="pt") as file:
+        with safe_open(plain_file(path), framework="pt" if with_tensors else "np") as file:
             names = file.keys() if with_tensors else ()
             # clone: memory of torch's own alignment, so that resuming computes the same bits
             return file.metadata() or {}, {name: file.get_tensor(name).clone() for name in names}

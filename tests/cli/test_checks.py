@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 
-from protopfaith.cli.checks import check_images, check_recipe
+from protopfaith.cli.checks import check_budget, check_images, check_recipe
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.shapley import Game, estimate
+from protopfaith.tensorfile import write_tensors
 from protopfaith.training import recipe_names
 
 TYPOS = [
@@ -77,6 +80,8 @@ TYPOS = [
     (["explain", "run", "notes"], 1),
     (["explain", "run", "photo.png", "--mask", "here.png"], 1),
     (["explain", "run", "photo.png", "--dicom"], 1),
+    (["explain", "sized", "photo.png", "--budget", "4"], 1),
+    (["explain", "sized", "photo.png", "--players", "32", "--budget", "65"], 1),
     (["predict", "run", "here.png", "notes/notes.txt"], 1),
     (["predict", "run", "notes"], 1),
     (["evaluate", "run", "--data", "notes"], 1),
@@ -88,6 +93,7 @@ TYPOS = [
     (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
+SIZED = {"metadata": {"preprocessing": {"size": [96, 96]}}}
 PROGRAM = """
 import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -115,6 +121,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     (folder / "run").mkdir()
     (folder / "run" / "recipe.yaml").touch()
     (folder / "run" / "environment.json").write_text('{"classes": ["finch", "gull"]}')
+    (folder / "sized").mkdir()
+    (folder / "sized" / "recipe.yaml").touch()
+    write_tensors(folder / "sized" / "model.safetensors", "protopfaith", SIZED, {})
     (folder / "here.png").touch()
     Image.new("RGB", (8, 8)).save(folder / "photo.png")
     (folder / "notes").mkdir()
@@ -149,3 +158,21 @@ def test_a_missing_image_stops_nothing_where_others_are_there(tmp_path: Path) ->
     check_images([gone, there])
     with pytest.raises(ProtoPFaithError, match=r"no image at .*gone\.png"):
         check_images([gone])
+
+
+@pytest.mark.parametrize("estimator", ["default", "adaptive_owen"])
+@pytest.mark.parametrize(("players", "least"), [(None, 66), ("16", 66), ("32", 66), ("48", 16), ("96", 2)])
+def test_a_budget_is_refused_early_only_where_it_is_too_small(
+    tmp_path: Path, estimator: str, players: str | None, least: int
+) -> None:
+    write_tensors(tmp_path / "model.safetensors", "protopfaith", SIZED, {})
+    game = Game(
+        lambda images: images.sum((1, 2, 3))[:, None], torch.rand(3, 96, 96), players=int(players or 16)
+    )
+    estimate(game, method=estimator, budget=least)
+    check_budget(tmp_path, estimator, players, least)
+    check_budget(tmp_path, "permutation", players, 2)
+    check_budget(tmp_path / "nowhere", estimator, players, 2)
+    if least == 66:
+        with pytest.raises(ProtoPFaithError, match="at least 66"):
+            check_budget(tmp_path, estimator, players, 65)

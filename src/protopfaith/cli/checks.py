@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,7 +10,15 @@ from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
-from protopfaith.specs import class_number
+from protopfaith.specs import (
+    CPU_WINDOWS,
+    DEFAULT_METHOD,
+    LEAST_BUDGET,
+    WINDOW,
+    class_number,
+    parse_players,
+)
+from protopfaith.tensorfile import TensorFileError, read_header
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
@@ -32,6 +41,28 @@ def check_classes(folder: Path, *names: str | None) -> None:
     for name in names:
         if name is not None and isinstance(known, list):
             class_number(name, known)
+
+
+def check_budget(folder: Path, estimator: str, players: str | None, budget: int | None) -> None:
+    """Raises if a budget is too small for the default estimator, as far as the run says how many windows its
+    images have; anything else is told when the players are known."""
+    if budget is None or budget >= LEAST_BUDGET or estimator not in ("default", DEFAULT_METHOD):
+        return
+    given = None if players is None else parse_players(players)
+    if isinstance(given, str):
+        return
+    try:
+        header = read_header(folder / "model.safetensors", "protopfaith")
+        height, width = (int(side) for side in header["metadata"]["preprocessing"]["size"])
+    except (TensorFileError, OSError, KeyError, TypeError, ValueError):
+        return
+    side = given or max(WINDOW, math.ceil(max(height, width) / CPU_WINDOWS))
+    n = math.ceil(height / side) * math.ceil(width / side)
+    if n > math.log2(LEAST_BUDGET):  # else all coalitions are fewer
+        raise ProtoPFaithError(
+            f"A budget of {budget} evaluations is too small for {DEFAULT_METHOD!r}; "
+            f"give a budget of at least {LEAST_BUDGET}."
+        )
 
 
 def check_root(root: Path | None) -> None:

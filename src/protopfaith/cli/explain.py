@@ -10,6 +10,7 @@ import typer
 from protopfaith.cli.app import NamesInHelp, app, fail_for, interruptible, note, same_command, say
 from protopfaith.cli.bulk import AtOnce, Ray, Shard, Ship, check_bulk, write_bulk
 from protopfaith.cli.checks import (
+    check_budget,
     check_classes,
     check_frame_option,
     check_images,
@@ -131,6 +132,7 @@ def explain(
     alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
     check_estimator_options(estimator, option_names(option))
+    check_budget(folder, estimator, players, budget)
     if mask is not None:
         check_images([mask])
         fail_for(problems_of_all([mask]))

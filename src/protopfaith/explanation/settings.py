@@ -24,7 +24,15 @@ from protopfaith.registry import did_you_mean
 from protopfaith.shapley import ESTIMATORS, Players, Traits
 from protopfaith.shapley.estimation import check_plan
 from protopfaith.shapley.players import as_tensor, height_and_width
-from protopfaith.specs import DEFAULT_METHOD, FEW_PLAYERS, SUPERPIXELS, check_output, parse_players
+from protopfaith.specs import (
+    CPU_WINDOWS,
+    DEFAULT_METHOD,
+    FEW_PLAYERS,
+    SUPERPIXELS,
+    WINDOW,
+    check_output,
+    parse_players,
+)
 
 # Evaluations for a map where neither a budget nor a precision is given. A GPU makes thousands in a second, so
 # there a more precise map costs little patience. A CPU makes a dozen: fewer evaluations of larger regions, so
@@ -34,8 +42,6 @@ USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
 # For very many images: where maps are this precise, the rest of the budget is saved. A relative error of 0.2
 # is a correlation of about 0.98 with the true values.
 BULK_PRECISION = 0.2
-WINDOW = 16  # pixels
-CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
 COARSE = 7  # rows and columns of windows in the first, quick answer
 COARSE_BUDGET = 512
 # Options for an estimate in several sittings: half of one is no map.

@@ -16,10 +16,11 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.game import Progress, distances_and_outputs, play
 from protopfaith.explanation.protopnet_map import crop_box, own_maps
 from protopfaith.explanation.regions import RegionValues, region_values
-from protopfaith.explanation.settings import WINDOW, Settings
+from protopfaith.explanation.settings import Settings
 from protopfaith.files import is_file
 from protopfaith.network import FusedProtoPNet, PrototypeSource, class_of
 from protopfaith.shapley import Attribution, Players
+from protopfaith.specs import WINDOW
 
 logger = logging.getLogger("protopfaith")
 WITHOUT_SOURCES = "explain without sources (sources=False, or --no-sources)"  # how errors end

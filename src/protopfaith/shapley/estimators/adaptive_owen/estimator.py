@@ -39,6 +39,7 @@ from protopfaith.shapley.game import Game
 from protopfaith.shapley.noise import Noisy
 from protopfaith.shapley.sampling import (
     DRAWN,
+    ENDS,
     Estimate,
     Generators,
     Sampler,
@@ -48,6 +49,7 @@ from protopfaith.shapley.sampling import (
     by_sampling,
     checked_state,
 )
+from protopfaith.specs import LEAST_BUDGET
 
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
 PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
@@ -91,7 +93,7 @@ _LEARNED = WeakKeyDictionary()  # the last fit of every game that is there
 
 
 class _Adaptive:
-    least = 64
+    least = LEAST_BUDGET - ENDS
 
     def __init__(self, game: Game, state: State, *, allocation: bool, surrogate: bool, shrinkage: bool):
         self.kept = checked_state(state, nothing_kept(game))
