@@ -202,20 +202,18 @@ def _correlated_mean(
     scale = (prior / noise).clamp_max(LARGEST_RATIO).sqrt()
     deviation = noise.sqrt()
     # Few operations in a step: on a GPU starting them takes longer than doing them. So what is updated alike
-    # lies together, the solution and minus the residual, and so does what is taken from it, minus the
-    # direction and its image under the matrix.
-    found = torch.stack([torch.zeros_like(estimates), -estimates / deviation])
-    along = found.flip(0)
-    residual, (direction, image) = found[1], along.unbind()
+    # lies together: minus the solution and the residual, from which the direction and its image under the
+    # matrix are taken. Directions are those of the textbook over the squared residual, so that a step along
+    # one is the direction over its curvature, and neither needs a ratio of scalar products.
+    found, along = torch.zeros(2, 2, *estimates.shape, dtype=scale.dtype, device=scale.device)
+    (solution, residual), (direction, image) = found, along
+    torch.div(estimates, deviation, out=residual)
     tiny = torch.full_like(scale[:, :1, None], torch.finfo(scale.dtype).tiny)
-    norm = _products(residual, residual, tiny)
     for _ in range(steps):
+        direction.addcdiv_(residual, _products(residual, residual, tiny))
         torch.addcmul(direction, scale, (scale * direction) @ correlation, out=image)
-        found.addcmul_(norm / _products(direction, image, tiny), along, value=-1)
-        after = _products(residual, residual, tiny)
-        torch.addcmul(residual, after / norm, direction, out=direction)
-        norm = after
-    return torch.addcmul(estimates, deviation, found[0], value=-1)
+        found.addcdiv_(along, _products(direction, image, tiny), value=-1)
+    return torch.addcmul(estimates, deviation, solution)
 
 
 def _products(a: Tensor, b: Tensor, tiny: Tensor) -> Tensor:
