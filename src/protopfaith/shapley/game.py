@@ -89,6 +89,8 @@ class Game:
         self._batches = None if batch_size is None else Batches(batch_size)
         self._largest = torch.zeros((), device=self.device)  # of all values since the last check
         self.grand, self.empty = self._ends(check)
+        # What the players share, (outputs,) in float64: value of all minus value of none.
+        self.total = self.grand.double() - self.empty.double()
 
     def __repr__(self) -> str:
         outputs = f"{self.n_outputs} output{'s' if self.n_outputs > 1 else ''}"
@@ -109,11 +111,6 @@ class Game:
     @property
     def n_outputs(self) -> int:
         return len(self.grand)
-
-    @property
-    def total(self) -> Tensor:
-        """What the players share, `(outputs,)` in float64: value of all minus value of none."""
-        return self.grand.double() - self.empty.double()
 
     @property
     def batch_size(self) -> int:

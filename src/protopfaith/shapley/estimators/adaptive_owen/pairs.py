@@ -93,8 +93,8 @@ class Pairing:
     def of(count: int, layout: Layout, device: torch.device) -> Pairing:
         number, partner = torch.arange(count), layout.partners(count)
         units, pairs = (partner >= number).nonzero()[:, 0], (partner > number).nonzero()[:, 0]
-        found = (partner, partner == number, units, pairs)
-        return Pairing(*(some.to(device) for some in found), layout)
+        partner, alone, units, pairs = (t.to(device) for t in (partner, partner == number, units, pairs))
+        return Pairing(partner, alone, units, pairs, layout)
 
     @staticmethod
     def none(count: int, device: torch.device) -> Pairing:

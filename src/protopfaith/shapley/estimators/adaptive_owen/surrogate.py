@@ -60,14 +60,13 @@ class Surrogate:
         (u_i^2 - mean u^2) (f1 - 3 f2 + 2 f3) / (p (1 - p)), where fk is the chance that k given players
         are all in.
         """
-        f1, of_linear, of_square = _functionals(self.loadings.shape[1], self.loadings.device)
-        kernel = density_kernel(self.densities.double(), f1)
-        first, second = kernel @ of_linear, kernel @ of_square
+        n = self.loadings.shape[1]
+        first, second = _functionals(n, self.loadings.device)[:, (self.densities * n).round().long(), None]
         u = self.loadings
-        values = (self.linear * first[:, None].to(u)).T @ u
+        values = (self.linear * first).T @ u
         squares = u.square()
         squares = squares - squares.mean(1, keepdim=True)
-        return (values + (self.square * second[:, None].to(u)).T @ squares).double()
+        return torch.addmm(values, (self.square * second).T, squares).double()
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ def cross_fit(
     """
     pairing = pairing or Pairing.none(len(masks), masks.device)
     data = _Data.of(masks, residuals, pairing, alike, shared)
+    correlation = None if correlation is None else correlation.float()
     folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
     nothing = [data.nothing()] * len(priors)
     if not settings:
@@ -287,7 +287,7 @@ def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Ten
     deviation = (prior + 0.02 * prior.mean()).sqrt().float()
     loadings = x * deviation
     if correlation is not None:
-        loadings = loadings @ correlation.float()
+        loadings = loadings @ correlation
     loadings = loadings * deviation
     product = loadings @ x.T
     scale = product.diagonal().mean().clamp_min(1e-30)
@@ -302,15 +302,16 @@ def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=8)
-def _functionals(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """The densities of the sizes 1 ... n-1, and what functionals of u'x and of (u'x)^2 have at each of them,
-    over n (n-1,): see `Surrogate.shapley`."""
+def _functionals(n: int, device: torch.device) -> Tensor:
+    """What the functionals of u'x and of (u'x)^2 are for a fitted sample of each size 0 ... n, (2, n + 1) in
+    float32: see `Surrogate.shapley`."""
     sizes = torch.arange(1, n, dtype=torch.float64, device=device)
     f1 = sizes / n
     f2 = f1 * (sizes - 1) / (n - 1)
     f3 = f2 * (sizes - 2) / max(n - 2, 1)
-    spread = n * f1 * (1 - f1)
-    return f1, (f1 - f2) / spread, (f1 - 3 * f2 + 2 * f3) / spread
+    at_each = torch.stack([f1 - f2, f1 - 3 * f2 + 2 * f3]) / (n * f1 * (1 - f1))
+    own = torch.arange(n + 1, dtype=torch.float64, device=device) / n
+    return (at_each @ density_kernel(f1, own)).float()
 
 
 def density_kernel(a: Tensor, b: Tensor) -> Tensor:
@@ -320,7 +321,9 @@ def density_kernel(a: Tensor, b: Tensor) -> Tensor:
 def noise_shape(p: Tensor, residuals: Tensor) -> Tensor:
     """How the variance changes with density, `(m,)`, averaged over outputs, one on average."""
     hats = hat_functions(p.double())
-    square = (residuals.square() / residuals.square().mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
-    eye = torch.eye(hats.shape[1], dtype=hats.dtype, device=hats.device)
-    fitted = hats @ torch.linalg.solve_ex(hats.T @ hats + 0.5 * eye, hats.T @ square + 0.5).result
+    square = residuals.square()
+    square = (square / square.mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
+    left = hats.T @ hats
+    left.diagonal().add_(0.5)
+    fitted = hats @ torch.linalg.solve_ex(left, hats.T @ square + 0.5).result
     return fitted[:, 0].clamp_min(0.05).float()
