@@ -60,13 +60,14 @@ class Surrogate:
         (u_i^2 - mean u^2) (f1 - 3 f2 + 2 f3) / (p (1 - p)), where fk is the chance that k given players
         are all in.
         """
-        n = self.loadings.shape[1]
-        first, second = _functionals(n, self.loadings.device)[:, (self.densities * n).round().long(), None]
+        f1, of_linear, of_square = _functionals(self.loadings.shape[1], self.loadings.device)
+        kernel = density_kernel(self.densities.double(), f1)
+        first, second = kernel @ of_linear, kernel @ of_square
         u = self.loadings
-        values = (self.linear * first).T @ u
+        values = (self.linear * first[:, None].to(u)).T @ u
         squares = u.square()
         squares = squares - squares.mean(1, keepdim=True)
-        return torch.addmm(values, (self.square * second).T, squares).double()
+        return (values + (self.square * second[:, None].to(u)).T @ squares).double()
 
 
 @dataclass(frozen=True)
@@ -302,16 +303,15 @@ def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=8)
-def _functionals(n: int, device: torch.device) -> Tensor:
-    """What the functionals of u'x and of (u'x)^2 are for a fitted sample of each size 0 ... n, (2, n + 1) in
-    float32: see `Surrogate.shapley`."""
+def _functionals(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """The densities of the sizes 1 ... n-1, and what functionals of u'x and of (u'x)^2 have at each of them,
+    over n (n-1,): see `Surrogate.shapley`."""
     sizes = torch.arange(1, n, dtype=torch.float64, device=device)
     f1 = sizes / n
     f2 = f1 * (sizes - 1) / (n - 1)
     f3 = f2 * (sizes - 2) / max(n - 2, 1)
-    at_each = torch.stack([f1 - f2, f1 - 3 * f2 + 2 * f3]) / (n * f1 * (1 - f1))
-    own = torch.arange(n + 1, dtype=torch.float64, device=device) / n
-    return (at_each @ density_kernel(f1, own)).float()
+    spread = n * f1 * (1 - f1)
+    return f1, (f1 - f2) / spread, (f1 - 3 * f2 + 2 * f3) / spread
 
 
 def density_kernel(a: Tensor, b: Tensor) -> Tensor:
