@@ -23,17 +23,22 @@ def membership_weights(x: Tensor) -> Tensor:
 
 def hat_functions(p: Tensor) -> Tensor:
     """Piecewise linear functions of density `(m, KNOTS)`, with knots closer to the ends: at sin^2."""
-    knots = _knots(p.dtype, p.device)
-    right = torch.searchsorted(knots, p.clamp(0, 1)).clamp(1, KNOTS - 1)
-    share = (p - knots[right - 1]) / (knots[right] - knots[right - 1])
-    hats = torch.zeros(len(p), KNOTS, dtype=p.dtype, device=p.device)
-    hats.scatter_(1, (right - 1)[:, None], (1 - share)[:, None])
-    return hats.scatter_(1, right[:, None], share[:, None])
+    start, up, end, down = _slopes(p.dtype, p.device)
+    rising = torch.addcmul(start, p[:, None], up)
+    falling = torch.addcmul(end, p[:, None], down)
+    return torch.minimum(rising, falling).clamp_(0, 1)
 
 
 @lru_cache(maxsize=8)
-def _knots(dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=dtype, device=device)).square()
+def _slopes(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The lines that rise to each knot from the one before and fall to the one after, (KNOTS,): where they
+    meet density zero, and their slopes. The first hat does not rise, and the last one does not fall."""
+    knots = torch.sin(torch.linspace(0, torch.pi / 2, KNOTS, dtype=torch.float64, device=device)).square()
+    slopes = knots.diff().reciprocal()
+    flat = torch.zeros_like(knots[:1])
+    up, down = torch.cat([flat, slopes]), torch.cat([-slopes, flat])
+    start, end = 1 - up * knots, 1 - down * knots
+    return start.to(dtype), up.to(dtype), end.to(dtype), down.to(dtype)
 
 
 def anchored_mean(game: Game) -> dict[str, Tensor]:
@@ -63,8 +68,8 @@ def remove_mean(kept: dict[str, Tensor], p: Tensor, values: Tensor) -> Tensor:
     Leaving the own sample out keeps the contribution unbiased: what is subtracted knows nothing of its mask.
     """
     hats = hat_functions(p)
-    kept["left"] = kept["left"] + hats.T @ hats
-    kept["right"] = kept["right"] + hats.T @ values
+    kept["left"] = torch.addmm(kept["left"], hats.T, hats)
+    kept["right"] = torch.addmm(kept["right"], hats.T, values)
     inverse = torch.linalg.inv_ex(kept["left"]).inverse  # regular by its roughness; `inv` waits for a GPU
     leverage = ((hats @ inverse) * hats).sum(1, keepdim=True)
-    return (values - hats @ (inverse @ kept["right"])) / (1 - leverage)
+    return torch.addmm(values, hats, inverse @ kept["right"], alpha=-1) / (1 - leverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,8 +87,10 @@ class Game:
         self._baselines = self.baseline[None]
         self.memory = memory  # None: what is usual on the device
         self._batches = None if batch_size is None else Batches(batch_size)
-        self._finite = torch.ones((), dtype=torch.bool, device=self.device)
+        self._largest = torch.zeros((), device=self.device)  # of all values since the last check
         self.grand, self.empty = self._ends(check)
+        # What the players share, (outputs,) in float64: value of all minus value of none.
+        self.total = self.grand.double() - self.empty.double()
 
     def __repr__(self) -> str:
         outputs = f"{self.n_outputs} output{'s' if self.n_outputs > 1 else ''}"
@@ -110,11 +113,6 @@ class Game:
         return len(self.grand)
 
     @property
-    def total(self) -> Tensor:
-        """What the players share, `(outputs,)` in float64: value of all minus value of none."""
-        return self.grand.double() - self.empty.double()
-
-    @property
     def batch_size(self) -> int:
         """Images per call of the function; measured once, halved whenever memory runs out."""
         return self._measured().size
@@ -135,13 +133,15 @@ class Game:
         """
         coalitions = as_coalitions(coalitions, self.n_players)  # of bools only the shape is looked at
         values = self._values(coalitions.to(self.device), self._measured())
-        self._finite = self._finite & torch.isfinite(values).all()
+        if len(values):  # NaN is passed on; a comparison of each value would take three times the operations
+            largest = torch.linalg.vector_norm(values, math.inf)
+            self._largest = torch.maximum(self._largest, largest)
         return values
 
     def check(self) -> None:
         """Raises if a value since the last check was not finite; waits for all values."""
-        finite, self._finite = bool(self._finite), self._finite.new_ones(())
-        if not finite:
+        largest, self._largest = float(self._largest), self._largest.new_zeros(())
+        if not math.isfinite(largest):
             raise ProtoPFaithError(
                 "The function returned NaN or infinity for some coalition; Shapley values need finite "
                 "numbers, so fix the function or run it in a wider dtype."

@@ -1,3 +1,6 @@
+from pathlib import Path
+
+import pytest
 import torch
 
 from protopfaith.shapley import Game, Players, estimate
@@ -103,3 +106,14 @@ def test_a_result_goes_on_beside_another_surrogate(monkeypatch):
     means = [one.state["sum"] / one.state["count"] + one.state["known"] for one in (first, second)]
     assert torch.allclose(*means, atol=0.01)
     assert (first.values - second.values).abs().max() < 3 * first.standard_errors.max()
+
+
+@pytest.mark.parametrize(("outputs", "operations", "waits"), [(40, 1650, 3), (5, 1950, 5)])
+def test_an_estimate_asks_little_of_a_gpu(outputs, operations, waits, monkeypatch):
+    """Starting an operation costs a GPU more than doing it, and a number that is read keeps it waiting."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[4] / "benchmarks")
+    from launches import of_one_estimate
+
+    found = of_one_estimate(outputs)
+    assert 500 < found.operations.total() < operations
+    assert 1 < found.waits.total() <= waits

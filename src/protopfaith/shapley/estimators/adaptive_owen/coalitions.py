@@ -16,25 +16,29 @@ GOLDEN = (5**0.5 - 1) / 2
 
 def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
     """Chances `(..., n-1)` of the sizes 1 ... n-1 that the samples' shares `variance` `(..., m)` of all
-    variance call for (Neyman), with samples of the `sizes` `(..., m)`.
+    variance call for (Neyman), with samples of the `sizes` `(m,)`.
 
     Within bins of sizes, narrower towards the ends, chance goes as the root of the variance per size.
     """
-    bin_of, width = _bins(n, sizes.device)
-    inside = bin_of[sizes - 1][..., None, :] == torch.arange(BINS, device=sizes.device)[:, None]
-    share = (inside * variance[..., None, :]).sum(-1)
-    share = 0.9 * share + 0.1 * width  # a bin in which no sample fell by chance is not without variance
-    density = torch.where(width > 0, share / width.clamp_min(1e-300), 0).sqrt()[..., bin_of]
+    bin_of, inside, width, per_size = _bins(n, sizes.device)
+    share = variance @ inside[sizes - 1]
+    share = torch.add(
+        0.1 * width, share, alpha=0.9
+    )  # a bin in which no sample fell has variance all the same
+    density = (share * per_size).sqrt()[..., bin_of]
     return (1 - UNIFORM) * density / density.sum(-1, keepdim=True) + UNIFORM / (n - 1)
 
 
 @lru_cache(maxsize=8)
-def _bins(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The bin of each size 1 ... n-1, and the share of all sizes that each bin has."""
+def _bins(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The bin of each size 1 ... n-1, whether it is in each bin (n-1, BINS), the share of all sizes that each
+    bin has, and one over that: zero for a bin without any."""
     grid = torch.sin(torch.linspace(0, torch.pi / 2, BINS + 1, dtype=torch.float64, device=device)).square()
     edges = (grid * (n - 1)).round()[1:-1]
     bin_of = torch.bucketize(torch.arange(n - 1, device=device, dtype=torch.float64), edges, right=True)
-    return bin_of, torch.bincount(bin_of, minlength=BINS).double() / (n - 1)
+    inside = torch.eye(BINS, dtype=torch.float64, device=device)[bin_of]
+    width = inside.mean(0)
+    return bin_of, inside, width, torch.where(width > 0, 1 / width, 0)
 
 
 def spread_sizes(chance: Tensor, start: int, count: int, shift: Tensor | float) -> Tensor:
@@ -43,11 +47,16 @@ def spread_sizes(chance: Tensor, start: int, count: int, shift: Tensor | float) 
     They follow the multiples of the golden ratio, from a random `shift` on: wherever one begins and ends,
     they are spread as evenly as can be.
     """
-    number = torch.arange(start, start + count, dtype=torch.float64, device=chance.device)
-    place = (shift + number * GOLDEN) % 1.0
+    place = (shift + _multiples(start, count, chance.device)) % 1.0
     until = chance.cumsum(-1)
-    below = torch.searchsorted(until / until[..., -1:], place.expand(*chance.shape[:-1], -1).contiguous())
-    return 1 + below.clamp_max(chance.shape[-1] - 1)
+    # The last of these is one, which no place reaches: so no size is too large.
+    return 1 + torch.searchsorted(until / until[..., -1:], place.expand(*chance.shape[:-1], -1).contiguous())
+
+
+@lru_cache(maxsize=16)
+def _multiples(start: int, count: int, device: torch.device) -> Tensor:
+    """Of the golden ratio, of which the phases of all games have the same."""
+    return torch.arange(start, start + count, dtype=torch.float64, device=device) * GOLDEN
 
 
 def random_keys(count: int, n: int, generator: torch.Generator) -> Tensor:

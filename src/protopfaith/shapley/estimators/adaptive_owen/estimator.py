@@ -190,17 +190,16 @@ class _Adaptive:
         n, masks, streams = game.n_players, self.kept["masks"], self.kept["chances"].shape[1]
         if not self.allocation or len(masks) == 0:
             return torch.full((streams, n - 1), 1 / (n - 1), dtype=torch.float64, device=game.device)
-        residuals = remove_mean(dict(self.ends), masks.double().mean(1), self.kept["values"].double())
-        if self.layout.paired:
-            residuals = self._pairing(len(masks)).folded(residuals)
         sizes = masks.sum(1)
         p = sizes.double() / n
+        residuals = remove_mean(dict(self.ends), p, self.kept["values"].double())
+        if self.layout.paired:
+            residuals = self._pairing(len(masks)).folded(residuals)
         variance = residuals.square() * (self._scale(sizes) / (p * (1 - p)))[:, None]
         own = variance.unflatten(0, (-1, streams)).sum(0)  # phases end after whole rounds of the streams
-        others = (own.sum(0) - own).clamp_min(1e-300)  # (streams, outputs)
-        number = torch.arange(streams, device=game.device)[:, None]
-        shown = others.reciprocal() @ variance.T / game.n_outputs * (stream_of(sizes, streams) != number)
-        chances = allocate(shown, sizes.expand(streams, -1), n)
+        others = (own.sum(0) - own).clamp_min(1e-300) * game.n_outputs  # (streams, outputs)
+        shown = others.reciprocal() @ variance.T * of_others(len(masks), streams, game.device)
+        chances = allocate(shown, sizes, n)
         return (chances + chances.flip(1)) / 2 if self.layout.paired else chances  # that of a complement, too
 
     def _pairing(self, count: int) -> Pairing:
@@ -210,13 +209,16 @@ class _Adaptive:
         """Whether complements are drawn: of all first samples, and then of later ones."""
         half, end = self.layout.half, self.layout.end
         if half and have == half and bool(self._probed(game).any()):
-            self.layout = replace(self.layout, mirrored=True)
+            self._lay_out(mirrored=True)
         elif self.layout.mirrored and have == end:
             odd = self._first(game).odd
-            self.layout = replace(self.layout, paired=odd is not None and bool(odd.any()))
+            self._lay_out(paired=odd is not None and bool(odd.any()))
             self._learned = None
-        self.kept["mirrored"].fill_(self.layout.mirrored)
-        self.kept["paired"].fill_(self.layout.paired)
+
+    def _lay_out(self, **flags: bool) -> None:
+        self.layout = replace(self.layout, **flags)
+        for name, flag in flags.items():
+            self.kept[name].fill_(flag)
 
     def _probed(self, game: Game) -> Tensor:
         """Of which outputs complements show that their odd part seems to be linear, (outputs,)."""
@@ -231,8 +233,12 @@ class _Adaptive:
         drawn, complements = spent(len(sizes), self.layout)
         chances, device = self.kept["chances"], sizes.device
         chance = torch.tensordot(constant(drawn, torch.float64, device), chances, 1)
-        chance = chance + torch.tensordot(constant(complements, torch.float64, device), chances.flip(2), 1)
-        return 1 / ((chance.shape[1] + 1) * of_streams(chance[:, sizes - 1]))
+        if any(complements):
+            chance = chance + torch.tensordot(
+                constant(complements, torch.float64, device), chances.flip(2), 1
+            )
+        own = of_streams(chance[:, sizes - 1])
+        return (own * (chances.shape[2] + 1)).reciprocal()
 
     def _first(self, game: Game) -> _Learned:
         """The kept samples' unbiased estimate, worked out again only when there are more of them."""
@@ -268,9 +274,10 @@ class _Adaptive:
         too small.
         """
         masks, values = self.kept["masks"], self.kept["values"].double()
-        mean, pairing, scale = dict(self.ends), self._pairing(len(masks)), self._scale(masks.sum(1))
-        residuals = remove_mean(mean, masks.double().mean(1), values)
-        weights = membership_weights(masks[pairing.units])
+        sizes = masks.sum(1)
+        mean, pairing, scale = dict(self.ends), self._pairing(len(masks)), self._scale(sizes)
+        residuals = remove_mean(mean, sizes.double() / game.n_players, values)
+        weights = membership_weights(masks[pairing.units] if len(pairing.pairs) else masks)
         share = game.total[:, None] / game.n_players
         fold = torch.arange(len(masks), device=masks.device) % folds(len(masks))
         priors = self._importance(pairing.merged(residuals, scale), weights, share, len(masks))
@@ -391,12 +398,20 @@ def spent(count: int, layout: Layout) -> tuple[tuple[float, ...], tuple[float, .
 
 def of_streams(rows: Tensor, start: int = 0) -> Tensor:
     """Of the streams' rows (streams, m) each sample's own, (m,); the first has the number `start`."""
-    return rows.gather(0, stream_of(rows[0], len(rows), start)[None])[0]
+    streams, count = rows.shape
+    return rows.gather(0, stream_of(count, streams, start % streams, rows.device)[None])[0]
 
 
-def stream_of(samples: Tensor, streams: int, start: int = 0) -> Tensor:
+@lru_cache(maxsize=32)
+def stream_of(count: int, streams: int, start: int, device: torch.device) -> Tensor:
     """The stream of each of the samples (m,), the first of which has the number `start`: they take turns."""
-    return (start + torch.arange(len(samples), device=samples.device)) % streams
+    return (start + torch.arange(count, device=device)) % streams
+
+
+@lru_cache(maxsize=32)
+def of_others(count: int, streams: int, device: torch.device) -> Tensor:
+    """Whether each of the samples is of another stream, (streams, m)."""
+    return stream_of(count, streams, 0, device) != torch.arange(streams, device=device)[:, None]
 
 
 def folds(count: int) -> int:

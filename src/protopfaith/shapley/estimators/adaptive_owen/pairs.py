@@ -83,6 +83,7 @@ class Pairing:
     """Which of `count` samples are complements of each other."""
 
     partner: Tensor  # (count,): the number of each sample's complement, the own number where it has none
+    alone: Tensor  # (count,): those that have none
     units: Tensor  # numbers of the samples that are alone or the first of a pair
     pairs: Tensor  # numbers of the first of each pair
     layout: Layout
@@ -92,7 +93,8 @@ class Pairing:
     def of(count: int, layout: Layout, device: torch.device) -> Pairing:
         number, partner = torch.arange(count), layout.partners(count)
         units, pairs = (partner >= number).nonzero()[:, 0], (partner > number).nonzero()[:, 0]
-        return Pairing(partner.to(device), units.to(device), pairs.to(device), layout)
+        partner, alone, units, pairs = (t.to(device) for t in (partner, partner == number, units, pairs))
+        return Pairing(partner, alone, units, pairs, layout)
 
     @staticmethod
     def none(count: int, device: torch.device) -> Pairing:
@@ -116,10 +118,6 @@ class Pairing:
         number = torch.arange(len(self.partner), device=drawn.device)
         masks = torch.where((self.partner < number)[:, None], ~masks[self.partner], masks)
         return masks[len(before) :]
-
-    @property
-    def alone(self) -> Tensor:
-        return self.partner == torch.arange(len(self.partner), device=self.partner.device)
 
     def folded(self, left: Tensor) -> Tensor:
         """What residuals (..., m, outputs) add to the error: those of a pair their difference over the root

@@ -31,6 +31,7 @@ FLOOR = 0.02  # of the mean t^2, so that nothing is ruled out
 STEPS, ROUGH_STEPS = 20, 8  # of conjugate gradients, for the result and for its prior
 LARGEST_RATIO = 1e8  # t^2 / s^2, beyond which nothing is left to shrink
 RATIOS = 96  # tabulated values of t^2 / s^2
+LOWEST, HIGHEST = math.log(1e-6), math.log(1e8)  # of these, as natural logarithms
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Neighborhood:
     narrow: Tensor
     correlation: Tensor | None = None  # (n, n)
     remaining: Tensor | None = None  # (n, RATIOS): posterior over prior variance, by t^2 / s^2
-    ratios: Tensor | None = None  # (RATIOS,), natural logarithms
 
     @staticmethod
     def of(players: Players) -> Neighborhood:
@@ -64,11 +64,9 @@ class Neighborhood:
         # Small matrices are faster on the CPU.
         where = places.device if n > 256 else torch.device("cpu")
         spectrum, vectors = (t.to(places.device) for t in torch.linalg.eigh(correlation.to(where)))
-        ratios = torch.linspace(
-            math.log(1e-6), math.log(1e8), RATIOS, dtype=places.dtype, device=places.device
-        )
+        ratios = torch.linspace(LOWEST, HIGHEST, RATIOS, dtype=places.dtype, device=places.device)
         remaining = vectors.square() @ (spectrum[:, None] / (1 + ratios.exp() * spectrum[:, None]))
-        return Neighborhood(broad, narrow, correlation, remaining, ratios)
+        return Neighborhood(broad, narrow, correlation, remaining)
 
 
 _REMEMBERED: WeakKeyDictionary[Players, Neighborhood] = WeakKeyDictionary()  # without comparing labels
@@ -178,17 +176,15 @@ def _posterior(
     estimates: Tensor, noise: Tensor, prior: Tensor, near: Neighborhood, steps: int = STEPS
 ) -> tuple[Tensor, Tensor]:
     ratio = prior / noise
-    if near.correlation is None or near.remaining is None or near.ratios is None:
+    if near.correlation is None or near.remaining is None:
         return estimates * ratio / (1 + ratio), prior / (1 + ratio)
     mean = _correlated_mean(estimates, noise, prior, near.correlation, steps)
     # The variance as if t^2 / s^2 were the same everywhere: within a percent of the exact one, without an
     # n x n inverse per output.
-    place = (ratio.log() - near.ratios[0]) / (near.ratios[1] - near.ratios[0])
-    place = place.clamp(0, len(near.ratios) - 1.001)
-    below = place.long()
-    player = torch.arange(estimates.shape[1], device=estimates.device)
-    low, high = near.remaining[player, below], near.remaining[player, below + 1]
-    return mean, torch.minimum(prior * torch.lerp(low, high, place - below), noise)
+    place = ((ratio.log() - LOWEST) / (HIGHEST - LOWEST) * (RATIOS - 1)).clamp(0, RATIOS - 1.001)
+    number = place.long()
+    below, above = near.remaining.T.gather(0, number), near.remaining.T[1:].gather(0, number)
+    return mean, torch.minimum(prior * torch.lerp(below, above, place.frac()), noise)
 
 
 def _correlated_mean(
@@ -202,20 +198,18 @@ def _correlated_mean(
     scale = (prior / noise).clamp_max(LARGEST_RATIO).sqrt()
     deviation = noise.sqrt()
     # Few operations in a step: on a GPU starting them takes longer than doing them. So what is updated alike
-    # lies together, the solution and minus the residual, and so does what is taken from it, minus the
-    # direction and its image under the matrix.
-    found = torch.stack([torch.zeros_like(estimates), -estimates / deviation])
-    along = found.flip(0)
-    residual, (direction, image) = found[1], along.unbind()
+    # lies together: minus the solution and the residual, from which the direction and its image under the
+    # matrix are taken. Directions are those of the textbook over the squared residual, so that a step along
+    # one is the direction over its curvature, and neither needs a ratio of scalar products.
+    found, along = torch.zeros(2, 2, *estimates.shape, dtype=scale.dtype, device=scale.device)
+    (solution, residual), (direction, image) = found, along
+    torch.div(estimates, deviation, out=residual)
     tiny = torch.full_like(scale[:, :1, None], torch.finfo(scale.dtype).tiny)
-    norm = _products(residual, residual, tiny)
     for _ in range(steps):
+        direction.addcdiv_(residual, _products(residual, residual, tiny))
         torch.addcmul(direction, scale, (scale * direction) @ correlation, out=image)
-        found.addcmul_(norm / _products(direction, image, tiny), along, value=-1)
-        after = _products(residual, residual, tiny)
-        torch.addcmul(residual, after / norm, direction, out=direction)
-        norm = after
-    return torch.addcmul(estimates, deviation, found[0], value=-1)
+        found.addcdiv_(along, _products(direction, image, tiny), value=-1)
+    return torch.addcmul(estimates, deviation, solution)
 
 
 def _products(a: Tensor, b: Tensor, tiny: Tensor) -> Tensor:

@@ -109,6 +109,7 @@ def cross_fit(
     """
     pairing = pairing or Pairing.none(len(masks), masks.device)
     data = _Data.of(masks, residuals, pairing, alike, shared)
+    correlation = None if correlation is None else correlation.float()
     folds = _Folds(data, fold, [_products(data.x, prior, correlation) for prior in priors])
     nothing = [data.nothing()] * len(priors)
     if not settings:
@@ -287,7 +288,7 @@ def _products(x: Tensor, prior: Tensor, correlation: Tensor | None) -> tuple[Ten
     deviation = (prior + 0.02 * prior.mean()).sqrt().float()
     loadings = x * deviation
     if correlation is not None:
-        loadings = loadings @ correlation.float()
+        loadings = loadings @ correlation
     loadings = loadings * deviation
     product = loadings @ x.T
     scale = product.diagonal().mean().clamp_min(1e-30)
@@ -320,7 +321,9 @@ def density_kernel(a: Tensor, b: Tensor) -> Tensor:
 def noise_shape(p: Tensor, residuals: Tensor) -> Tensor:
     """How the variance changes with density, `(m,)`, averaged over outputs, one on average."""
     hats = hat_functions(p.double())
-    square = (residuals.square() / residuals.square().mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
-    eye = torch.eye(hats.shape[1], dtype=hats.dtype, device=hats.device)
-    fitted = hats @ torch.linalg.solve_ex(hats.T @ hats + 0.5 * eye, hats.T @ square + 0.5).result
+    square = residuals.square()
+    square = (square / square.mean(0).clamp_min(1e-60)).mean(1, keepdim=True)
+    left = hats.T @ hats
+    left.diagonal().add_(0.5)
+    fitted = hats @ torch.linalg.solve_ex(left, hats.T @ square + 0.5).result
     return fitted[:, 0].clamp_min(0.05).float()
