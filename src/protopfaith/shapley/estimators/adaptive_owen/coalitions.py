@@ -21,10 +21,8 @@ def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
     Within bins of sizes, narrower towards the ends, chance goes as the root of the variance per size.
     """
     bin_of, inside, width, per_size = _bins(n, sizes.device)
-    share = variance @ inside[sizes - 1]
-    share = torch.add(
-        0.1 * width, share, alpha=0.9
-    )  # a bin in which no sample fell has variance all the same
+    # A bin in which no sample fell by chance is not without variance.
+    share = torch.add(0.1 * width, variance @ inside[sizes - 1], alpha=0.9)
     density = (share * per_size).sqrt()[..., bin_of]
     return (1 - UNIFORM) * density / density.sum(-1, keepdim=True) + UNIFORM / (n - 1)
 
