@@ -1,5 +1,6 @@
 """Networks that are built to be filled from a file."""
 
+import math
 import subprocess
 import sys
 
@@ -24,13 +25,17 @@ def test_has_the_tensors_of_a_network_that_was_drawn(name):
     }
 
 
-def test_draws_no_random_numbers():
-    before = torch.get_rng_state()
+def test_initializers_that_draw_until_all_are_within_bounds_end():
     with Unfilled(10**6):
-        nn.Sequential(nn.Conv2d(3, 8, 3), nn.Linear(8, 8))
-        nn.init.xavier_uniform_(torch.empty(4, 4))
-        torch.empty(3).normal_()
-    assert torch.equal(torch.get_rng_state(), before)
+        for low, high in ((-2.0, 2.0), (-0.001, 0.001), (0.1, 5.0), (2.0, 3.0)):
+            drawn = nn.init.trunc_normal_(torch.full((100, 100), math.nan), a=low, b=high)
+            assert ((drawn >= low) & (drawn <= high)).all()
+
+
+def test_a_large_layer_is_made_without_a_draw_for_each_weight():
+    with Unfilled(10**6):
+        assert len(torch.empty(1000, 1000).normal_().unique()) == 1
+        assert len(nn.init.xavier_uniform_(torch.empty(1000, 1000)).unique()) == 1
 
 
 def test_refuses_more_weights_than_the_file_accounts_for():
@@ -46,6 +51,28 @@ def test_a_loaded_network_is_the_saved_one(tmp_path):
     loaded, _ = load(tmp_path / "model.safetensors")
     image = torch.rand(1, 3, 64, 64)
     assert torch.equal(loaded(image), saved(image))
+    assert all(torch.equal(part, saved.state_dict()[key]) for key, part in loaded.state_dict().items())
+
+
+@pytest.mark.parametrize("encoder", ["convnext_tiny", "vit_b_16", "resnet18"])
+def test_loading_draws_none_of_the_caller_s_random_numbers(encoder, tmp_path):
+    save(
+        ProtoPNet(encoder, ["cat", "dog"], prototypes_per_class=1, prototype_channels=4),
+        tmp_path / "model.safetensors",
+    )
+    before = torch.get_rng_state()
+    load(tmp_path / "model.safetensors")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_loading_does_not_depend_on_the_default_dtype(tmp_path):
+    saved = ProtoPNet("small", ["cat", "dog"], prototypes_per_class=1, prototype_channels=4)
+    save(saved, tmp_path / "model.safetensors")
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        loaded, _ = load(tmp_path / "model.safetensors")
+    finally:
+        torch.set_default_dtype(torch.float32)
     assert all(torch.equal(part, saved.state_dict()[key]) for key, part in loaded.state_dict().items())
 
 

@@ -98,8 +98,7 @@ def load(
             "loading runs no code from a file: build that module and pass it as load(path, encoder=module)."
         )
     try:
-        with Unfilled(sum(part.numel() for part in tensors.values())):
-            model = family(name if encoder is None else encoder, **config)
+        model = _built(family, name if encoder is None else encoder, config, tensors)
     except (ProtoPFaithError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         if str(path) in str(error):
             raise
@@ -198,6 +197,18 @@ def _architecture(
         )
     config.pop("family", None)
     return config
+
+
+def _built(
+    family: type[PatchNetwork],
+    encoder: str | nn.Module | None,
+    config: dict[str, Any],
+    tensors: dict[str, Tensor],
+) -> PatchNetwork:
+    """The network without its weights, whatever torch's default dtype; the caller's random numbers stay."""
+    numbers = sum(part.numel() for part in tensors.values())
+    with torch.random.fork_rng(devices=[]), Unfilled(numbers):
+        return family(encoder, **config).float()
 
 
 def _check_same(path: Path | str, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

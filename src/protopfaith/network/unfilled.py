@@ -12,11 +12,9 @@ from torch.overrides import TorchFunctionMode
 from protopfaith.errors import ProtoPFaithError
 
 MAKE = {torch.empty, torch.empty_like, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
-DRAW = {
-    *(Tensor.normal_, Tensor.uniform_),
-    *(nn.init.normal_, nn.init.uniform_, nn.init.trunc_normal_),
-    *(nn.init.kaiming_normal_, nn.init.kaiming_uniform_, nn.init.xavier_normal_, nn.init.xavier_uniform_),
-}
+DRAW = {Tensor.normal_, Tensor.uniform_}
+INITIALIZE = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}
+"""Those that torch lets us replace; the others of `nn.init` draw by `DRAW`."""
 SPARE = 2**26
 """How many numbers a network may make beyond its own: say, the classifier that an encoder leaves out."""
 
@@ -43,8 +41,10 @@ class Unfilled(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in DRAW:
+        if func in INITIALIZE:
             return args[0] if args else kwargs["tensor"]
+        if func in DRAW:  # one number for all: initializers that draw until all are within bounds must end
+            return args[0].copy_(func(args[0].new_empty(()), *args[1:], **kwargs))
         result = func(*args, **kwargs)
         if func in MAKE and result.device.type != "meta":
             self._count(result.numel())
