@@ -92,13 +92,14 @@ def load(
     family = _family(path, header)
     config = _architecture(path, header, tensors, family)
     name = config.pop("encoder", None)
-    if encoder is None and name is None:
+    own = name if encoder is None else encoder
+    if own is None:
         raise ProtoPFaithError(
             f"The encoder of {path} was a module of its author's ({header.get('encoder_class')}), and "
             "loading runs no code from a file: build that module and pass it as load(path, encoder=module)."
         )
     try:
-        model = _built(family, name if encoder is None else encoder, config, tensors)
+        model = _built(family, own, config, tensors)
     except (ProtoPFaithError, TypeError, ValueError, RuntimeError, MemoryError) as error:
         if str(path) in str(error):
             raise
@@ -201,7 +202,7 @@ def _architecture(
 
 def _built(
     family: type[PatchNetwork],
-    encoder: str | nn.Module | None,
+    encoder: str | nn.Module,
     config: dict[str, Any],
     tensors: dict[str, Tensor],
 ) -> PatchNetwork:
