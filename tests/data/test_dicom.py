@@ -73,6 +73,25 @@ def test_a_truncated_file_is_named(tmp_path: Path, syntax: str, kept: float) -> 
         read_image(path)
 
 
+def test_a_header_that_makes_all_pixels_the_same_is_refused(tmp_path: Path) -> None:
+    values = np.array([[100, 1100], [600, 350]], np.uint16)
+    window = write_dicom(tmp_path / "window.dcm", values, WindowCenter=60_000, WindowWidth=10)
+    with pytest.raises(ProtoPFaithError, match=r"window\.dcm .*its window.* all of its pixels the same"):
+        read_image(window)
+    assert read_image(window, rescaled=True).size == (2, 2)
+    slope = write_dicom(tmp_path / "slope.dcm", values, RescaleSlope="1e-300", RescaleIntercept="5")
+    with pytest.raises(ProtoPFaithError, match=r"slope\.dcm .*slope and intercept.* all of its pixels"):
+        read_image(slope)
+    flat = write_dicom(tmp_path / "flat.dcm", np.full((2, 2), 7, np.uint16))
+    assert read_image(flat).size == (2, 2)  # nothing was there to be lost
+
+
+def test_a_dicom_file_by_the_name_of_a_picture_is_told(tmp_path: Path, gradient: np.ndarray) -> None:
+    path = write_dicom(tmp_path / "a.dcm", gradient).rename(tmp_path / "a.png")
+    with pytest.raises(ProtoPFaithError, match=r"rename it to end in \.dcm"):
+        read_image(path)
+
+
 def test_what_is_no_dicom_is_named(tmp_path: Path) -> None:
     (tmp_path / "note.dcm").write_text("not an image")
     with pytest.raises(ProtoPFaithError, match=r"note\.dcm cannot be read as a DICOM file"):

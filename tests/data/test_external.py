@@ -140,6 +140,8 @@ def test_a_data_set_gives_all_of_its_splits() -> None:
         ("file,label\n../a.png,cat\n", "does not lie below"),
         ("file,label\n/etc/passwd,cat\n", "does not lie below"),
         ("file,label\na.png,cat\na.png,dog\n", "more than once"),
+        ("file,label\na.png,cat\n./a.png,dog\n", "more than once"),
+        ("file,label\nbirds/a.png,cat\nbirds\\.\\a.png,dog\n", "more than once"),
         ('file,label\n"a.png,cat\n', "cannot be read as a table"),
     ],
 )

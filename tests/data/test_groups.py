@@ -95,7 +95,8 @@ def test_a_csv_file_says_what_belongs_together(pictures: Path, tmp_path: Path) -
     lines = [f"{label}{n}.png,patient {label}{n // 3}" for label in "ab" for n in range(15)]
     (tmp_path / "groups.csv").write_text("image,group\n" + "\n".join(lines))
     data = load_data("folder", root=pictures, size=8, groups=str(tmp_path / "groups.csv"))
-    groups = read_groups(tmp_path / "groups.csv", list_folder(pictures))
+    groups, notes = read_groups(tmp_path / "groups.csv", list_folder(pictures))
+    assert not notes
     where: dict[str, set[str]] = {}
     for split, images in data.sets().items():
         for path in images.paths:
@@ -104,12 +105,24 @@ def test_a_csv_file_says_what_belongs_together(pictures: Path, tmp_path: Path) -
     assert all(len(splits) == 1 for splits in where.values())
 
 
+def test_lines_about_unknown_images_are_told(pictures: Path, tmp_path: Path) -> None:
+    lines = [f"{label}{n}.png,{n}" for label in "ab" for n in range(15)]
+    (tmp_path / "groups.csv").write_text("\n".join(["old.png,7", *lines, "older.png,8"]))
+    groups, notes = read_groups(tmp_path / "groups.csv", list_folder(pictures))
+    assert len(groups) == 30
+    assert "2 lines of the groups" in notes[0]
+    assert "'old.png', 'older.png'" in notes[0]
+    data = load_data("folder", root=pictures, size=8, groups=str(tmp_path / "groups.csv"))
+    assert any("2 lines of the groups" in note for note in data.notes)
+
+
 def test_groups_that_do_not_cover_the_images_are_refused(pictures: Path, tmp_path: Path) -> None:
     listing = list_folder(pictures)
     for text, message in (
         ("a0.png,1\n", "do not say which group"),
         ("a0.png\n", "need two columns"),
         ("a0.png,1\na0.png,1\na0.png,2\n", "put 'a0.png' into two, '1' and '2'"),
+        ("a0.png,1\na/a0.png,2\n", "put 'a/a0.png' into two, '1' and '2'"),
     ):
         (tmp_path / "groups.csv").write_text(text)
         with pytest.raises(ProtoPFaithError, match=message):

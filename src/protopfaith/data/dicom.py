@@ -28,13 +28,19 @@ from protopfaith.limits import check_pixels, limit
 DEFLATED = "1.2.840.10008.1.2.1.99"
 
 
-def read_dicom(path: Path, frame: int | None = None) -> Image.Image:
+def read_dicom(path: Path, frame: int | None = None, *, rescaled: bool = False) -> Image.Image:
     """Decodes any transfer syntax pydicom has a decoder for, applies the modality and window (or lookup
     table), looks up the colors of a palette, and inverts MONOCHROME1. Values that are not 8 bits afterwards
-    are scaled from their range to 0..255. Of a file with several frames one must be chosen, from 1."""
+    are scaled from their range to 0..255. Of a file with several frames one must be chosen, from 1.
+    `rescaled`: whether the caller scales the values itself, so that the window does not count."""
     with _naming(path):
         dataset = _read(path)
-        return _to_image(dataset, _check_declared(dataset, path, frame))
+        place = _check_declared(dataset, path, frame)
+        pixels = _pixels(dataset, place)
+        image = _to_image(dataset, pixels)
+        if not rescaled:
+            _check_varied(pixels, np.asarray(image), "its window, or its rescale slope and intercept, make")
+        return image
 
 
 @contextmanager
@@ -192,10 +198,15 @@ def _use_frame(dataset: Any, place: int) -> None:
                 dataset.update(found)
 
 
-def _to_image(dataset: Any, place: int | None = None) -> Image.Image:
+def _check_varied(before: np.ndarray, after: np.ndarray, why: str) -> None:
+    """Raises if pixels that differ all became the same: there would be nothing on the picture."""
+    if after.min() == after.max() and before.min() != before.max():
+        raise ValueError(f"{why} all of its pixels the same")
+
+
+def _to_image(dataset: Any, pixels: np.ndarray) -> Image.Image:
     from pydicom.pixels import apply_modality_lut
 
-    pixels = _pixels(dataset, place)
     if pixels.ndim == 3 and pixels.shape[2] == 3:
         return Image.fromarray(_to_8_bits(pixels))
     if pixels.ndim != 2:
@@ -234,5 +245,6 @@ def raw_values(path: Path, frame: int | None = None) -> tuple[np.ndarray | None,
         pixels = _pixels(dataset, _check_declared(dataset, path, frame))
         if pixels.ndim == 3:
             return None, False
-        inverted = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
-        return apply_modality_lut(pixels, dataset), inverted
+        values = apply_modality_lut(pixels, dataset)
+        _check_varied(pixels, values, "its rescale slope and intercept make")
+        return values, dataset.get("PhotometricInterpretation") == "MONOCHROME1"

@@ -18,7 +18,7 @@ from protopfaith.data.imagedata import ImageData
 from protopfaith.data.images import is_dicom
 from protopfaith.data.imageset import ImageSet
 from protopfaith.data.known import DATASETS
-from protopfaith.data.listing import READABLE, Entry, Listing, check_inside, check_once, image_files
+from protopfaith.data.listing import READABLE, Entry, Listing, check_once, image_files, listed_name
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.data.registry import load_data
 from protopfaith.data.roots import external_folders
@@ -202,7 +202,7 @@ def _groups(listing: Listing, groups: Path | str | None) -> tuple[dict[str, str]
     if groups is None:
         return {}, []
     if str(groups) != "names":
-        return read_groups(groups, listing), []
+        return read_groups(groups, listing)
     belongs, _ = named_groups(listing)
     count = len(set(belongs.values()))
     said = f"File names put the images into {count:,} groups." if count else "File names tell no groups."
@@ -220,8 +220,7 @@ def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> Externa
     group = table.known(GROUPS)
     samples = []
     for row in table.rows:
-        name = row[file].replace("\\", "/")
-        check_inside(name, str(path))
+        name = listed_name(row[file], str(path))
         about = table.about(row, (file, label, group))
         samples.append(Sample(name, row[label], "" if group is None else row[group], about))
     check_once((sample.path for sample in samples), str(path))
@@ -291,8 +290,7 @@ def _findings_from_table(
     values, columns, absent = known_findings(table, names)
     samples = []
     for row, known in zip(table.rows, values, strict=True):
-        name = row[file].replace("\\", "/")
-        check_inside(name, str(path))
+        name = listed_name(row[file], str(path))
         about = table.about(row, (file, group, *columns))
         samples.append(Sample(name, "", "" if group is None else row[group], about, known))
     check_once((sample.path for sample in samples), str(path))

@@ -70,7 +70,7 @@ def load_folder(
 def _groups(listing: Listing, groups: str | None) -> tuple[dict[str, str], list[str]]:
     """The group of each image that has one, and sentences about it."""
     if groups not in (None, "none", "names"):
-        return read_groups(groups, listing), []
+        return read_groups(groups, listing)
     belongs, notes = patients(listing)
     if groups == "names" and not belongs:
         belongs, named = named_groups(listing)

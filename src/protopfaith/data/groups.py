@@ -11,7 +11,7 @@ from typing import Any
 from protopfaith.arguments import shown
 from protopfaith.data.cache import remember_each
 from protopfaith.data.images import is_dicom
-from protopfaith.data.listing import Listing
+from protopfaith.data.listing import READABLE, Listing
 from protopfaith.data.table import read_cells
 from protopfaith.errors import ProtoPFaithError
 
@@ -24,8 +24,8 @@ NAMED = re.compile(
 FEWEST_GROUPS = 10
 
 
-def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
-    """The group of every listed image, from a CSV file.
+def read_groups(path: Path | str, listing: Listing) -> tuple[dict[str, str], list[str]]:
+    """The group of every listed image, from a CSV file, and a sentence about lines that are of no use.
 
     Args:
         path: two columns, an image (its path below the root, or its file name where that is the only one) and
@@ -33,27 +33,41 @@ def read_groups(path: Path | str, listing: Listing) -> dict[str, str]:
         listing: the images.
     """
     path = Path(path)
-    rows = read_cells(path, "a CSV file of images and their groups").values()
+    rows = list(read_cells(path, "a CSV file of images and their groups").values())
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")
-    given: dict[str, str] = {}
-    for image, other, *_ in rows:
-        if given.setdefault(image, other) != other:
+    names = Counter(Path(entry.path).name for entry in listing.entries)
+    known = {Path(entry.path).name: entry.path for entry in listing.entries}
+    known = {name: image for name, image in known.items() if names[name] == 1}
+    known |= {entry.path: entry.path for entry in listing.entries}
+    found: dict[str, str] = {}
+    for name, group, *_ in rows:
+        image = known.get(name)
+        if image is not None and found.setdefault(image, group) != group:
             raise ProtoPFaithError(
-                f"The groups {path} put {shown(image)} into two, {shown(given[image])} and {shown(other)}; "
+                f"The groups {path} put {shown(name)} into two, {shown(found[image])} and {shown(group)}; "
                 "keep one line of it."
             )
-    names = Counter(Path(entry.path).name for entry in listing.entries)
-    found = {}
     for entry in listing.entries:
-        name = Path(entry.path).name
-        group = given.get(entry.path, given.get(name) if names[name] == 1 else None)
-        if not group:
+        if not found.get(entry.path):
             raise ProtoPFaithError(
                 f"The groups {path} do not say which group {entry.path} belongs to; add a line for it."
             )
-        found[entry.path] = group
-    return found
+    return found, _about_others(path, [row[0] for row in rows], known)
+
+
+def _about_others(path: Path, names: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """A sentence about lines that name none of the images, if there are any; the first may be headings."""
+    has_headings = names[0] not in known and Path(names[0]).suffix.lower() not in READABLE
+    others = [name for name in names[has_headings:] if name not in known]
+    if not others:
+        return []
+    count = "1 line" if len(others) == 1 else f"{len(others):,} lines"
+    some = ", ".join(map(shown, others[:3])) + (", ..." if len(others) > 3 else "")
+    return [
+        f"{count} of the groups {path} name none of the images, or a name that several have ({some}), and "
+        "are left out."
+    ]
 
 
 def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:

@@ -36,7 +36,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
 #    than 8 bits from their range (they were black).
 # 4: plain gray TIFF files that are turned have their pixels in order (they were mixed up), and values that
 #    are scaled by bits or a window are turned as the camera was held.
-DECODING = 4
+# 5: DICOM files that their own header makes all black or all white are refused (they were read as that).
+DECODING = 5
 
 _saying = threading.Lock()
 _said: set[str] = set()
@@ -60,6 +61,10 @@ def is_dicom(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix == ".dcm" or suffix in SUFFIXES or not is_file(path):
         return suffix == ".dcm"
+    return _has_dicom_mark(path)
+
+
+def _has_dicom_mark(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(132)[128:] == DICOM_MARK
@@ -106,7 +111,7 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
     if is_dicom(path):
         from protopfaith.data.dicom import read_dicom
 
-        return read_dicom(path, frame)
+        return read_dicom(path, frame, rescaled=rescaled)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own about large images: ours is an error
@@ -236,6 +241,8 @@ def _one_line(error: Exception, path: Path) -> str:
     if isinstance(error, UnidentifiedImageError):
         if is_file(path) and not path.stat().st_size:
             return "it is empty"
+        if _has_dicom_mark(path):
+            return "it is a DICOM file by the name of a picture: rename it to end in .dcm"
         return f"it is none of the formats {', '.join(FORMATS)}, or a variety that is not supported"
     text = " ".join(str(error).replace(os.fspath(path), "the file").split()).rstrip(".")
     return text[:200] or type(error).__name__

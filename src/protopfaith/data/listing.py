@@ -143,6 +143,18 @@ def check_inside(path: str, listed_in: str) -> None:
         )
 
 
+def listed_name(cell: str, listed_in: str) -> str:
+    """How a table's cell names a file below its folder, one way for each file: the same label twice, or two
+    labels, would else pass by another spelling.
+
+    >>> listed_name("birds\\\\./7.png", "table.csv")
+    'birds/7.png'
+    """
+    path = cell.replace("\\", "/")
+    check_inside(path, listed_in)
+    return PurePosixPath(path).as_posix()
+
+
 def check_once(names: Iterable[str], listed_in: str) -> None:
     """A table may speak of every file once."""
     twice = [name for name, count in Counter(names).items() if count > 1]
