@@ -110,5 +110,10 @@ def test_cases_belong_to_their_visitor(client: httpx.Client, served: Server) -> 
 def test_what_is_gone_says_so(client: httpx.Client) -> None:
     assert client.get("/case/nothing").status_code == 404
     assert client.post("/case/nothing/stop").status_code == 404
+    for number in ("-1", "x", "99", "9" * 5_000):
+        assert client.get(f"/thumbnail/0/{number}").status_code in (400, 404)
+        assert client.get(f"/thumbnail/{number}/0").status_code in (400, 404)
+        assert client.get(f"/evaluation/{number}").status_code in (400, 404)
+        assert client.get(f"/written/{number}/report.html").status_code in (400, 404)
     with client.stream("GET", "/case/nothing/events") as stream:
         assert "event: gone" in list(stream.iter_lines())

@@ -39,6 +39,7 @@ def test_nothing_else_gets_through(said: dict[str, Any]) -> None:
     [
         {"players": "windows:1"},
         {"players": "windows:99999999999"},
+        {"players": "windows:" + "9" * 5_000},
         {"players": "../../etc/passwd"},
         {"players": "drawn"},
         {"drawn": [SQUARE] * 40},
@@ -65,7 +66,7 @@ def test_what_is_not_named_stays() -> None:
 def test_precisions_are_within_reason() -> None:
     assert precision_of(1e-9) == FINEST
     assert precision_of(7) == COARSEST
-    for bad in ("x", None, math.nan, [1]):
+    for bad in ("x", None, math.nan, [1], 10**400):
         with pytest.raises(ProtoPFaithError):
             precision_of(bad)
 

@@ -26,6 +26,7 @@ from protopfaith.serve.desk import Desk
 from protopfaith.serve.gallery import gallery_of
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import FILES, file_content, render
+from protopfaith.serve.question import is_short_number
 from protopfaith.serve.run_pages import RunPages
 from protopfaith.serve.safety import Door, Guard
 from protopfaith.serve.uploads import PrivateFolder, shown_name
@@ -63,7 +64,7 @@ class StartPages:
             Route("/", kindly(self.start)),
             Route("/static/{name}", kindly(self.file)),
             Route("/gallery", plainly(self.gallery)),
-            Route("/thumbnail/{run:int}/{index:int}", plainly(self.thumbnail)),
+            Route("/thumbnail/{run}/{index}", plainly(self.thumbnail)),
             Route("/ask/test", plainly(self.ask_test), methods=["POST"]),
             Route("/ask/file", plainly(self.ask_file), methods=["POST"]),
         ]
@@ -93,8 +94,10 @@ class StartPages:
         return JSONResponse(await run_in_threadpool(gallery_of, network, label, wrong, start))
 
     async def thumbnail(self, request: Request) -> Response:
-        network = self.desk.network(request.path_params["run"])
-        content = await run_in_threadpool(network.thumbnail, request.path_params["index"])
+        network, index = self.desk.network(request.path_params["run"]), request.path_params["index"]
+        if not is_short_number(index):
+            raise GoneError
+        content = await run_in_threadpool(network.thumbnail, int(index))
         return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
     async def ask_test(self, request: Request) -> Response:

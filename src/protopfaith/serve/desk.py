@@ -18,7 +18,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
 from protopfaith.serve.networks import Network
-from protopfaith.serve.question import Question
+from protopfaith.serve.question import Question, is_short_number
 from protopfaith.serve.tidying import give_back
 from protopfaith.serve.views import blocks_of, progress_block
 from protopfaith.serve.worker import Worker
@@ -46,7 +46,7 @@ class Desk:
     def network(self, number: Any) -> Network:
         """The run of that number."""
         text = str(number)
-        if not (text.isdecimal() and len(text) < 6 and int(text) < len(self.networks)):
+        if not (is_short_number(text) and int(text) < len(self.networks)):
             raise ProtoPFaithError("There is no such network on this server.")
         return self.networks[int(text)]
 

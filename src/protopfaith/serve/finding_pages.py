@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from protopfaith.serve.networks import Network
+from protopfaith.serve.question import is_short_number
 
 CELLS = {
     "there and found": (1, 1),
@@ -54,7 +55,7 @@ def finding_evaluation(network: Network, asked: Cell | None) -> dict[str, Any]:
 def finding_cell(network: Network, asked: Mapping[str, str]) -> Cell | None:
     """The number of the table that an address asks for; None where it asks for none that is there."""
     texts = [asked.get(name, "") for name in ("finding", "there", "found")]
-    if not all(text.isdecimal() and len(text) < 6 for text in texts):
+    if not all(map(is_short_number, texts)):
         return None
     finding, there, found = map(int, texts)
     return (finding, there, found) if finding < len(network.class_names) and max(there, found) < 2 else None

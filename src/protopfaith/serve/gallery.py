@@ -7,6 +7,7 @@ from typing import Any
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
+from protopfaith.serve.question import is_short_number
 
 PAGE = 48
 
@@ -77,6 +78,6 @@ def _nothing(network: Network) -> str:
 
 
 def _number(text: str, most: int) -> int:
-    if not text.isdecimal() or len(text) > 9 or int(text) > most:
+    if not is_short_number(text) or int(text) > most:
         raise ProtoPFaithError("The gallery is asked for by numbers.")
     return int(text)

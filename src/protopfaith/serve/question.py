@@ -78,9 +78,18 @@ def precision_of(value: Any) -> float:
     """
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProtoPFaithError(f"A precision is a number such as 0.05, not {shown(value)}.") from None
     return min(max(finite_number(number, "The precision"), FINEST), COARSEST)
+
+
+def is_short_number(text: str) -> bool:
+    """Whether a text is a whole number of few enough digits: Python refuses to read those of thousands.
+
+    >>> is_short_number("48"), is_short_number("9" * 5_000), is_short_number("-1")
+    (True, False, False)
+    """
+    return text.isdecimal() and len(text) < 10
 
 
 def regions_of(value: Any, count: int) -> tuple[int, ...]:
@@ -104,7 +113,8 @@ def _players(value: Any) -> str:
     if value in ("", "drawn"):
         return value
     kind, _, number = str(value).partition(":")
-    if kind not in ("windows", "superpixels") or not number.isdecimal() or not 2 <= int(number[:9]) <= 4_096:
+    known = kind in ("windows", "superpixels") and is_short_number(number)
+    if not known or not 2 <= int(number) <= 4_096:
         raise ProtoPFaithError(
             f"Regions are windows:8, superpixels:60 or drawn by hand, not {shown(str(value)[:60])}."
         )

@@ -48,8 +48,8 @@ class RunPages:
     def routes(self) -> list[Route]:
         """Which address answers what."""
         return [
-            Route("/evaluation/{run:int}", kindly(self.evaluation)),
-            Route("/written/{run:int}/{name}", kindly(self.written)),
+            Route("/evaluation/{run}", kindly(self.evaluation)),
+            Route("/written/{run}/{name}", kindly(self.written)),
         ]
 
     async def evaluation(self, request: Request) -> Response:
