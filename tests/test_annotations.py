@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         (range(3), Sequence[int]),
         (np.array([1, 2]), Sequence[int]),
         (torch.tensor([1, 2]), Sequence[int]),
+        (pd.Series(["a", "b"], index=[7, 9]), Sequence[str]),
         ((one for one in "ab"), Iterable[str]),
         ({"a": 1}, Mapping[str, int]),
         (len, Callable[[Any], int]),
@@ -76,6 +78,8 @@ def test_what_fits(value, hint):
         ([], Literal["a", "b"]),
         (np.zeros(2), Tensor),
         (torch.tensor(3), Sequence[int]),
+        (pd.DataFrame({"a": ["x"]}), Sequence[str]),
+        (pd.Series(["a", None]), Sequence[str]),
     ],
 )
 def test_what_does_not_fit(value, hint):

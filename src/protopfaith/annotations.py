@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -132,7 +133,10 @@ def _is_container(value: Any, origin: type, entries: tuple[Any, ...]) -> bool:
 def _all_fit(values: Any, hint: Any) -> bool:
     if hasattr(values, "ndim") and values.ndim == 0:
         return False
-    return all(fits(values[number], hint) for number in range(min(len(values), LOOKED_AT)))
+    some = list(islice(values, LOOKED_AT))  # not by number: columns of pandas count in their own way
+    if getattr(values, "ndim", 1) > 1 and not all(hasattr(one, "ndim") for one in some):
+        return False  # a table of pandas, which gives the names of its columns
+    return all(fits(one, hint) for one in some)
 
 
 def _is_whole(value: Any) -> bool:

@@ -34,6 +34,14 @@ def every_map(explanation: Explanation) -> list[RegionValues]:
     return maps + [one.source_side.regions for one in explanation.evidence if one.source_side is not None]
 
 
+def test_what_the_caller_computes_in_changes_nothing(explainer: Explainer, pixels: torch.Tensor) -> None:
+    plain = explainer.explain(pixels, budget=96, sources=False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = explainer.explain(pixels, budget=96, sources=False)
+    assert torch.equal(plain.class_map.values, inside.class_map.values)
+    assert torch.equal(plain.probabilities, inside.probabilities)
+
+
 def test_values_sum_to_what_is_shared_within_the_reported_gap(explanation: Explanation) -> None:
     for regions in every_map(explanation):
         missing = abs(float(regions.values.sum()) - regions.total)

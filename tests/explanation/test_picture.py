@@ -36,6 +36,19 @@ def test_images_may_be_opened_by_others(explainer: Explainer) -> None:
     assert found.name == "image"
 
 
+def test_pixels_that_cannot_be_read_are_one_sentence(
+    explainer: Explainer, pixels: torch.Tensor, tmp_path: Path
+) -> None:
+    to_pil(pixels).save(tmp_path / "cut.png")
+    content = (tmp_path / "cut.png").read_bytes()
+    (tmp_path / "cut.png").write_bytes(content[: len(content) // 2])
+    closed = Image.open(tmp_path / "cut.png")
+    closed.close()
+    for image in (Image.open(tmp_path / "cut.png"), closed):
+        with pytest.raises(ProtoPFaithError, match="pixels of a Pillow image cannot be read"):
+            explain(explainer, image, budget=96, sources=False)
+
+
 def test_images_with_one_channel(tmp_path: Path) -> None:
     """As X-rays are: network, report and figure take one channel."""
     torch.manual_seed(0)

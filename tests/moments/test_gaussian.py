@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -206,6 +209,15 @@ def test_autocast_lowers_convolutions_as_usual():
         low = layer(x)
     assert low.dtype == torch.bfloat16
     assert torch.allclose(low.mean.float(), layer(x).mean, atol=0.05)
+
+
+def test_copies_have_the_same_moments_and_lives_of_their_own():
+    original = Gaussian(torch.randn(2, 3), torch.rand(2, 3))
+    for other in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
+        assert torch.equal(other.mean, original.mean)
+        assert torch.equal(other.variance, original.variance)
+        other += 1
+        assert not torch.equal(other.mean, original.mean)
 
 
 def test_it_shows_itself_in_one_line():

@@ -78,6 +78,14 @@ def test_one_player_takes_the_total():
         assert torch.allclose(result.values[:, 0], game.total)
 
 
+@pytest.mark.parametrize("method", SAMPLING)
+def test_what_the_caller_computes_in_changes_nothing(method):
+    plain = estimate(network_game(), method, budget=300, seed=3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = estimate(network_game(), method, budget=300, seed=3)
+    assert torch.equal(plain.values, inside.values)
+
+
 def test_progress_is_reported():
     seen = []
     estimate(

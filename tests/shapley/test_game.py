@@ -122,7 +122,7 @@ def test_answers_that_cannot_be_computed_with_are_refused(odd, words):
         Game(lambda images: odd(flat_sum(images)), IMAGE, PLAYERS)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 2e37])
 @pytest.mark.parametrize("where", ["everywhere", "some"])
 def test_values_that_are_not_finite_are_refused(bad, where):
     def function(masks):
@@ -130,8 +130,20 @@ def test_values_that_are_not_finite_are_refused(bad, where):
         hit = torch.ones_like(size, dtype=torch.bool) if where == "everywhere" else size == 2
         return torch.where(hit, torch.tensor(bad), size.float())
 
-    with pytest.raises(ProtoPFaithError, match="NaN or infinity"):
+    with pytest.raises(ProtoPFaithError, match="NaN, infinity or a number beyond"):
         mask_game(function, 4)(torch.tensor([[True, True, False, False]]))
+
+
+def test_a_function_may_answer_in_the_same_memory_every_time():
+    answer = torch.empty(3, 1)
+
+    def function(images):
+        answer[: len(images)] = flat_sum(images)[:, None]
+        return answer[: len(images)]
+
+    coalitions = torch.rand(10, len(PLAYERS)) < 0.5
+    values = Game(function, IMAGE, PLAYERS, batch_size=3)(coalitions)
+    assert torch.equal(values, Game(flat_sum, IMAGE, PLAYERS, batch_size=3)(coalitions))
 
 
 @pytest.mark.parametrize("module", [nn.Dropout(0.1), nn.BatchNorm2d(3)])

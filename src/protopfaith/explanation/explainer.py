@@ -171,14 +171,9 @@ class Explainer:
             )
         picture = self.open(image, name)
         settings = settings.on(self.device, picture.input.shape[-2:])
-        decision = decide(
-            self.model,
-            picture,
-            target,
-            versus,
-            settings=settings,
-            temperature=None if self.reference is None else self.reference.calibrator,
-        )
+        temperature = None if self.reference is None else self.reference.calibrator
+        with torch.autocast(self.device.type, enabled=False):  # the caller's would make small distances NaN
+            decision = decide(self.model, picture, target, versus, settings=settings, temperature=temperature)
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
             "mask": None

@@ -16,6 +16,7 @@ from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once, upright
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason
 from protopfaith.limits import check_pixels
 from protopfaith.network import PrototypeNetwork
 from protopfaith.shapley.players import as_tensor
@@ -108,7 +109,19 @@ def open_pixels(
             f"An image to explain is a path, a Pillow image or a tensor, not {type(image).__name__}; "
             "convert it."
         )
-    return upright(image), name or "image", ""
+    return upright(_loaded(image)), name or "image", ""
+
+
+def _loaded(image: Image.Image) -> Image.Image:
+    """With its pixels: Pillow reads them only now, and the file may be cut or closed."""
+    try:
+        image.load()
+    except Exception as error:  # whatever a damaged file leads Pillow into
+        raise ProtoPFaithError(
+            f"The pixels of a Pillow image cannot be read ({reason(error)}); open its file again, or give "
+            "another copy of it."
+        ) from error
+    return image
 
 
 def _one_image(image: Tensor) -> Tensor:

@@ -138,6 +138,10 @@ class Gaussian:
         self._variance, self._factors = variance, factors
         self._family: list[weakref.ref[Gaussian]] = [weakref.ref(self)]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled as variables of their own: who else looks at the same ones is not kept."""
+        return Gaussian.trusted, (self._mean, self._variance, self._factors)
+
     @property
     def mean(self) -> Mean:
         mean = self._mean.as_subclass(Mean)

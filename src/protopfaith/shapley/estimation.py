@@ -126,7 +126,8 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
         options = {**options, "outputs": outputs}
-    with _reporting(progress) as report:
+    # What the caller has around it is not for our sums; a game has a setting of its own.
+    with _reporting(progress) as report, torch.autocast(game.device.type, enabled=False):
         return estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
         )

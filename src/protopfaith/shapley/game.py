@@ -26,6 +26,7 @@ SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
 # not say; in networks they are about 1, or as large as the largest output. Outputs below this share of that
 # count as being of this size.
 SMALL = 0.1
+LARGEST = 1e37  # estimators compute partly in float32, which ends at 3.4e38
 MOST_OUTPUTS = 1 << 24  # beyond it the values of one image's players take gigabytes
 
 
@@ -139,13 +140,9 @@ class Game:
         return values
 
     def check(self) -> None:
-        """Raises if a value since the last check was not finite; waits for all values."""
+        """Raises if a value since the last check was out of range; waits for all values."""
         largest, self._largest = float(self._largest), self._largest.new_zeros(())
-        if not math.isfinite(largest):
-            raise ProtoPFaithError(
-                "The function returned NaN or infinity for some coalition; Shapley values need finite "
-                "numbers, so fix the function or run it in a wider dtype."
-            )
+        _check_range(largest, "some coalition")
 
     def masked(self, coalitions: Tensor) -> Tensor:
         """The images `(m, C, H, W)` of coalitions.
@@ -176,7 +173,8 @@ class Game:
                 "must return as many at every call."
             )
         self._outputs = values.shape[1]
-        return values if values.dtype == torch.float64 else values.float()
+        # A copy: the function may write its next answer into the same memory, as CUDA graphs do.
+        return values.to(values.dtype if values.dtype == torch.float64 else torch.float32, copy=True)
 
     def _values(self, coalitions: Tensor, batches: Batches) -> Tensor:
         values = [values for _, values in batches(lambda some: self._evaluate(self.masked(some)), coalitions)]
@@ -194,11 +192,7 @@ class Game:
         ends = torch.stack([torch.ones(self.n_players), torch.zeros(self.n_players)]).bool().to(self.device)
         few = Batches(3)  # whatever the batch size: in a batch of one, batch statistics would not show
         first = self._values(ends, few)
-        if not bool(torch.isfinite(first).all()):
-            raise ProtoPFaithError(
-                "The function returned NaN or infinity for the whole image or the baseline; Shapley "
-                "values need finite numbers, so fix the function or run it in a wider dtype."
-            )
+        _check_range(float(torch.linalg.vector_norm(first, math.inf)), "the whole image or the baseline")
         if check:
             again, elsewhere = self._values(ends, few), self._values(ends[[0, 0, 1]], few)[1:]
             _check_repeatable(first, again, elsewhere, self.is_reduced)
@@ -297,6 +291,15 @@ def _check_bounds(batch_size: int | None, memory: int | None) -> None:
     for name, bound in (("batch size", batch_size), ("memory bound", memory)):
         if bound is not None and whole_number(bound, f"The {name}") < 1:
             raise ProtoPFaithError(f"The {name} is {bound}, which holds no image; give a number above zero.")
+
+
+def _check_range(largest: float, where: str) -> None:
+    if not largest <= LARGEST:  # which NaN is not, either
+        raise ProtoPFaithError(
+            f"The function returned NaN, infinity or a number beyond {LARGEST:.0e} for {where}; Shapley "
+            "values need finite numbers, so fix the function, run it in a wider dtype or divide its outputs "
+            "by a constant."
+        )
 
 
 def sizes_of(ends: Tensor) -> Tensor:

@@ -93,10 +93,28 @@ def test_every_region_of_what_was_explained_has_a_number(table: pa.Table) -> Non
     check_values(table.drop_columns(["values"]), regions)
     with pytest.raises(ValueError, match="no value for some region"):
         check_values(table, regions + 1)
-    for values, words in ((None, "no value"), ([float("nan")] * regions, "no numbers")):
+    for values, words in ((None, "nothing in the column values"), ([float("nan")] * regions, "no numbers")):
         column = pa.array([values, None], pa.list_(pa.float32()))
         with pytest.raises(ValueError, match=words):
             check_values(table.set_column(place, "values", column), regions)
+
+
+@pytest.mark.parametrize("name", ["class", "others", "standard_errors", "evaluations", "reached"])
+def test_what_was_explained_lacks_nothing(table: pa.Table, name: str) -> None:
+    place = table.column_names.index(name)
+    empty = table.set_column(place, name, pa.nulls(2, table.schema.field(name).type))
+    with pytest.raises(ValueError, match=f"nothing in the column {name}"):
+        check_values(empty, None)
+
+
+def test_every_value_has_its_error_and_every_row_its_name(table: pa.Table) -> None:
+    place = table.column_names.index("decided")
+    short = pa.array([[True], None], pa.list_(pa.bool_()))
+    with pytest.raises(ValueError, match="not as many decided as values"):
+        check_values(table.set_column(place, "decided", short), None)
+    nameless = table.set_column(table.column_names.index("image"), "image", pa.array(["a.png", None]))
+    with pytest.raises(ValueError, match="rows have no name"):
+        check_values(nameless, None)
 
 
 def test_the_documentation_has_every_column() -> None:

@@ -37,6 +37,11 @@ def test_a_row_is_what_explain_gives(bulk: Bulk, run: Run, pictures: Path) -> No
         assert row["evaluations"] == alone.evaluations
 
 
+def test_a_generator_of_paths_is_a_list(run: Run, pictures: Path, tmp_path: Path) -> None:
+    paths = (pictures / "ward1" / name for name in ("3.png",))
+    assert list(rows(explain_bulk(run, paths, tmp_path, **QUICK))) == ["3.png"]
+
+
 def test_an_image_does_not_depend_on_those_beside_it(
     bulk: Bulk, run: Run, pictures: Path, tmp_path: Path
 ) -> None:

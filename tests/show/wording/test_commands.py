@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import replace
 
@@ -14,6 +15,12 @@ def test_the_command_asks_for_as_much_more_as_the_error_needs(explanation: Expla
     assert (
         int(words[words.index("--budget") + 1]) >= 16_000
     )  # four times the precision, sixteen times the work
+
+
+def test_a_map_without_a_known_error_has_a_command_too(explanation: Explanation) -> None:
+    for error in (math.inf, math.nan, 1e30):
+        words = shlex.split(sharper(replace(explanation, evaluations=1000), error))
+        assert int(words[words.index("--budget") + 1]) == 2**20
 
 
 def test_the_command_keeps_what_was_asked(explanation: Explanation) -> None:

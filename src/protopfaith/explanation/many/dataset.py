@@ -108,7 +108,10 @@ class Bulk:
 
     def finished_parts(self) -> list[int]:
         """Numbers of the parts that are there."""
-        return [number for number in range(self.manifest.parts) if is_file(self.part(number))]
+        # By what is there: a damaged manifest may speak of any number of images.
+        names = (path.stem.removeprefix("part-") for path in self.folder.glob("part-*.parquet"))
+        numbers = sorted({int(name) for name in names if name.isdecimal()})
+        return [one for one in numbers if one < self.manifest.parts and is_file(self.part(one))]
 
     def is_finished(self) -> bool:
         """Whether all images have a row."""

@@ -49,6 +49,12 @@ COLUMNS = {
     "version": "of protopfaith",
 }
 """The columns and what they mean, as docs/how-to/bulk.md lists them."""
+NEVER_NULL = {
+    *("class", "output", "total", "values", "standard_errors", "decided", "others", "prototypes"),
+    *("evaluations", "precision", "reached", "seconds"),
+}
+"""Of images that were explained."""
+PROTOTYPE = ("distance", "score", "paper_score", "weight")
 
 
 def schema(classes: tuple[str, ...], more: dict[str, Any]) -> Any:
@@ -96,24 +102,29 @@ def check_part(file: Any, expected: Any, rows: int) -> None:
 
 
 def check_values(table: Any, regions: int | None) -> None:
-    """Raises if an image that was explained has not one number for each region.
+    """Raises if a row has no name, or an image that was explained has not one number for each region.
 
     Args:
         table: rows
         regions: of each image; None where each has its own
     """
+    if "image" in table.column_names and table["image"].null_count:
+        raise ValueError("some of its rows have no name")
     if not {"values", "error"} <= set(table.column_names):
         return
     compute = pyarrow_module("compute")
-    values = table.filter(compute.is_null(table["error"]))["values"]
-    lengths = set(compute.unique(compute.list_value_length(values)).to_pylist())
-    if values.null_count or not (regions is None or lengths <= {regions}):
+    explained = table.filter(compute.is_null(table["error"]))
+    for name in NEVER_NULL & set(table.column_names):
+        if explained[name].null_count:
+            raise ValueError(f"some of its rows have nothing in the column {name}")
+    lengths = compute.list_value_length(explained["values"])
+    if not (regions is None or set(compute.unique(lengths).to_pylist()) <= {regions}):
         raise ValueError("some of its rows have no value for some region")
-    if not compute.all(compute.is_finite(compute.list_flatten(values)), min_count=0).as_py():
+    for name in {"standard_errors", "decided"} & set(table.column_names):
+        if not compute.list_value_length(explained[name]).equals(lengths):
+            raise ValueError(f"some of its rows have not as many {name} as values")
+    if not compute.all(compute.is_finite(compute.list_flatten(explained["values"])), min_count=0).as_py():
         raise ValueError("some of its values are no numbers")
-
-
-PROTOTYPE = ("distance", "score", "paper_score", "weight")
 
 
 def row_of(

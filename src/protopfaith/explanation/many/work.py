@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -62,7 +62,7 @@ class Request:
 
 def explain_bulk(
     model: Explainable | Explainer,
-    inputs: Sequence[Path | str],
+    inputs: Iterable[Path | str],
     folder: Path | str,
     *,
     target: str | int | None = None,
@@ -121,7 +121,7 @@ def explain_bulk(
     settings = settings.made_frugal(explainer.device)
     request = Request(settings.on(explainer.device, explainer.size), target, versus)
     request.check(explainer)
-    items = list_items(inputs, anonymous=anonymous)
+    items = list_items(list(inputs), anonymous=anonymous)
     bulk = begin(folder, make_manifest(explainer, request, items))
     keep_where(bulk.folder, explainer, items, anonymous=anonymous)
     usual = USUAL_AT_ONCE.get(explainer.device.type, 1)

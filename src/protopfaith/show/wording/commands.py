@@ -8,12 +8,14 @@ import shlex
 from protopfaith.explanation.explanation import Explanation
 
 AIM = 0.15  # relative error that a sharper map is expected to have
+MOST = 32  # times sharper; beyond it nobody waits for the budget
 
 
 def sharper(explanation: Explanation, error: float) -> str:
     """The command that would make a map with that relative `error` sharper: errors fall with the root of the
     budget."""
-    factor = max(error / AIM, 1.0) ** 2
+    times = error / AIM if math.isfinite(error) else MOST  # of a map of zeros no relative error is known
+    factor = min(max(times, 1.0), MOST) ** 2
     budget = 2 ** math.ceil(math.log2(max(explanation.evaluations, 2) * factor))
     options = {**asked(explanation), "--budget": str(budget)}
     options.pop("--precision", None)
