@@ -22,6 +22,7 @@ from protopfaith.constants import constant
 from protopfaith.shapley.densities import hat_functions
 from protopfaith.shapley.estimators.adaptive_owen.alike import Curve, Inverse, missed_share
 from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
+from protopfaith.shapley.estimators.adaptive_owen.triangular import inverse_of_lower
 from protopfaith.shapley.transfer import read_later, side_by_side
 
 Setting = tuple[float, float]
@@ -233,8 +234,7 @@ class _Data:
         kernel = kernel / size
         kernel.diagonal(dim1=1, dim2=2).add_(ratio[..., 0] * self.noise)
         root, failed = torch.linalg.cholesky_ex(kernel)
-        eye = torch.eye(len(product), dtype=root.dtype, device=root.device)
-        inverse_root = torch.linalg.solve_triangular(root, eye, upper=False)
+        inverse_root = inverse_of_lower(root)
         beyond = None if self.curve is None else self.curve.beside(inverse_root, self.targets)
         inverse = Inverse(inverse_root, None if beyond is None else beyond.explained)
         weights = inverse.times(self.targets)
