@@ -78,6 +78,8 @@ class Trainer(Hooks):
     True
     """
 
+    learns_from_copies = True
+
     def __init__(
         self,
         fabric: Fabric,
