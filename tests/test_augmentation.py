@@ -19,3 +19,11 @@ def test_a_recipe_gives_it_within_bounds() -> None:
 def test_scales_go_upward() -> None:
     with pytest.raises(ProtoPFaithError, match="from the smaller to the larger"):
         Augmentation(scale=(1.2, 0.8))
+
+
+def test_copies_need_a_share_of_images() -> None:
+    assert not Hiding(share=0.5).copies
+    with pytest.raises(ProtoPFaithError, match=r"hide\.share=0 makes none; set the share"):
+        recipe_from_dict({"augmentation": {"hide": {"copies": True}}})
+    with pytest.raises(ProtoPFaithError, match=r"did you mean .*copies"):
+        recipe_from_dict({"augmentation": {"hide": {"copy": True, "share": 0.5}}})

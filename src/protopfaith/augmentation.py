@@ -22,7 +22,8 @@ class Hiding:
     each with the same probability, which is uniform between 0 and 1 for each image. `baseline` is what
     stands there: zero after normalization, the blurred image, or a random color. `stages` says whether
     the plain classifier, the prototypes (warm-up, joint and F where it is augmented) or all of them see such
-    images.
+    images. With `copies` these are copies beside the whole images, and what the network says of the whole
+    image is what it should say of its copy (`costs.hidden`).
 
     >>> Hiding(share=0.5).smallest
     8
@@ -33,6 +34,15 @@ class Hiding:
     largest: int = field(default=64, metadata=SIDE)
     baseline: HiddenWith = "zero"
     stages: Literal["all", "plain", "prototypes"] = "all"
+    copies: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.copies and not self.share:
+            raise ProtoPFaithError(
+                "augmentation.hide.copies asks for copies with hidden regions, but augmentation.hide.share=0 "
+                "makes none; set the share, as in augmentation.hide.share=0.5, or copies to false."
+            )
 
 
 @dataclass(frozen=True)

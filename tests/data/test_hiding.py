@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from protopfaith.data.hiding import Hiding, hide, hide_share
+from protopfaith.data.hiding import Hiding, hide, hide_share, with_copies
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.recipe import load_recipe
 
@@ -54,6 +54,16 @@ def _cuts(size: int, side: int, first: int) -> list[int]:
     while sum(cuts) < size:
         cuts.append(min(side, size - sum(cuts)))
     return cuts
+
+
+@pytest.mark.parametrize(("share", "copies"), [(0.01, 1), (0.4, 4), (1.0, 10)])
+def test_copies_are_what_hiding_makes_of_the_first_images_which_stay(share, copies) -> None:
+    images = torch.rand(10, 3, 20, 24, generator=generator(1))
+    both = with_copies(images, Hiding(share=share, smallest=4, largest=8), generator())
+    assert torch.equal(both[:10], images)
+    hidden = hide(images[:copies], Hiding(share=1.0, smallest=4, largest=8), generator())
+    assert torch.equal(both[10:], hidden)
+    assert not torch.equal(hidden, images[:copies])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.75, 1.0])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from protopfaith.network import build_encoder
 from protopfaith.training import graphs, load_recipe, loop, train
+from protopfaith.training.batch_norm import held_batch_norm
 from protopfaith.training.graphs import capture_step
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -35,6 +36,8 @@ SMALL = [
     "compute.precision=bf16-mixed",
     "compute.channels_last=true",
 ]
+
+COPIES = ["augmentation.hide.share=0.5", "augmentation.hide.copies=true"]
 
 
 def _gradients(encoder: nn.Module, encoded: Tensor) -> list[Tensor]:
@@ -90,8 +93,34 @@ def test_what_cannot_be_captured_is_computed() -> None:
     assert torch.isfinite(captured(torch.randn(4, 3, 64, 64, device="cuda"))).all()
 
 
+def test_two_passes_of_one_step_are_replayed_as_they_are_computed() -> None:
+    """Whole images, then copies with held batch norms; a step's gradients are those of both."""
+    torch.manual_seed(0)
+    encoder = build_encoder("resnet18", 3).cuda().train()
+    twin, said = copy.deepcopy(encoder), []
+    graphed = graphs.GraphedEncoder(encoder, said.append, graphs.WORTHWHILE)
+    for _ in range(3):
+        images = torch.randn(12, 3, 64, 64, device="cuda")
+        found = []
+        with graphed.replaying():
+            for network in (encoder, twin):
+                network.zero_grad()
+                loss = network(images[:8]).square().mean()
+                with held_batch_norm(network):
+                    loss = loss + network(images[8:]).square().mean()
+                loss.backward()
+                found.append([parameter.grad.clone() for parameter in network.parameters()])
+        for one, other in zip(*found, strict=True):
+            assert float((one - other).norm()) <= 0.02 * float(other.norm()) + 1e-6
+        for one, other in zip(encoder.buffers(), twin.buffers(), strict=True):
+            assert torch.allclose(one.float(), other.float(), rtol=1e-3, atol=1e-4)
+    assert not said
+    assert len(graphed.steps) == 2
+
+
+@pytest.mark.parametrize(("more", "passes"), [([], 1), (COPIES, 2)])
 def test_training_with_graphs_has_the_losses_of_training_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], passes: int
 ) -> None:
     captured = []
 
@@ -102,15 +131,18 @@ def test_training_with_graphs_has_the_losses_of_training_without(
     monkeypatch.setattr(graphs, "capture_step", counted)
     losses = {}
     for wanted in ("auto", "never"):
-        recipe = load_recipe("birds", [*SMALL, f"compute.graphs={wanted}"])
+        recipe = load_recipe("birds", [*SMALL, *more, f"compute.graphs={wanted}"])
         table = train(recipe, tmp_path / wanted, progress=False).metrics()
         losses[wanted] = table[table.stage.isin(["pretraining", "joint"])].loss.to_numpy()
-    assert len(captured) == 2
+    assert len(captured) == 2 * passes
     assert losses["auto"][0] == pytest.approx(losses["never"][0], rel=0.02)
     assert losses["auto"] == pytest.approx(losses["never"], rel=0.15)  # rounding grows from step to step
 
 
-def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [[], COPIES])
+def test_no_step_waits_for_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
     whole = loop.Trainer.train_epoch
     watched = []
 
@@ -128,5 +160,5 @@ def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.Monkey
         loop.TrainingImages, "order", lambda self, *when: [part.cuda() for part in batches(self, *when)]
     )
     monkeypatch.setattr(loop.Trainer, "train_epoch", watch)
-    train(load_recipe("birds", SMALL), tmp_path / "run", progress=False)
+    train(load_recipe("birds", [*SMALL, *more]), tmp_path / "run", progress=False)
     assert watched == [0, 0, 2, 2]

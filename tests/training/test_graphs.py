@@ -6,6 +6,7 @@ from torch import nn
 
 from protopfaith.network import build_encoder
 from protopfaith.training import graphs
+from protopfaith.training.batch_norm import held_batch_norm
 from protopfaith.training.graphs import WORTHWHILE, GraphedEncoder, can_be_captured, capture_step
 from protopfaith.training.recipe import recipe_from_dict
 from tests.training.test_loop import make_trainer
@@ -64,6 +65,18 @@ def test_a_second_pass_before_the_gradients_of_the_first_is_computed(encoder) ->
         both.backward()
         encoder(images()).sum().backward()
     assert replays.replayed == 2
+
+
+def test_a_second_pass_that_holds_batch_norms_is_replayed_by_itself(encoder) -> None:
+    """As of copies with hidden regions, be they as many as the images or fewer."""
+    for copies in (2, 4):
+        replays = Replays()
+        with GraphedEncoder(encoder, print, WORTHWHILE, replays).replaying():
+            for _ in range(3):
+                whole = encoder(images())
+                with held_batch_norm(encoder):
+                    (whole.sum() + encoder(images(copies)).sum()).backward()
+        assert (replays.captured, replays.replayed) == (2, 6)
 
 
 def test_where_nothing_can_be_captured_it_says_so_once_and_goes_on(encoder) -> None:
@@ -139,6 +152,23 @@ def test_what_replays_something_else_is_refused(encoder, pretended) -> None:
     pretended.factor = 1.1
     with pytest.raises(RuntimeError, match="differs"):
         capture_step(encoder, images())
+
+
+class Idle:
+    def replay(self) -> None:
+        """Its gradients are there already."""
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_gradients_of_two_passes_of_one_step_are_added(first) -> None:
+    """One replayed and one computed, whichever is differentiated first."""
+    weight = nn.Parameter(torch.ones(3))
+    own = torch.full((3,), 5.0)
+    made = graphs.Graphs(Idle(), Idle(), torch.zeros(1), torch.zeros(3), torch.zeros(3), [(weight, own)])
+    ways = [lambda: made.differentiate(torch.ones(3)), (2 * weight).sum().backward]
+    ways[first]()
+    ways[1 - first]()
+    assert weight.grad.tolist() == [7.0] * 3
 
 
 def test_gradients_lie_in_memory_as_their_weights_do() -> None:

@@ -5,8 +5,9 @@ import torch
 
 from protopfaith.data import load_data
 from protopfaith.network import ProtoPNet
-from protopfaith.training.hidden import hidden_accuracies, told
+from protopfaith.training.hidden import hidden_accuracies, seen_in_training, told
 from protopfaith.training.metrics import set_balanced_accuracy
+from protopfaith.training.recipe import load_recipe
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +36,17 @@ def test_the_same_windows_each_time(data, model) -> None:
     once, again = (hidden_accuracies(model, data.test, data.preprocessing, most=10) for _ in range(2))
     assert once == again
     assert told(once).startswith("Balanced accuracy with 0 / 25 / 50 / 75% of the image hidden: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        ([], False),
+        (["share=0.5"], True),
+        (["share=0.5", "copies=true"], True),
+        (["share=0.5", "copies=true", "costs.hidden=0"], False),
+    ],
+)
+def test_copies_are_seen_where_they_count(changes, seen) -> None:
+    overrides = [one if one.startswith("costs") else f"augmentation.hide.{one}" for one in changes]
+    assert seen_in_training(load_recipe("birds", overrides)) == seen

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from protopfaith.data.hiding import Hiding, hide
 from protopfaith.data.transforms import Augmentation
 from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.launch import make_fabric
@@ -50,3 +51,19 @@ def test_channels_last_changes_the_format_alone(images, recipe) -> None:
     x = torch.rand(2, 3, 4, 4)
     assert images.format(x).is_contiguous(memory_format=torch.channels_last)
     assert torch.equal(images.format(x), x)
+
+
+def test_copies_come_after_the_images_and_change_none_of_them(images) -> None:
+    order, changed = images.order("joint", 1, 0), Augmentation(rotation=20.0, flip=0.5)
+    hiding = Hiding(share=0.5, smallest=4, largest=8, copies=True)
+
+    def epoch(augmentation: Augmentation) -> list:
+        return list(images.augmented(order, torch.Generator().manual_seed(5), augmentation))
+
+    own = torch.Generator().manual_seed(seed_for(5, "copies"))
+    for (plain, labels), (both, same) in zip(
+        epoch(changed), epoch(replace(changed, hide=hiding)), strict=True
+    ):
+        assert torch.equal(labels, same)
+        assert torch.equal(both[: len(labels)], plain)
+        assert torch.equal(both[len(labels) :], hide(plain[:6], replace(hiding, share=1.0), own))

@@ -177,7 +177,13 @@ def test_early_stopping_counts_cycles_without_a_better_model(recipe, data, tmp_p
 KILLED = {
     "seed": 1,
     "model": {"encoder": "small", "prototypes_per_class": 2, "prototype_channels": 8},
-    "augmentation": {"rotation": 10.0, "flip": 0.5, "color": 0.2, "size": [20, 20]},
+    "augmentation": {
+        "rotation": 10.0,
+        "flip": 0.5,
+        "color": 0.2,
+        "size": [20, 20],
+        "hide": {"share": 0.5, "copies": True, "smallest": 4, "largest": 8},
+    },
     "costs": {"companion": 0.5},
     "optimization": {"batch_size": 4, "learning_rate": 0.003, "weight_decay": 0.01},
     "schedule": {

@@ -25,6 +25,17 @@ def test_a_stage_trains_its_parts_and_leaves_the_others(recipe, data, tmp_path) 
     assert run.metrics().stage.to_list() == ["classifier", "classifier"]
 
 
+def test_copies_that_do_not_count_change_no_bit(recipe, trained, data, tmp_path) -> None:
+    """Nor do whole images look otherwise because of them."""
+    hide = {"share": 0.5, "copies": True, "smallest": 4, "largest": 8}
+    values = recipe.to_dict() | {"augmentation": {"flip": 0.5, "hide": hide}}
+    idle = train(recipe_from_dict(values, ["costs.hidden=0"]), tmp_path / "idle", data=data, progress=False)
+    counting = train(recipe_from_dict(values), tmp_path / "counting", data=data, progress=False)
+    weights, same, other = (Checkpoint.load(run.checkpoint_path).tensors for run in (trained, idle, counting))
+    assert all(torch.equal(tensor, same[name]) for name, tensor in weights.items())
+    assert not all(torch.equal(tensor, other[name]) for name, tensor in weights.items())
+
+
 def make_trainer(recipe, data, folder) -> Trainer:
     run = create_run(folder, recipe, data)
     return Trainer(make_fabric(recipe.compute), run, recipe, data, build_model(recipe, data), progress=False)

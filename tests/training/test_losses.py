@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch.nn import functional
@@ -7,6 +9,7 @@ from protopfaith.training.losses import (
     cluster_cost,
     costs,
     diversity_cost,
+    hidden_cost,
     individual_cost,
     l1_cost,
     separation_cost,
@@ -128,3 +131,29 @@ def test_an_idle_prototype_costs_only_individually():
     idle[:, 1::K] = 0.0  # the second is near everything
     assert individual_cost(idle, labels, CLASSES) > 10 * individual_cost(distances, labels, CLASSES)
     assert cluster_cost(idle, labels, CLASSES) == cluster_cost(distances, labels, CLASSES)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_copies_are_asked_for_what_is_said_of_the_whole_images(batch, balanced):
+    """Copy by copy; a copy counts as much as the image it is of, and whole images learn nothing."""
+    weights = torch.tensor([0.5, 1.0, 3.0]) if balanced else None
+    whole, labels = batch["logits"].clone().requires_grad_(), batch["labels"]
+    hidden = torch.randn(4, C, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    entropies, counts = [], []
+    for copy in range(4):
+        answer, said = whole[copy].softmax(0).tolist(), hidden[copy].softmax(0).tolist()
+        entropies.append(-sum(answer[c] * math.log(said[c]) for c in range(C)))
+        counts.append(float(weights[labels[copy]]) if balanced else 1.0)
+    expected = sum(w * e for w, e in zip(counts, entropies, strict=True)) / sum(counts)
+    cost = hidden_cost(hidden, whole, labels, weights)
+    assert cost.item() == pytest.approx(expected, rel=1e-5)
+    cost.backward()
+    assert whole.grad is None
+    assert bool((hidden.grad.abs().sum(1) > 0).all())
+
+
+def test_saying_the_same_of_copies_as_of_whole_images_costs_least(batch):
+    whole, labels = batch["logits"], batch["labels"]
+    same = whole[:3].clone().requires_grad_()
+    hidden_cost(same, whole, labels).backward()
+    torch.testing.assert_close(same.grad, torch.zeros(3, C), atol=1e-6, rtol=0)

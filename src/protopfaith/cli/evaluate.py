@@ -225,11 +225,11 @@ def print_findings(run: Run, split: str, device: str, batch_size: int, resamples
 def print_hidden(run: Run, split: str, device: str, batch_size: int) -> None:
     """Says how the network does where parts of images are hidden, as in coalitions."""
     from protopfaith.devices import choose_device
-    from protopfaith.training.hidden import hidden_accuracies, told
+    from protopfaith.training.hidden import hidden_accuracies, seen_in_training, told
 
     images, model = choose_split(run.data().sets(), split), run.model(choose_device(device))
     found = hidden_accuracies(model, images, run.preprocessing(), batch_size=batch_size)
-    trained = run.recipe().augmentation.hide.share > 0
+    trained = seen_in_training(run.recipe())
     say(f"{told(found)}{'' if trained else ' (it never saw such images in training)'}")
 
 

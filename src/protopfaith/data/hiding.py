@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -50,6 +53,22 @@ def hide(images: Tensor, hiding: Hiding, generator: torch.Generator) -> Tensor:
     else:
         instead = images.new_zeros(())
     return torch.where(hidden[:, None], instead.to(images.dtype), images)
+
+
+def with_copies(images: Tensor, hiding: Hiding, generator: torch.Generator) -> Tensor:
+    """Normalized images as they are, and after them copies of the first ones with hidden regions.
+
+    Args:
+        images: in random order, after normalization
+        hiding: `share` says how many copies there are
+        generator: decides what is hidden
+
+    >>> both = with_copies(torch.ones(4, 1, 32, 32), Hiding(share=0.5), torch.Generator().manual_seed(0))
+    >>> len(both), float(both[:4].min())
+    (6, 1.0)
+    """
+    count = math.ceil(hiding.share * len(images))
+    return torch.cat([images, hide(images[:count], replace(hiding, share=1.0), generator)])
 
 
 def _cells(size: int, side: Tensor, shift: Tensor) -> Tensor:

@@ -27,6 +27,9 @@ class CostWeights:
     # Against a spoiled encoder (not in the paper): V keeps its plain classifier, which goes on learning, and
     # the prototypes learn from its predictions as well as from the labels.
     companion: float = field(default=0.0, metadata={"at_least": 0})
+    # Of copies with hidden regions (augmentation.hide.copies): what the network says of the whole image is
+    # what it should say of the copy (not in the paper).
+    hidden: float = field(default=1.0, metadata={"at_least": 0})
     # On F's weights to prototypes of other classes (Chen et al.: 1e-4; not in the paper).
     l1: float = field(default=0.0, metadata=BOUNDS)
     label_smoothing: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})

@@ -20,6 +20,8 @@ from protopfaith.files import reason
 
 WORTHWHILE = 40
 """Steps of a stage: capturing takes as long as a dozen or two."""
+PASSES = 2
+"""Of one step: whole images, and copies with hidden regions."""
 TRIALS = 3
 """Passes before capturing, in which libraries choose their ways."""
 CLOSE = 0.02
@@ -32,7 +34,8 @@ class GraphedEncoder:
     """V, whose step is replayed for training batches like the first one; all else takes the plain way.
 
     Evaluation mode, passes without gradients and batches of another shape are not replayed, nor is a second
-    pass before the first one's gradients are there: both would use the same memory.
+    pass before the first one's gradients are there: both would use the same memory. If that is of another
+    shape or with batch norms in another mode, as of copies with hidden regions, it is captured by itself.
 
     Args:
         encoder: V, with those weights trainable that the stage trains
@@ -51,9 +54,8 @@ class GraphedEncoder:
         self.encoder, self.say, self.capture = encoder, say, capture or capture_step
         trained = all(parameter.requires_grad for parameter in encoder.parameters())
         self.wanted = trained and steps >= WORTHWHILE
-        self.step: Step | None = None
-        self._like: tuple[Any, ...] | None = None
-        self._awaiting_gradients = False
+        self.steps: dict[tuple[Any, ...], Step] = {}  # by what batches have in common
+        self._awaiting_gradients: set[tuple[Any, ...]] = set()
 
     @contextmanager
     def replaying(self) -> Iterator[None]:
@@ -62,7 +64,7 @@ class GraphedEncoder:
             yield
             return
         self.encoder.__dict__["forward"] = self._forward
-        self._awaiting_gradients = False
+        self._awaiting_gradients.clear()
         try:
             yield
         finally:
@@ -70,38 +72,39 @@ class GraphedEncoder:
 
     def close(self) -> None:
         """Gives back the memory, in which the last gradients are, too."""
-        if self.step is None:
+        if not self.steps:
             return
-        self.step = None
+        self.steps.clear()
         for parameter in self.encoder.parameters():
             parameter.grad = None
         gc.collect()
 
     def _forward(self, images: Tensor) -> Tensor:
-        if not self._can_replay(images):
+        if not self._can_be_replayed(images):
             return self._plainly(images)
-        if self.step is None:
-            self._prepare(images)
-        if self.step is None:
+        kind = _kind(self.encoder, images)
+        if self._is_to_be_captured(kind):
+            self._prepare(kind, images)
+        if kind not in self.steps or kind in self._awaiting_gradients:
             return self._plainly(images)
-        encoded = self.step(images)
-        self._awaiting_gradients = True
-        encoded.register_hook(self._gradients_come)
+        encoded = self.steps[kind](images)
+        self._awaiting_gradients.add(kind)
+        encoded.register_hook(lambda gradient: self._awaiting_gradients.discard(kind))
         return encoded
 
-    def _can_replay(self, images: Tensor) -> bool:
-        if not self.wanted or not self.encoder.training or not torch.is_grad_enabled():
-            return False
-        if self._awaiting_gradients or images.requires_grad:
-            return False
-        return self._like is None or self._like == _kind(images)
+    def _can_be_replayed(self, images: Tensor) -> bool:
+        trained = self.encoder.training and torch.is_grad_enabled()
+        return self.wanted and trained and not images.requires_grad
 
-    def _prepare(self, images: Tensor) -> None:
+    def _is_to_be_captured(self, kind: tuple[Any, ...]) -> bool:
+        """The first pass of a step, and the second after it; not a batch that only has another shape."""
+        return kind not in self.steps and len(self.steps) == len(self._awaiting_gradients) < PASSES
+
+    def _prepare(self, kind: tuple[Any, ...], images: Tensor) -> None:
         """Captures the step; where that fails, says so once."""
         patched = self.encoder.__dict__.pop("forward")
         try:
-            self.step = self.capture(self.encoder, images)
-            self._like = _kind(images)
+            self.steps[kind] = self.capture(self.encoder, images)
         except (RuntimeError, AssertionError, ValueError) as error:  # of torch, when something cannot be
             self.wanted = False
             self.say(
@@ -114,9 +117,6 @@ class GraphedEncoder:
     def _plainly(self, images: Tensor) -> Tensor:
         encoded: Tensor = type(self.encoder).forward(self.encoder, images)
         return encoded
-
-    def _gradients_come(self, gradient: Tensor) -> None:
-        self._awaiting_gradients = False
 
 
 def can_be_captured(device: torch.device, ranks: int, *, compiled: bool) -> bool:
@@ -131,7 +131,7 @@ def can_be_captured(device: torch.device, ranks: int, *, compiled: bool) -> bool
 def capture_step(encoder: nn.Module, images: Tensor) -> Step:
     """The encoder's forward and backward pass for batches like `images` as CUDA graphs.
 
-    Gradients are not added to those that are there: they are expected to be cleared before every step.
+    Its own gradients of the step before are expected to be cleared; those of another pass are added to.
     Trying it out beforehand moves running statistics and draws random numbers: both are put back.
 
     Raises:
@@ -181,7 +181,10 @@ class Graphs:
         self.gradient.copy_(gradient)
         self.backward.replay()
         for parameter, own in self.trained:
-            parameter.grad = own
+            if parameter.grad is None:
+                parameter.grad = own
+            else:  # of another pass in the same step
+                parameter.grad.add_(own)
 
 
 class _Replayed(torch.autograd.Function):
@@ -259,8 +262,9 @@ def _check(encoder: nn.Module, graphs: Graphs, images: Tensor, put_back: Callabl
         raise RuntimeError(f"what is replayed differs by {float(difference):.2g}")
 
 
-def _kind(images: Tensor) -> tuple[Any, ...]:
-    """What batches must have in common."""
+def _kind(encoder: nn.Module, images: Tensor) -> tuple[Any, ...]:
+    """What passes must have in common."""
     device = images.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-    return images.shape, images.dtype, images.device, images.stride(), dtype
+    modes = tuple(module.training for module in encoder.modules())
+    return images.shape, images.dtype, images.device, images.stride(), dtype, modes

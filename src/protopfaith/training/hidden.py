@@ -10,6 +10,7 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.hiding import hide_share
 from protopfaith.network import PrototypeNetwork
 from protopfaith.training.metrics import add_to_confusion, balanced_accuracy, empty_confusion
+from protopfaith.training.recipe import Recipe
 
 SHARES = (0.0, 0.25, 0.5, 0.75)
 SIDE = 16
@@ -60,6 +61,17 @@ def hidden_accuracies(
             add_to_confusion(confusion, model(shown).cpu(), images.labels[batch])
         found[share] = balanced_accuracy(confusion)
     return found
+
+
+def seen_in_training(recipe: Recipe) -> bool:
+    """Whether a network trained so has seen images with hidden regions.
+
+    >>> from protopfaith.training import Recipe
+    >>> seen_in_training(Recipe())
+    False
+    """
+    hiding = recipe.augmentation.hide
+    return hiding.share > 0 and (not hiding.copies or recipe.costs.hidden > 0)
 
 
 def told(accuracies: dict[float, float]) -> str:

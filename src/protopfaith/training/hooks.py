@@ -31,6 +31,7 @@ class Hooks:
     """What is asked of a family beside the training itself; a `Trainer` has these, too."""
 
     last_part: ClassVar[str] = "F"  # what learns after projection, as people call it
+    learns_from_copies: ClassVar[bool] = False  # whether objectives know of more images than labels
 
     @classmethod
     def build(cls, recipe: Recipe, data: ImageData) -> PatchNetwork:
@@ -75,6 +76,12 @@ class Hooks:
             data: on what
         """
         check_outcome(data.outcome, model, recipe)
+        # Each trainer says it for itself: the objectives of one made from another may be others.
+        if recipe.augmentation.hide.copies and not vars(cls).get("learns_from_copies"):
+            raise ProtoPFaithError(
+                f"A {type(model).__name__} does not learn from copies with hidden regions; set "
+                "augmentation.hide.copies=false, which hides them in the images themselves."
+            )
 
     @classmethod
     def stages_of(cls, schedule: ScheduleRecipe, images: int) -> list[Stage]:

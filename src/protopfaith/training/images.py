@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.data import ImageData
-from protopfaith.data.hiding import hide
+from protopfaith.data.hiding import hide, with_copies
 from protopfaith.data.transforms import Augmentation, augment
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.training.batches import ImageBatches, open_images, sequential_order, shuffled_order
@@ -51,10 +51,15 @@ class TrainingImages:
     def augmented(
         self, order: list[Tensor], generator: torch.Generator, augmentation: Augmentation
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Augmented, normalized training images and labels, batch by batch."""
+        """Augmented, normalized training images and labels, batch by batch; where the recipe wants copies
+        with hidden regions, they come after the images, and have no labels of their own."""
+        hiding = augmentation.hide
+        # Copies draw from a generator of their own: whole images are those of a training without copies.
+        own = torch.Generator(generator.device).manual_seed(seed_for(generator.initial_seed(), "copies"))
         for pixels, labels in self.train.batches(order):
             images = self.data.preprocessing.normalize(augment(pixels, augmentation, generator))
-            yield self.format(hide(images, augmentation.hide, generator)), labels
+            images = with_copies(images, hiding, own) if hiding.copies else hide(images, hiding, generator)
+            yield self.format(images), labels
 
     @torch.no_grad()
     def outputs(self, images: ImageBatches, function: Callable[[Tensor], Tensor]) -> Tensor:

@@ -17,6 +17,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason
 from protopfaith.network import distinct_prototypes, output_channels
 from protopfaith.network.checkpoint import read_sources, read_state, restore
+from protopfaith.training.batch_norm import hold_batch_norm
 from protopfaith.training.blocks import encoder_blocks
 from protopfaith.training.checkpoint import (
     Checkpoint,
@@ -34,11 +35,7 @@ from protopfaith.training.images import TrainingImages, seed_for
 from protopfaith.training.metrics import EpochMetrics, add_to_confusion, balanced_accuracy, empty_confusion
 from protopfaith.training.objectives import classes_objective
 from protopfaith.training.plain import PlainClassifier
-from protopfaith.training.probe import (
-    class_weights,
-    hold_batch_norm,
-    probe_encoder,
-)
+from protopfaith.training.probe import class_weights, probe_encoder
 from protopfaith.training.progress import TrainingProgress, describe_data
 from protopfaith.training.projection import count_distinct
 from protopfaith.training.recipe import Recipe
@@ -80,6 +77,8 @@ class Trainer(Hooks):
     >>> issubclass(TRAINERS["prototree"], Trainer)
     True
     """
+
+    learns_from_copies = True
 
     def __init__(
         self,

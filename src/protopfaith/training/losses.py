@@ -96,6 +96,26 @@ def companion_cost(
     return own + TEMPERATURE**2 * distilled
 
 
+def hidden_cost(hidden: Tensor, whole: Tensor, labels: Tensor, class_weights: Tensor | None = None) -> Tensor:
+    """Cross-entropy between what a network says of whole images and what it says of copies of the first ones
+    with hidden regions. Only the latter learns.
+
+    Args:
+        hidden: logits of the copies, (copies, C)
+        whole: logits of the images, (B, C)
+        labels: of the images, which decide how much each counts with `class_weights`
+        class_weights: (C,)
+    """
+    # Labels take no part: of an image without its bird they say too much, and explanations ask how the
+    # network's own answer came about. Where it knows the training images, both are nearly the same.
+    answers = whole[: len(hidden)].detach().softmax(1)
+    each = functional.cross_entropy(hidden, answers, reduction="none")
+    if class_weights is None:
+        return each.mean()
+    weights = class_weights[labels[: len(hidden)]]
+    return (weights * each).sum() / weights.sum()
+
+
 def l1_cost(weight: Tensor, prototype_classes: Tensor) -> Tensor:
     """Sum of the absolute weights (C x P) that lead from a prototype to a class that is not its own."""
     own = torch.arange(len(weight), device=weight.device)[:, None] == prototype_classes

@@ -1,6 +1,7 @@
 """What each stage minimizes, as modules whose `forward` gives the loss, so that Fabric can wrap them.
 
-Each returns a dict with `loss`, its parts for the log, and `logits`.
+Each returns a dict with `loss`, its parts for the log, and `logits`. Images beyond the labels are copies of
+the first ones with hidden regions: they have one cost of their own, and all others are of whole images.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from protopfaith.network import ProtoPNet, minimum_over_positions
-from protopfaith.training.losses import CostWeights, class_pairs, companion_cost, costs, l1_cost
+from protopfaith.training.batch_norm import held_batch_norm
+from protopfaith.training.losses import (
+    CostWeights,
+    class_pairs,
+    companion_cost,
+    costs,
+    hidden_cost,
+    l1_cost,
+)
 from protopfaith.training.places import placed_cost
 
 if TYPE_CHECKING:
@@ -36,20 +45,28 @@ class PlainObjective(nn.Module):
         head: nn.Linear,
         label_smoothing: float = 0.0,
         class_weights: Tensor | None = None,
+        hidden: float = 0.0,
     ):
         super().__init__()
         self.encoder, self.head, self.label_smoothing = encoder, head, label_smoothing
+        self.hidden = hidden
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     def logits(self, images: Tensor) -> Tensor:
         return plain_logits(self.head, self.encoder(images))
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        logits = self.logits(images)
-        loss = functional.cross_entropy(
+        whole, copies = images.tensor_split([len(labels)])
+        logits = self.logits(whole)
+        cross_entropy = functional.cross_entropy(
             logits, labels, self.class_weights, label_smoothing=self.label_smoothing
         )
-        return {"loss": loss, "cross_entropy": loss.detach(), "logits": logits.detach()}
+        loss = cross_entropy
+        if len(copies) and self.hidden:
+            with held_batch_norm(self.encoder):
+                hidden = self.logits(copies)
+            loss = loss + self.hidden * hidden_cost(hidden, logits, labels, self.class_weights)
+        return {"loss": loss, "cross_entropy": cross_entropy.detach(), "logits": logits.detach()}
 
 
 class PrototypeObjective(nn.Module):
@@ -73,7 +90,8 @@ class PrototypeObjective(nn.Module):
         self.register_buffer("pairs", class_pairs(model.prototype_classes), persistent=False)
 
     def forward(self, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        encoded = self.model.encoder(images)
+        whole_images, copies = images.tensor_split([len(labels)])
+        encoded = self.model.encoder(whole_images)
         maps = self.model.encoded_maps(encoded)
         distances = minimum_over_positions(maps)
         scale = 1.0 if self.log_scale is None else self.log_scale.exp()
@@ -92,13 +110,30 @@ class PrototypeObjective(nn.Module):
         )
         if self.weights.places:
             result["loss"] = result["loss"] + self.weights.places * self._placed(maps, encoded, labels)
+        plain = None
         if self.head is not None:
             plain = plain_logits(self.head, encoded).float()
             companion = companion_cost(
                 logits, plain, labels, self.weights.label_smoothing, self.class_weights
             )
             result["loss"] = result["loss"] + self.weights.companion * companion
+        if len(copies) and self.weights.hidden:
+            hidden = self._hidden(copies, scale, logits, plain, labels)
+            result["loss"] = result["loss"] + self.weights.hidden * hidden
         return {**result, "logits": logits.detach()}
+
+    def _hidden(
+        self, copies: Tensor, scale: Tensor | float, logits: Tensor, plain: Tensor | None, labels: Tensor
+    ) -> Tensor:
+        """What copies cost the prototypes and, of the weight that it has on whole images, the companion."""
+        with held_batch_norm(self.model.encoder):
+            encoded = self.model.encoder(copies)
+        distances = minimum_over_positions(self.model.encoded_maps(encoded))
+        cost = hidden_cost(scale * self.model.logits(distances), logits, labels, self.class_weights)
+        if self.head is not None and plain is not None:
+            own = plain_logits(self.head, encoded).float()
+            cost = cost + self.weights.companion * hidden_cost(own, plain, labels, self.class_weights)
+        return cost
 
     def _placed(self, maps: Tensor, encoded: Tensor, labels: Tensor) -> Tensor:
         """Prototypes at places of their own, where the companion finds evidence for the class."""
@@ -141,7 +176,8 @@ class ClassifierObjective(nn.Module):
         self.weights = replace(weights, diversity=0.0, individual=0.0, places=0.0)
 
     def forward(self, inputs: Exact, labels: Tensor) -> dict[str, Tensor]:
-        model, distances = self._model[0], inputs.tensor.float()
+        model = self._model[0]
+        distances, copies = inputs.tensor.float().tensor_split([len(labels)])
         logits = model.logits(distances)
         result = _costs(model, logits, distances, labels, self.weights)
         loss = functional.cross_entropy(
@@ -149,6 +185,9 @@ class ClassifierObjective(nn.Module):
         )
         if self.weights.l1:
             loss = loss + self.weights.l1 * l1_cost(model.classifier.weight, model.prototype_classes)
+        if len(copies) and self.weights.hidden:
+            hidden = hidden_cost(model.logits(copies), logits, labels, self.class_weights)
+            loss = loss + self.weights.hidden * hidden
         return {**result, "loss": loss, "logits": logits.detach()}
 
 
@@ -164,7 +203,7 @@ def classes_objective(
     """What a stage minimizes on images of one class each."""
     if stage == "pretraining":
         smoothing = recipe.schedule.pretraining.label_smoothing
-        return PlainObjective(model.encoder, head, smoothing, weights)
+        return PlainObjective(model.encoder, head, smoothing, weights, recipe.costs.hidden)
     if stage == "classifier":
         return ClassifierObjective(model, recipe.costs, weights)
     companion = head if recipe.costs.companion else None

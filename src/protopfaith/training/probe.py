@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from protopfaith.network import PatchNetwork
+from protopfaith.training.batch_norm import batch_norms
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
@@ -90,25 +90,12 @@ def temper(head: nn.Linear, logits: Tensor, labels: Tensor) -> None:
         head.bias.div_(temperature)
 
 
-def hold_batch_norm(encoder: nn.Module) -> None:
-    """Puts batch norms into evaluation mode and leaves all else in training mode: means and variances stay
-    those that a probe was fitted to."""
-    for norm in _batch_norms(encoder):
-        norm.eval()
-
-
-def _batch_norms(encoder: nn.Module) -> list[_BatchNorm]:
-    """Those that keep means and variances."""
-    norms = [module for module in encoder.modules() if isinstance(module, _BatchNorm)]
-    return [norm for norm in norms if norm.track_running_stats]
-
-
 @torch.no_grad()
 def measure_batch_norm(model: PatchNetwork, images: TrainingImages) -> None:
     """Measures the means and variances of V's batch norms anew, on training images: those of a network
     between two others do not lie between theirs."""
     model.eval()
-    norms = _batch_norms(model.encoder)
+    norms = batch_norms(model.encoder)
     if not norms:
         return
     before = [norm.momentum for norm in norms]

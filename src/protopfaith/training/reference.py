@@ -29,7 +29,7 @@ from protopfaith.training.calibration import (
     calibrator_to_json,
     fit_calibrator,
 )
-from protopfaith.training.hidden import hidden_accuracies
+from protopfaith.training.hidden import hidden_accuracies, seen_in_training
 from protopfaith.training.run import Run
 from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
 from protopfaith.training.typical import Typical, fit_typical, traits
@@ -350,7 +350,7 @@ def keep_reference(run: Run, data: ImageData, model: PrototypeNetwork) -> None:
 
 def _hidden_seen(folder: Path | None) -> bool | None:
     """Whether the run's recipe hides regions of training images."""
-    return None if folder is None else Run(folder).recipe().augmentation.hide.share > 0
+    return None if folder is None else seen_in_training(Run(folder).recipe())
 
 
 def reference_of(run: Run, model: PrototypeNetwork) -> Reference | None:

@@ -59,7 +59,9 @@ def _augmented_distances(
     """At full size: F learns on the distances that images will have."""
     for pixels, labels in images.augmented(order, generator, augmentation):
         with torch.no_grad(), images.fabric.autocast():
-            distances = model.distances(pixels).float()
+            # Copies by themselves: how many images there are decides how the last bits are rounded.
+            parts = [part for part in pixels.tensor_split([len(labels)]) if len(part)]
+            distances = torch.cat([model.distances(part) for part in parts]).float()
         yield Exact(distances), labels
 
 
