@@ -33,7 +33,7 @@ def load_folder(
     root: Path | None,
     size: Size,
     seed: int,
-    fold: Fold,
+    fold: Fold = "auto",
     skip_unreadable: bool,
     channels: int = 3,
     bits: int | str | None = None,
