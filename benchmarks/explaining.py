@@ -28,7 +28,7 @@ from torch import Tensor
 from opening import add_network_options, device_name, make_console, open_network, plain_passes, spread, timed
 from protopfaith.devices import choose_autocast
 from protopfaith.explanation import Explainer, Explanation, Settings
-from protopfaith.explanation.cases import write_case
+from protopfaith.explanation.case_files import write_case
 from protopfaith.explanation.decision import decide
 from protopfaith.explanation.game import distances_and_outputs
 from protopfaith.shapley import Game, Players

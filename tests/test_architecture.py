@@ -47,7 +47,8 @@ SUGAR = {
     ("protopfaith.explanation.explanation", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.function", "show"),  # .figure(), .report(), shown in a notebook
     ("protopfaith.explanation.catalog.catalog", "show"),  # .report()
-    ("protopfaith.explanation.cases", "show"),  # reports are written while others are computed
+    ("protopfaith.explanation.case_files", "show"),  # reports are written while others are computed
+    ("protopfaith.explanation.cases", "show"),  # what is wrong with a figure or a DICOM file, before any work
     ("protopfaith.evaluation.measure", "show"),  # the page grows while explainers are judged
     ("protopfaith.evaluation.external_results", "show"),  # .save() writes its picture
     ("protopfaith.evaluation.external_findings", "show"),  # likewise

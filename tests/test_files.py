@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, existing_folder, is_whole, sha256
+from protopfaith.files import atomic, check_can_be_made, existing_folder, is_whole, refuse_existing, sha256
 
 
 def _fail_while_writing(path) -> None:
@@ -71,3 +72,19 @@ def test_pages_and_pictures_are_whole_up_to_their_end(tmp_path) -> None:
     other.write_text("x")
     assert is_whole(other)
     assert not is_whole(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.chdir(tmp_path)
+    for folder in (Path("new"), Path("new/deeper"), tmp_path / "new" / "deeper", tmp_path):
+        check_can_be_made(folder)
+    for folder in (Path("file/run"), tmp_path / "file" / "deep" / "run"):
+        with pytest.raises(ProtoPFaithError, match="file is none"):
+            refuse_existing(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
+    with pytest.raises(ProtoPFaithError, match="may not be changed"):
+        check_can_be_made(Path("new/deeper"))

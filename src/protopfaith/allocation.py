@@ -1,4 +1,4 @@
-"""Memory that is freed and soon wanted again.
+"""Keeps freed memory in the process, for the next batch, instead of giving it back to the system.
 
 glibc hands large blocks back to the system as soon as they are freed, and the system clears every page before
 it lends them out anew. A network's activations are such blocks, and each batch wants the same ones again: on

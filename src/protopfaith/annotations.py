@@ -1,4 +1,4 @@
-"""Arguments against the annotations of the function that got them: one sentence where one does not fit.
+"""Checks the arguments of a call by the function's type hints: one sentence where one does not fit.
 
 A public function begins with `check_arguments(itself, locals())`, a dataclass that people make has
 `check_fields(self)` in its `__post_init__`. What a type does not tell (bounds, shapes) is checked where it

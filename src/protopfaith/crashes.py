@@ -1,4 +1,4 @@
-"""What nobody expected: one sentence for the person, and the traceback in a file for whoever can fix it."""
+"""Unexpected exceptions: one sentence for the person, and the traceback in a file for whoever can fix it."""
 
 from __future__ import annotations
 

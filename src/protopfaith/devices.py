@@ -1,4 +1,4 @@
-"""Where to compute, from a word."""
+"""From a word such as auto, cpu or cuda:1 to the device to compute on."""
 
 from __future__ import annotations
 

@@ -328,8 +328,28 @@ def existing_folder(root: Path | None, name: str) -> Path:
     return root
 
 
+def check_can_be_made(folder: Path) -> None:
+    """Raises if a folder that is not there cannot be: in the place of a folder above it there is a file, or
+    one that may not be written to."""
+    try:
+        nearest = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+    except (OSError, ValueError, StopIteration):
+        return  # told by whoever makes it
+    if nearest != folder and not is_folder(nearest):
+        raise ProtoPFaithError(
+            f"{arguments.named(folder)} cannot be a folder, since {arguments.named(nearest)} is none; choose "
+            "another."
+        )
+    if nearest != folder and not os.access(nearest, os.W_OK):
+        raise ProtoPFaithError(
+            f"{arguments.named(folder)} cannot be made, since {arguments.named(nearest)} may not be changed; "
+            "choose another."
+        )
+
+
 def refuse_existing(folder: Path) -> None:
-    """Raises if the folder holds something already."""
+    """Raises if the folder holds something already, or cannot be made."""
+    check_can_be_made(folder)
     try:
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:

@@ -90,6 +90,10 @@ TYPOS = [
     (["data", "prepare", "cub", "--root", "notes"], 1),
     (["data", "prepare", "folder", "--root", "notes"], 1),
     (["data", "show", "rsna", "--root", "notes"], 1),
+    (["train", "birds", "--out", "here.png/run"], 1),
+    (["train", "birds_multilabel"], 1),  # its default folder is there
+    (["explain", "run", "photo.png", "--out", "here.png/cases"], 1),
+    (["evaluate", "run", "--data", "folder"], 1),
     (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
@@ -121,6 +125,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     (folder / "run").mkdir()
     (folder / "run" / "recipe.yaml").touch()
     (folder / "run" / "environment.json").write_text('{"classes": ["finch", "gull"]}')
+    (folder / "runs" / "birds_multilabel").mkdir(parents=True)
+    (folder / "runs" / "birds_multilabel" / "recipe.yaml").touch()
     (folder / "sized").mkdir()
     (folder / "sized" / "recipe.yaml").touch()
     write_tensors(folder / "sized" / "model.safetensors", "protopfaith", SIZED, {})

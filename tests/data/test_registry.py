@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from protopfaith.data import DATASETS, load_data, options_of
-from protopfaith.data.registry import COMMON, as_size
+from protopfaith.data.registry import COMMON, as_size, default_fold
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -15,6 +15,17 @@ def test_every_data_set_describes_itself_and_takes_the_common_arguments(name) ->
     assert (loader.__doc__ or "").splitlines()[0]
     assert set(COMMON) <= set(inspect.signature(loader).parameters)
     assert not set(options_of(name)) & set(COMMON)
+
+
+def test_the_fold_that_nobody_chose_is_up_to_the_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*, fold): ...
+
+    def choosy(*, fold="auto"): ...
+
+    monkeypatch.setitem(DATASETS, "silent", silent)
+    monkeypatch.setitem(DATASETS, "choosy", choosy)
+    assert default_fold("silent") is None
+    assert default_fold("choosy") == "auto"
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))

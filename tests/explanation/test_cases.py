@@ -10,7 +10,7 @@ from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation, explain_files, load_explanation
-from protopfaith.explanation.cases import write_case
+from protopfaith.explanation.case_files import write_case
 
 QUICK = {"budget": 96, "players": 24, "figures": ()}
 
@@ -172,9 +172,9 @@ def test_a_coarse_report_comes_first_and_goes_when_the_case_is_done(
 ) -> None:
     lying: list[str] = []
 
-    def look_and_write(*arguments: object) -> None:
+    def look_and_write(*arguments: object, **keywords: object) -> None:
         lying.extend(path.read_text() for path in tmp_path.glob("*coarse.html"))
-        write_case(*arguments)  # type: ignore[arg-type]
+        write_case(*arguments, **keywords)  # type: ignore[arg-type]
 
     monkeypatch.setattr("protopfaith.explanation.cases.write_case", look_and_write)
     finer = {**QUICK, "players": 4, "budget": 600}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protopfaith.show.pages import render_page, write_page
+from protopfaith.show.pages import _environment, render_page, write_page
 
 LISTED = {"verdicts": {}, "cards": [], "failures": [("<script>alert(1)</script>", 'it said "no" & left')]}
 
@@ -43,6 +43,12 @@ def test_no_style_attributes_that_the_policy_would_block() -> None:
     for template in (Path(render_page.__code__.co_filename).parent / "templates").glob("*.html"):
         if template.name not in {"notebook.html", "attribution.html"}:  # which lie in pages of others
             assert "style=" not in template.read_text(encoding="utf-8")
+
+
+def test_names_of_facts_may_repeat_in_pairs() -> None:
+    facts = _environment().get_template("macros.html").module.facts  # type: ignore[attr-defined]
+    assert facts({"a": 1, "b": 2}) == facts([("a", 1), ("b", 2)])
+    assert re.findall(r"<td>(.*?)</td>", facts([("cat", "1"), ("cat", "<2>")])) == ["1", "&lt;2&gt;"]
 
 
 def test_data_cannot_end_its_element() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, read_json, reason
+from protopfaith.files import check_can_be_made, is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -163,6 +163,7 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
         )
     if any(_same(folder, one) for one in inputs):
         raise ProtoPFaithError(f"{named(folder)} is what is read; give another folder as {option}.")
+    check_can_be_made(folder)
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:

@@ -1,4 +1,4 @@
-"""`protopfaith encoders`: what a network can see with."""
+"""`protopfaith encoders`: which encoders there are."""
 
 from __future__ import annotations
 

@@ -10,9 +10,10 @@ import typer
 from protopfaith.cli.app import NamesInHelp, app, console, fail_for, note, say
 from protopfaith.cli.checks import check_root, check_run
 from protopfaith.cli.data import choose_split
-from protopfaith.cli.names import check_elsewhere
+from protopfaith.cli.names import check_elsewhere, needs_root
 from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed, Split
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import existing_folder
 
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
@@ -86,6 +87,8 @@ def evaluate(
         for option, given in {**external, "--no-compare": None if compare else compare}.items():
             if given is not None:
                 raise ProtoPFaithError(f"{option} {ONLY_EXTERNAL}")
+    elif needs_root(data):
+        existing_folder(root, data)
     check_run(folder, root)
     check_root(own_root)
     note(f"Loading {folder} ...")

@@ -158,13 +158,18 @@ def check_recipe_names(recipe: Recipe) -> None:
 def check_dataset_root(name: str, root: Path | str | None) -> None:
     """Raises if there is no such data set, or its folder is not said, not there, or another one."""
     check_names("DATASETS", [name])
-    for file in (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py"):
-        if name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8"):
-            folder = existing_folder(None if root is None else Path(root).expanduser(), name)
-            from protopfaith.data.roots import CHECKS
+    if needs_root(name):
+        folder = existing_folder(None if root is None else Path(root).expanduser(), name)
+        from protopfaith.data.roots import CHECKS
 
-            if name in CHECKS:
-                CHECKS[name](folder)
+        if name in CHECKS:
+            CHECKS[name](folder)
+
+
+def needs_root(name: str) -> bool:
+    """Whether a data set lies in a folder of the user's, as the file says that registers it."""
+    files = (PACKAGE / PLACES["DATASETS"][2]).rglob("*.py")
+    return any(name in _written("DATASETS", file) and NEEDS_ROOT in file.read_text("utf-8") for file in files)
 
 
 def check_elsewhere(data: str | None) -> str | None:

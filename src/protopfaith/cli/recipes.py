@@ -1,4 +1,4 @@
-"""`protopfaith recipes`: what can be trained as it is."""
+"""`protopfaith recipes`: the recipes in the package, and what their keys mean."""
 
 from __future__ import annotations
 

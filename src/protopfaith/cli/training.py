@@ -147,8 +147,8 @@ def check_before_torch(
         raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
     else:
         check_run(out)
-    if out is not None and not resume:
-        refuse_existing(out)
+    if not resume:
+        refuse_existing(run_folder(out, cast(str, grid or recipe)))
 
 
 def parse_folds(folds: str | None) -> Sequence[int] | None:

@@ -18,7 +18,7 @@ from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import split_named
-from protopfaith.data.splits import connected, deal_findings, with_fold, with_training
+from protopfaith.data.splits import complete_splits, connected, deal_findings
 from protopfaith.data.table import FILES, GROUPS, Table, read_table
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file
@@ -168,20 +168,12 @@ def split_findings(known: Sequence[Known], *, fold: Fold, seed: int) -> list[str
     that is there in few images is there in training."""
     paths = [item.entry.path for item in known]
     findings = [item.entry.findings for item in known]
-    split_of = [item.entry.split or "train" for item in known]
     groups = connected(
         [item.sha256 for item in known], [item.entry.group or f"{item.entry.path} alone" for item in known]
     )
-    if "test" not in split_of:
-        pool = [i for i, split in enumerate(split_of) if split == "train"]
-        shares = deal_findings(
-            [paths[i] for i in pool], [findings[i] for i in pool], [groups[i] for i in pool], 5, seed
-        )
-        for i, share in zip(pool, shares, strict=True):
-            split_of[i] = "test" if share == 0 else "train"
-    dealt = with_fold(split_of, paths, findings, groups, fold=fold, seed=seed, dealer=deal_findings)
+    given = [item.entry.split for item in known]
     shown = [tuple((place, value) for place, value in enumerate(row) if value >= 0) for row in findings]
-    return with_training(dealt, [item.entry.split for item in known], shown, groups)
+    return complete_splits(given, paths, findings, groups, shown, fold=fold, seed=seed, dealer=deal_findings)
 
 
 def _finding_columns(
@@ -189,37 +181,43 @@ def _finding_columns(
 ) -> tuple[list[int], list[str]]:
     """The columns of findings, and sentences about those that look like some but are none."""
     if findings is not None:
-        if isinstance(findings, str) or not all(isinstance(name, str) for name in findings):
-            raise ProtoPFaithError(f"Findings are a list of column names, not {shown(findings)}.")
-        if not findings or len(set(findings)) < len(findings):
-            raise ProtoPFaithError(f"Name at least one finding, each once, not {shown(list(findings))}.")
-        return [table.column(name) for name in findings], []
+        return _named_columns(table, findings), []
     columns, notes = [], []
     for place, name in enumerate(table.header):
-        if place in taken or not name:
-            continue
-        given = [row[place] for row in table.rows if row[place]]
-        meant = sum(value.lower() in VALUES for value in given)
-        if given and meant >= MEANT * len(given):
-            if _is_about(name):
-                notes.append(
-                    f"The column {name!r} of {table.path.name} says something about the image and is not "
-                    "taken for a finding, only for subgroups; data.options.findings=[...] names the findings."
-                )
-            else:
-                columns.append(place)
-        elif meant >= len(given) / 2 and given:
-            other = next(value for value in given if value.lower() not in VALUES)
-            notes.append(
-                f"The column {name!r} of {table.path.name} holds {shown(other)} and is not taken for a "
-                "finding; data.options.findings=[...] names the findings."
-            )
+        why = "" if place in taken or not name else _why_not(table, place)
+        if why is None:
+            columns.append(place)
+        elif why:
+            column = f"The column {name!r} of {table.path.name}"
+            notes.append(f"{column} {why}; data.options.findings=[...] names the findings.")
     if not columns:
         raise ProtoPFaithError(
             f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}, or name "
             "the columns with data.options.findings=[...]."
         )
     return columns, notes
+
+
+def _named_columns(table: Table, findings: Sequence[str]) -> list[int]:
+    if isinstance(findings, str) or not all(isinstance(name, str) for name in findings):
+        raise ProtoPFaithError(f"Findings are a list of column names, not {shown(findings)}.")
+    if not findings or len(set(findings)) < len(findings):
+        raise ProtoPFaithError(f"Name at least one finding, each once, not {shown(list(findings))}.")
+    return [table.column(name) for name in findings]
+
+
+def _why_not(table: Table, place: int) -> str | None:
+    """Why a column is no finding: nothing to say where it does not look like one; None where it is one."""
+    given = [row[place] for row in table.rows if row[place]]
+    others = [value for value in given if value.lower() not in VALUES]
+    meant = len(given) - len(others)
+    if not given or meant < len(given) / 2:
+        return ""
+    if meant < MEANT * len(given):
+        return f"holds {shown(others[0])} and is not taken for a finding"
+    if _is_about(table.header[place]):
+        return "says something about the image and is not taken for a finding, only for subgroups"
+    return None
 
 
 def _is_about(name: str) -> bool:

@@ -18,7 +18,7 @@ from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.roots import check_folder
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import folders_in, split_folders, split_named
-from protopfaith.data.splits import connected, deal, with_fold, with_training
+from protopfaith.data.splits import complete_splits, connected
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder
 
@@ -33,7 +33,7 @@ def load_folder(
     root: Path | None,
     size: Size,
     seed: int,
-    fold: Fold,
+    fold: Fold = "auto",
     skip_unreadable: bool,
     channels: int = 3,
     bits: int | str | None = None,
@@ -120,16 +120,10 @@ def split_folder(
     images of one group, as `belongs` has it by path. Every class keeps training images."""
     paths = [item.entry.path for item in known]
     labels = [item.entry.label for item in known]
-    split_of = [item.entry.split or "train" for item in known]
     own = belongs or {}
     groups = connected([item.sha256 for item in known], [own.get(path, f"{path} alone") for path in paths])
-    if "test" not in split_of:
-        pool = [i for i, split in enumerate(split_of) if split == "train"]
-        shares = deal([paths[i] for i in pool], [labels[i] for i in pool], [groups[i] for i in pool], 5, seed)
-        for i, share in zip(pool, shares, strict=True):
-            split_of[i] = "test" if share == 0 else "train"
-    dealt = with_fold(split_of, paths, labels, groups, fold=fold, seed=seed)
-    return with_training(dealt, [item.entry.split for item in known], [(label,) for label in labels], groups)
+    given, shown = [item.entry.split for item in known], [(label,) for label in labels]
+    return complete_splits(given, paths, labels, groups, shown, fold=fold, seed=seed)
 
 
 def default_preprocessing(size: tuple[int, int], channels: int) -> Preprocessing:

@@ -83,6 +83,22 @@ def options_of(name: str) -> dict[str, Any]:
     return {key: value.default for key, value in parameters.items() if key not in COMMON}
 
 
+def default_fold(name: str) -> Fold:
+    """The fold that a data set takes where nobody chooses one: the default of its loader's `fold`, so "auto"
+    of `folder`, which then judges its own validation set, and None of loaders without one.
+
+    Args:
+        name: one of `DATASETS`
+
+    >>> default_fold("folder"), default_fold("cub")
+    ('auto', None)
+    """
+    from protopfaith.data.known import DATASETS
+
+    given = inspect.signature(DATASETS[name]).parameters["fold"].default
+    return None if given is inspect.Parameter.empty else given
+
+
 def as_size(size: Size, default: int) -> tuple[int, int]:
     """(height, width) from what the caller gave.
 

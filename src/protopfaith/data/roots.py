@@ -1,4 +1,4 @@
-"""Whether a folder is what it is said to be, by the names in it: neither torch nor any image is loaded."""
+"""Whether a folder holds the data set that it is said to hold, by the names in it alone, without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders and words that name a split, as people write them."""
+"""Names that people give to splits: train, training, val, validation, test, ..."""
 
 from __future__ import annotations
 

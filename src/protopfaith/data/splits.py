@@ -11,6 +11,8 @@ from protopfaith.arguments import shown
 from protopfaith.errors import ProtoPFaithError
 
 FOLDS = 5
+# Names, strata, groups, number of shares, seed: the share of each image, as `deal` gives it.
+Dealer = Callable[[Sequence[str], Sequence[Any], Sequence[str], int, int], list[int]]
 
 
 def deal(
@@ -85,7 +87,7 @@ def with_fold(
     *,
     fold: int | str | None,
     seed: int,
-    dealer: Callable[[Sequence[str], Sequence[Any], Sequence[str], int, int], list[int]] = deal,
+    dealer: Dealer = deal,
 ) -> list[str]:
     """The split of each image (train, validation, test) once the fold is chosen; test images stay.
 
@@ -106,6 +108,47 @@ def with_fold(
         if share == (fold or 0):
             result[index] = "validation"
     return result
+
+
+def complete_splits(
+    given: Sequence[str | None],
+    names: Sequence[str],
+    strata: Sequence[Hashable],
+    groups: Sequence[str],
+    shown: Sequence[Collection[Hashable]],
+    *,
+    fold: int | str | None,
+    seed: int,
+    dealer: Dealer = deal,
+) -> list[str]:
+    """The split of each image where the data say it of all, of some sets, or of none. What they say stays;
+    without a test set one image in five is held out, and without a validation set it is a fold of the rest.
+
+    Args:
+        given: the split that the data say, if any
+        names: of the images
+        strata: what is spread evenly
+        groups: which images belong together
+        shown: what there is to learn from an image, see `with_training`
+        fold: see `with_fold`
+        seed: of the deals
+        dealer: `deal`, or what deals another kind of strata
+
+    >>> names = [f"{number}.png" for number in range(10)]
+    >>> splits = complete_splits([None] * 10, names, [0] * 10, names, [{0}] * 10, fold=None, seed=0)
+    >>> [splits.count(split) for split in ("train", "validation", "test")]
+    [6, 2, 2]
+    """
+    split_of = [split or "train" for split in given]
+    if "test" not in split_of:
+        pool = [index for index, split in enumerate(split_of) if split == "train"]
+        shares = dealer(
+            [names[i] for i in pool], [strata[i] for i in pool], [groups[i] for i in pool], 5, seed
+        )
+        for index, share in zip(pool, shares, strict=True):
+            split_of[index] = "test" if share == 0 else "train"
+    dealt = with_fold(split_of, names, strata, groups, fold=fold, seed=seed, dealer=dealer)
+    return with_training(dealt, given, shown, groups)
 
 
 def with_training(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +19,29 @@ from protopfaith.crashes import unexpected
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.data.dicom_header import find_study
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import no_image
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.anonymous import without_source_names
+from protopfaith.explanation.case_files import (
+    REPORT,
+    check_figures,
+    complete_case,
+    write_case,
+    write_cases_page,
+)
+from protopfaith.explanation.case_names import case_name
 from protopfaith.explanation.cost import Overall, cost_sentence, expected_cost, source_games
 from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
-from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
+from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
-from protopfaith.explanation.picture import MaskLike, open_mask
+from protopfaith.explanation.picture import MaskLike
 from protopfaith.explanation.saving import load
-from protopfaith.explanation.settings import Settings, stable_text
-from protopfaith.files import atomic, is_file, is_folder, is_whole, reason, remove_leftovers, sha256
+from protopfaith.explanation.settings import Settings
+from protopfaith.files import atomic, is_file, is_folder, remove_leftovers
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
-REPORT = "report.html"
-HIDDEN = "training image"  # in the place of its name
-# Settings that do not belong to a game, so that its key leaves them out, but change what is shown.
-AROUND = ("second_baseline", "sources", "source_parts", "duplicate_tolerance")
 
 
 @dataclass(frozen=True)
@@ -169,9 +172,9 @@ def explain_files(
             cases[case] = None
             if on_case is not None:
                 on_case(case, found)
-    return Batch(
-        tuple(cases), tuple(failures), _write_index(request.folder, list(cases), failures, request.names)
-    )
+    told = [(request.names.get(one.path, named(one.path.name)), one.message) for one in failures]
+    index = write_cases_page(request.folder, list(cases), told)
+    return Batch(tuple(cases), tuple(failures), index)
 
 
 @dataclass(frozen=True)
@@ -206,8 +209,6 @@ class _Request:
 
     def check(self) -> None:
         """Raises if something is wrong for every image alike: one error, not one for each of them."""
-        from protopfaith.show.figures import check_format
-
         model = self.explainer.model
         choose_output(model, self.settings, self.versus)
         check_different(model, find_class(model, self.target), find_class(model, self.versus))
@@ -216,9 +217,7 @@ class _Request:
             self.explainer.sources.check()
         if self.dicom:
             self._check_dicom()
-        for kind in self.figures:
-            instance(kind, str, "The format of a figure", "a name such as png")
-            check_format(_figure_name(kind))
+        check_figures(self.figures)
 
     def _check_dicom(self) -> None:
         from protopfaith.show.dicom import check_dicom
@@ -258,20 +257,26 @@ class _Request:
 
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
-        from protopfaith.show.dicom import write_dicom
-
         case = self._case(path)
-        if self.dicom:
-            find_study(split_frame(path)[0])  # before the work
+        study = path if self.dicom else None
+        if study is not None:
+            find_study(split_frame(study)[0])  # before the work
         damaged = is_folder(case)
-        if damaged:
-            kept = self._kept(case)
-            if kept is not None:
-                self._complete(kept, case, path)
-                return case, None
+        kept = self._kept(case) if damaged else None
+        if kept is not None:
+            complete_case(kept, case, self.figures, dicom=study)
+            return case, None
         overall.start(self.names[path] if self.anonymous else path.name)
         early = case.with_name(f"{case.name}-coarse.html")
-        explanation = self.explainer.explain(
+        explanation = self._explained(path, early, overall)
+        self._write(explanation, case, study, damaged=damaged)
+        early.unlink(missing_ok=True)
+        _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
+        return case, explanation
+
+    def _explained(self, path: Path, early: Path, overall: Overall) -> Explanation:
+        """The explanation of an image, as it may be given away; a coarse one goes to `early`."""
+        found = self.explainer.explain(
             path,
             target=self.target,
             versus=self.versus,
@@ -282,20 +287,17 @@ class _Request:
             on_coarse=(lambda quick: _write_early(quick, early)) if self.coarse else None,
             progress=overall.report,
         )
-        if self.anonymous:
-            explanation = without_source_names(explanation)
+        return without_source_names(found) if self.anonymous else found
+
+    def _write(self, explanation: Explanation, case: Path, study: Path | None, *, damaged: bool) -> None:
+        """A case appears whole; a damaged one is replaced file by file, since its folder may hold files that
+        are not ours."""
         try:
-            # File by file where the folder is there: others than ours may be in it.
             with nullcontext(case) if damaged else atomic(case) as partial:
-                write_case(explanation, partial, self.figures)
-                if self.dicom:
-                    write_dicom(explanation, path, partial)
+                write_case(explanation, partial, self.figures, dicom=study)
         except ProtoPFaithError:
             if damaged or not is_folder(case):  # else another process was faster with the same
                 raise
-        early.unlink(missing_ok=True)
-        _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
-        return case, explanation
 
     def _kept(self, case: Path) -> Explanation | None:
         """The explanation of a finished case; None where its data are damaged or gone."""
@@ -305,69 +307,29 @@ class _Request:
             logger.warning("%s is damaged and explained anew: %s", case, error)
             return None
 
-    def _complete(self, explanation: Explanation, case: Path, path: Path) -> None:
-        """Writes the files of a finished case that nobody asked for before, or that were cut or lost."""
-        from protopfaith.show.dicom import PICTURE, write_dicom
-        from protopfaith.show.report import write_report
-
-        lost = [kind for kind in self.figures if not is_whole(case / _figure_name(kind))]
-        _write_figures(explanation, case, lost)
-        if not is_whole(case / REPORT):
-            write_report(explanation, case / REPORT)
-        if self.dicom and not is_file(case / PICTURE):
-            write_dicom(explanation, path, case)
-
     def _is_new(self, path: Path) -> bool:
         try:
             return not is_file(self._case(path) / "explanation.json")
         except ProtoPFaithError:  # told when it is its turn
             return False
 
+    def _case(self, path: Path) -> Path:
+        """Its folder, of the same name whenever the same is asked: so a finished case is found again."""
+        name = case_name(
+            self.explainer,
+            path,
+            self.settings,
+            target=self.target,
+            versus=self.versus,
+            mask=self.mask,
+            name=self.names.get(path, path.name) if self.anonymous else None,
+        )
+        return self.folder / name
+
     def _true_class(self, path: Path) -> str | None:
         """A parent folder that is named like a class says what is in the image."""
         name = path.resolve().parent.name
         return name if name in self.explainer.model.class_names else None
-
-    def _case(self, path: Path) -> Path:
-        """Its folder, whose name changes with the image, the weights and whatever changes the explanation."""
-        file, frame = split_frame(path)
-        if not is_file(file):
-            missing = ProtoPFaithError("There is no image file of that name; check the path.")
-            raise no_image(file) if is_folder(file) else missing
-        changed = self.settings.changed()
-        rest = {name: changed[name] for name in AROUND if name in changed}
-        rest |= {"target": self.target, "versus": self.versus, "frame": frame}
-        rest["mask"] = None if self.mask is None else open_mask(self.mask, self.explainer.size)
-        rest["output"] = choose_output(self.explainer.model, self.settings, self.versus)
-        reference = self.explainer.reference
-        rest["temperature"] = None if reference is None else reference.by_finding or reference.temperature
-        given = str(sorted((name, stable_text(value)) for name, value in rest.items() if value is not None))
-        try:
-            content = sha256(file)
-        except OSError as error:
-            raise ProtoPFaithError(f"The file cannot be read ({reason(error)}); check it.") from error
-        key = self.settings.key(self.explainer.weights_hash, content, given)
-        name = self.names.get(path, path.name) if self.anonymous else path.stem
-        stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".")[:60] or "image"
-        mark = "" if frame is None else f"-frame{frame}"
-        return self.folder / f"{stem}{mark}-{key[:8]}"
-
-
-def without_source_names(explanation: Explanation) -> Explanation:
-    """The same, whose prototypes come from images without names."""
-
-    def hidden(evidence: PrototypeEvidence) -> PrototypeEvidence:
-        source, side, part = evidence.source, evidence.source_side, evidence.source_part
-        return replace(
-            evidence,
-            source=None if source is None else replace(source, image=HIDDEN),
-            source_side=None if side is None else replace(side, path=HIDDEN),
-            source_part=None if part is None else replace(part, path=HIDDEN),
-        )
-
-    settings = {**explanation.settings, "mask": None}  # its path may have a name in it as well
-    evidence = tuple(map(hidden, explanation.evidence))
-    return replace(explanation, path="", settings=settings, evidence=evidence)
 
 
 def _write_early(quick: Explanation, path: Path) -> None:
@@ -389,37 +351,3 @@ def _warn_if_imprecise(explanation: Explanation, path: str) -> None:
             strength(explanation.precision),
             f"{explanation.evaluations:,}",
         )
-
-
-def write_case(explanation: Explanation, folder: Path, figures: Sequence[str] = ("png",)) -> None:
-    """Report, data and figures of one explanation."""
-    from protopfaith.show.report import write_report
-
-    folder.mkdir(parents=True, exist_ok=True)
-    explanation.save(folder / "explanation")
-    _write_figures(explanation, folder, figures)
-    write_report(explanation, folder / REPORT)
-
-
-def _write_figures(explanation: Explanation, folder: Path, kinds: Sequence[str]) -> None:
-    from protopfaith.show.figures import figure
-
-    for kind in kinds:
-        figure(explanation, folder / _figure_name(kind))
-
-
-def _figure_name(kind: str) -> str:
-    return f"figure.{kind.lstrip('.')}"
-
-
-def _write_index(
-    folder: Path, cases: list[Path], failures: Sequence[Failure], names: dict[Path, str]
-) -> Path:
-    """The page of these cases, then those of earlier calls."""
-    from protopfaith.show.index import write_index
-
-    found = folder.glob("[!.]*/explanation.json") if is_folder(folder) else ()
-    there = [path.parent for path in sorted(found)]
-    listed = list(dict.fromkeys([*cases, *there]))
-    told = [(names.get(f.path, named(f.path.name)), f.message) for f in failures]
-    return write_index(folder / "index.html", listed, told)

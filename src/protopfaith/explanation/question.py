@@ -1,4 +1,4 @@
-"""What an explanation answers, in the one line that stands above it everywhere."""
+"""The question that an explanation answers, as its title says it: "Why cat?", "Toss-up: cat or dog?"."""
 
 from __future__ import annotations
 

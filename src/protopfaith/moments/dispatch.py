@@ -1,4 +1,4 @@
-"""The table from torch function to moment rule, and what happens where it has no line."""
+"""The table from torch functions to moment rules, and the error where it has no rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures whose images are fetched once and kept by the browser, instead of being sent with every map."""
+"""Pictures by address: the browser fetches each image once, instead of getting it with every map."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Generator
 from pathlib import Path
 
-from protopfaith.explanation.cases import write_case
+from protopfaith.explanation.case_files import write_case
 from protopfaith.serve.case import Case
 
 KINDS = {

@@ -1,4 +1,4 @@
-"""Cases are forgotten, and their memory is given back, also while nobody asks anything."""
+"""Forgets old cases and gives their memory back, also while nobody asks anything."""
 
 from __future__ import annotations
 

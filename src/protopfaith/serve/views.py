@@ -24,7 +24,7 @@ from protopfaith.show.sums import MOST_PROBABLE, evidence_bars
 from protopfaith.show.tree import tree_view
 from protopfaith.show.wording.decision import deciding, lead, seen
 from protopfaith.show.wording.findings import overall
-from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.numbers import percent, with_error
 from protopfaith.show.wording.outputs import adds_up, in_favor, where_heading
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import sides, strength
@@ -206,8 +206,9 @@ def _score_sentence(found: WhatIf) -> str:
     said = f"The score that the map explains changes by {after - before:+.3g}"
     if found.predicted_score is None or found.predicted_error is None:
         return f"{said}."
+    predicted = with_error(found.predicted_score - before, found.predicted_error)
     return (
-        f"{said}; the map had predicted {found.predicted_score - before:+.3g} ± {found.predicted_error:.2g}. "
+        f"{said}; the map had predicted {predicted}. "
         "Regions act together, so that both differ where several are hidden, or one that others stand in for."
     )
 

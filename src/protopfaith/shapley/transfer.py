@@ -1,4 +1,4 @@
-"""What a GPU and the CPU do for each other, with as little waiting as can be."""
+"""Passing numbers between a GPU and the CPU with as little waiting as possible."""
 
 from __future__ import annotations
 

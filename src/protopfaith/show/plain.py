@@ -1,4 +1,4 @@
-"""Texts in figures as they are: a file named cost_$_a_$.png is no formula."""
+"""Text in figures that is not read as a formula, such as the name of a file cost_$_a_$.png."""
 
 from __future__ import annotations
 

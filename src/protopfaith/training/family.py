@@ -1,4 +1,4 @@
-"""Who trains the networks of a family: trainers by the families' names."""
+"""The registry of trainers, by the names of the families of networks that they train."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a family may do otherwise: each hook as it is where nothing else is said, which is ProtoPNet's way."""
+"""What a family may do differently in training: each hook, by default, does what ProtoPNet does."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -89,12 +89,7 @@ def train(
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     _check_name(folder)
     if fabric is None:
-        fabric = make_fabric(recipe.compute)
-        if fabric.is_global_zero and resume:  # before the work of loading data
-            check_own_recipe(Run(folder), recipe)
-        elif fabric.is_global_zero:
-            refuse_existing(folder)
-        fabric.launch()
+        fabric = _launched(recipe, folder, resume)
     instance(getattr(fabric, "world_size", None), int, "The fabric", "one of Lightning that was launched")
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
@@ -112,16 +107,32 @@ def train(
         trainer = trainer_class(fabric, run, recipe, data, model, progress=progress)
         if resume and run.checkpoint_path.exists():
             trainer.resume(Checkpoint.load(run.checkpoint_path))
-        try:
-            trainer.fit()
-        except ProtoPFaithError as error:
-            if not str(error).endswith(AGAIN):
-                raise
-            go_on = f"go on with: protopfaith train --resume --out {folder}"
-            raise ProtoPFaithError(str(error).removesuffix(AGAIN) + go_on) from error
+        _fit(trainer, folder)
         if fabric.is_global_zero:
             _conclude(run, data, model)
     return run
+
+
+def _launched(recipe: Recipe, folder: Path, resume: bool) -> Fabric:
+    """A Fabric of the recipe's devices; before these start, what is wrong with the folder is told."""
+    fabric = make_fabric(recipe.compute)
+    if fabric.is_global_zero and resume:
+        check_own_recipe(Run(folder), recipe)
+    elif fabric.is_global_zero:
+        refuse_existing(folder)
+    fabric.launch()
+    return fabric
+
+
+def _fit(trainer: Any, folder: Path) -> None:
+    """Trains; an error after which a run can go on ends with the command for that."""
+    try:
+        trainer.fit()
+    except ProtoPFaithError as error:
+        if not str(error).endswith(AGAIN):
+            raise
+        go_on = f"go on with: protopfaith train --resume --out {folder}"
+        raise ProtoPFaithError(str(error).removesuffix(AGAIN) + go_on) from error
 
 
 def _check_name(folder: Path) -> None:

@@ -12,6 +12,7 @@ from torch import nn
 
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
+from protopfaith.data.registry import default_fold
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
@@ -339,7 +340,7 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         root=data.root if root is None else root,
         size=data.size,
         seed=data.seed,
-        fold=None if data.fold == "auto" and data.name != "folder" else data.fold,
+        fold=default_fold(data.name) if data.fold == "auto" else data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
         **{name: value for name, value in given.items() if value is not None},

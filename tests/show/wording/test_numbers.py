@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.numbers import percent, with_error
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,12 @@ from protopfaith.show.wording.numbers import percent
 )
 def test_shares_are_rounded_without_claiming_all_or_nothing(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+@pytest.mark.parametrize("value", [-12.3456, 0.0, 1e-7, 4e5])
+def test_an_error_is_told_where_it_is_known(value: float) -> None:
+    said, error = with_error(value, abs(value) / 3 + 1e-9).split(" ± ")
+    assert said == with_error(value, float("nan"))
+    assert said[0] in "+-"
+    assert float(said) == pytest.approx(value, rel=5e-3)
+    assert float(error) == pytest.approx(abs(value) / 3 + 1e-9, rel=5e-2)

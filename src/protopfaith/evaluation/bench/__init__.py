@@ -1,1 +1,1 @@
-"""The bench that explainers are put on: settings, images, and every measurement computed once and kept."""
+"""Runs explainers on images and measures them: settings, images, every measurement computed once and kept."""

@@ -1,4 +1,4 @@
-"""What is asked of a judgement, understood once, and the bench that is opened for it."""
+"""From what was asked about explainers to the bench that measures them: network, images, settings, store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERSION = 2  # of what is computed: another one computes anew
 
 @dataclass(frozen=True)
 class Request:
-    """A judgement as it was asked for, checked.
+    """A judgment as it was asked for, checked.
 
     Args:
         run: whose network is judged

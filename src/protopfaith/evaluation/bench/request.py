@@ -1,4 +1,4 @@
-"""What is asked of a judgement, checked before any work."""
+"""What is asked about explainers, checked before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explainers without a game: PatchNetwork's own, and chance."""
+"""Explainers without a game: the network's own map, and random values to compare with."""
 
 from __future__ import annotations
 

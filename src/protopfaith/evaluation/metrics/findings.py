@@ -4,8 +4,9 @@ at a threshold, each with a 95% interval from drawing whole patients."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,57 +190,60 @@ def judge_findings(
     probabilities, labels = probabilities.detach().cpu().double(), labels.detach().cpu().double()
     thresholds = [0.5] * len(names) if thresholds is None else list(thresholds)
     tensor(labels, "Labels", "images x findings", 2)
-    _check(probabilities, labels, names, thresholds)
-    _check_range(probabilities)
-    if raw is not None:
-        _check_range(raw)
-    if raw is not None and raw.shape != probabilities.shape:
-        raise ProtoPFaithError(
-            f"The probabilities without calibration must have the shape of the others, "
-            f"{tuple(probabilities.shape)}, not {tuple(raw.shape)}."
-        )
+    _check(probabilities, labels, names, thresholds, raw)
     index = group_numbers(groups if groups is not None else [""] * len(labels))
     if len(index) != len(labels):
         raise ProtoPFaithError(f"There are {len(labels)} images but {len(index)} groups; give one for each.")
-    count = int(index.max()) + 1
-    drawn: list[dict[str, Tensor]] = []
-    if count > 1:
-        drawn = [
-            _scores(probabilities, labels, thresholds, w)
-            for w in group_weights(index, count, resamples, seed)
-        ]
-    plain = _scores(probabilities, labels, thresholds, torch.ones(1, len(labels), dtype=torch.float64))
-    empty = torch.full((resamples, len(names)), math.nan, dtype=torch.float64)
-    draws = {score: torch.cat([one[score] for one in drawn]) if drawn else empty for score in SCORES}
-    steps = [finding_steps(probabilities[:, c], labels[:, c]) for c in range(len(names))]
-    findings = tuple(
-        FindingScores(
-            name,
-            int((labels[:, c] == 1).sum()),
-            int((labels[:, c] == 0).sum()),
-            thresholds[c],
-            **{
-                score: interval_of(
-                    float(plain[score][0, c]), draws[score][:, c], _certain(labels[:, c], index, score)
-                )
-                for score in SCORES
-            },
-            calibration_error=steps[c].error,
-            raw_calibration_error=math.nan
-            if raw is None
-            else finding_calibration_error(raw[:, c].cpu(), labels[:, c]),
-            steps=steps[c],
+    scores = partial(_scores, probabilities, labels, thresholds)
+    plain = scores(torch.ones(1, len(labels), dtype=torch.float64))
+    draws = _draws(scores, len(names), index, resamples, seed)
+    findings = []
+    for c, (name, threshold) in enumerate(zip(names, thresholds, strict=True)):
+        own, steps = labels[:, c], finding_steps(probabilities[:, c], labels[:, c])
+        intervals = {
+            score: interval_of(float(plain[score][0, c]), draws[score][:, c], _certain(own, index, score))
+            for score in SCORES
+        }
+        before = math.nan if raw is None else finding_calibration_error(raw[:, c].cpu(), own)
+        present, absent = int((own == 1).sum()), int((own == 0).sum())
+        findings.append(
+            FindingScores(
+                name,
+                present,
+                absent,
+                threshold,
+                **intervals,
+                calibration_error=steps.error,
+                raw_calibration_error=before,
+                steps=steps,
+            )
         )
-        for c, name in enumerate(names)
-    )
-    means = {
-        score: interval_of(float(plain[score].nanmean()), draws[score].nanmean(1))
+    auroc, precision = (
+        interval_of(float(plain[score].nanmean()), draws[score].nanmean(1))
         for score in ("auroc", "average_precision")
-    }
-    return FindingsEvaluation(findings, len(labels), count, means["auroc"], means["average_precision"])
+    )
+    return FindingsEvaluation(tuple(findings), len(labels), int(index.max()) + 1, auroc, precision)
 
 
-def _check(probabilities: Tensor, labels: Tensor, names: Sequence[str], thresholds: Sequence[float]) -> None:
+def _draws(
+    scores: Callable[[Tensor], dict[str, Tensor]], findings: int, index: Tensor, resamples: int, seed: int
+) -> dict[str, Tensor]:
+    """Every score of every finding on sets that are drawn for the intervals, (R, C); not-a-number where there
+    is one group alone, which leaves nothing to draw."""
+    count = int(index.max()) + 1
+    if count == 1:
+        return dict.fromkeys(SCORES, torch.full((resamples, findings), math.nan, dtype=torch.float64))
+    drawn = [scores(weights) for weights in group_weights(index, count, resamples, seed)]
+    return {score: torch.cat([one[score] for one in drawn]) for score in SCORES}
+
+
+def _check(
+    probabilities: Tensor,
+    labels: Tensor,
+    names: Sequence[str],
+    thresholds: Sequence[float],
+    raw: Tensor | None,
+) -> None:
     expected = (len(labels), len(names))
     if probabilities.shape != expected or labels.shape != expected or not len(labels):
         raise ProtoPFaithError(
@@ -256,11 +260,14 @@ def _check(probabilities: Tensor, labels: Tensor, names: Sequence[str], threshol
             f"The probabilities of {broken} of {len(labels)} images are not finite and cannot be judged; "
             "check that the network's weights and its images are finite."
         )
-
-
-def _check_range(probabilities: Tensor) -> None:
-    if not bool(((probabilities >= 0) & (probabilities <= 1)).all()):
-        raise ProtoPFaithError("Probabilities are numbers from 0 to 1; give those, and not logits.")
+    for given in (probabilities, raw):
+        if given is not None and not bool(((given >= 0) & (given <= 1)).all()):
+            raise ProtoPFaithError("Probabilities are numbers from 0 to 1; give those, and not logits.")
+    if raw is not None and raw.shape != probabilities.shape:
+        raise ProtoPFaithError(
+            f"The probabilities without calibration must have the shape of the others, "
+            f"{tuple(probabilities.shape)}, not {tuple(raw.shape)}."
+        )
 
 
 def _scores(

@@ -1,4 +1,4 @@
-"""pyarrow, which is an extra."""
+"""Imports pyarrow, which is an extra; without it an error says how to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares and probabilities as people read them."""
+"""Shares, probabilities and measured values as people read them."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def percent(share: float) -> str:
     if 1 - 5e-4 < share < 1:
         return "more than 99.9%"
     return f"{100 * share:.{digits}f}%"
+
+
+def with_error(value: float, error: float) -> str:
+    """A value that may be positive or negative, with its standard error unless that is not known.
+
+    >>> with_error(1.23456, 0.0789), with_error(-4, float("nan"))
+    ('+1.23 ± 0.079', '-4')
+    """
+    return f"{value:+.3g} ± {error:.2g}" if math.isfinite(error) else f"{value:+.3g}"
