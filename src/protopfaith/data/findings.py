@@ -110,7 +110,7 @@ def list_findings(
         lists = found.column(labels)
     notes: list[str] = []
     if lists is not None:
-        names, values = _from_lists(found, lists, separator)
+        names, values, notes = _from_lists(found, lists, separator)
         taken.append(lists)
     else:
         columns, notes = _finding_columns(found, findings, taken)
@@ -199,6 +199,8 @@ def _finding_columns(
         if place in taken or not name:
             continue
         given = [row[place] for row in table.rows if row[place]]
+        if not given:
+            notes.append(f"The column {name!r} of {table.path.name} is empty and left out.")
         meant = sum(value.lower() in VALUES for value in given)
         if given and meant >= MEANT * len(given):
             if _is_about(name):
@@ -219,6 +221,12 @@ def _finding_columns(
             f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}, or name "
             "the columns with data.options.findings=[...]."
         )
+    if len(columns) > MOST_FINDINGS:
+        raise ProtoPFaithError(
+            f"{table.path} has {len(columns):,} columns of 1 and 0, more than {MOST_FINDINGS:,} findings; "
+            "name those that are meant with data.options.findings=[...]."
+        )
+    _check_told_apart([table.header[place] for place in columns], table.path)
     return columns, notes
 
 
@@ -254,6 +262,8 @@ def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, 
         The values of each row, the columns that say them, and the findings that the table says nothing about.
     """
     headings = [loosely(heading) for heading in table.header]
+    meant = {loosely(name) for name in names}
+    _check_told_apart([heading for heading in table.header if loosely(heading) in meant], table.path)
     places = {name: headings.index(loosely(name)) for name in names if loosely(name) in headings}
     if places:
         _, values = _from_columns(table, list(places.values()))
@@ -266,7 +276,7 @@ def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, 
                 f"{table.path} has no column for any finding of the network, such as {shown(names[0])}; give "
                 f"{EXPECTED}."
             )
-        listed, values = _from_lists(table, column, "|")
+        listed, values, _ = _from_lists(table, column)
         rows = [dict(zip(map(loosely, listed), row, strict=True)) for row in values]
         rows = [{name: row[loosely(name)] for name in names if loosely(name) in row} for row in rows]
         columns = [column]
@@ -284,10 +294,10 @@ def loosely(name: str) -> str:
 
 
 def _from_lists(
-    table: Table, column: int, separator: str | None
-) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    table: Table, column: int, separator: str | None = None
+) -> tuple[tuple[str, ...], list[tuple[int, ...]], list[str]]:
     """Findings are all labels that occur; a label that an image does not list is not there. An empty list
-    says nothing, and the image is left out."""
+    says nothing, and the image is left out. Also a sentence about lists that contradict themselves."""
     cells = [_without_brackets(row[column].strip()) for row in table.rows]
     separator = _usual_separator(cells) if separator is None else separator
     if not isinstance(separator, str) or not separator:
@@ -299,8 +309,31 @@ def _from_lists(
             f"The column {table.header[column]!r} of {table.path} lists {len(names)} different labels; "
             f"expected 1 to {MOST_FINDINGS}, with {separator!r} between them."
         )
+    _check_told_apart(names, table.path)
     values = [tuple(int(name in row) for name in names) if any(row) else (-1,) * len(names) for row in lists]
-    return tuple(names), values
+    both = [
+        number
+        for number, row, known in zip(table.numbers, lists, values, strict=True)
+        if max(known) > 0 and any(label.lower() in NOTHING for label in row)
+    ]
+    notes = []
+    if both:
+        rows = f"Row {both[0]}" if len(both) == 1 else f"{len(both)} rows, such as row {both[0]},"
+        notes = [f"{rows} of {table.path.name} says that nothing was found, and what; the latter counts."]
+    return tuple(names), values, notes
+
+
+def _check_told_apart(names: Sequence[str], path: Path) -> None:
+    """Raises if two findings have the same name but for case, spaces and underscores: one is a slip of the
+    pen, and nothing would say which of them another table means."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(loosely(name), name)
+        if other != name:
+            raise ProtoPFaithError(
+                f"{path} has findings that are called {other!r} and {name!r}; write them alike if they are "
+                "the same, or give one of them another name."
+            )
 
 
 def _without_brackets(cell: str) -> str:
