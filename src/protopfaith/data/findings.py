@@ -189,7 +189,7 @@ def _finding_columns(
 ) -> tuple[list[int], list[str]]:
     """The columns of findings, and sentences about those that look like some but are none."""
     if findings is not None:
-        if isinstance(findings, str) or not all(isinstance(name, str) for name in findings):
+        if not isinstance(findings, (list, tuple)) or not all(isinstance(name, str) for name in findings):
             raise ProtoPFaithError(f"Findings are a list of column names, not {shown(findings)}.")
         if not findings or len(set(findings)) < len(findings):
             raise ProtoPFaithError(f"Name at least one finding, each once, not {shown(list(findings))}.")
@@ -276,7 +276,7 @@ def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, 
                 f"{table.path} has no column for any finding of the network, such as {shown(names[0])}; give "
                 f"{EXPECTED}."
             )
-        listed, values, _ = _from_lists(table, column)
+        listed, values, _ = _from_lists(table, column, names=names)
         rows = [dict(zip(map(loosely, listed), row, strict=True)) for row in values]
         rows = [{name: row[loosely(name)] for name in names if loosely(name) in row} for row in rows]
         columns = [column]
@@ -294,12 +294,16 @@ def loosely(name: str) -> str:
 
 
 def _from_lists(
-    table: Table, column: int, separator: str | None = None
+    table: Table, column: int, separator: str | None = None, *, names: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], list[tuple[int, ...]], list[str]]:
     """Findings are all labels that occur; a label that an image does not list is not there. An empty list
-    says nothing, and the image is left out. Also a sentence about lists that contradict themselves."""
-    cells = [_without_brackets(row[column].strip()) for row in table.rows]
-    separator = _usual_separator(cells) if separator is None else separator
+    says nothing, and the image is left out. Also a sentence about lists that contradict themselves. `names`
+    are findings that may be there, where they are known."""
+    texts = [row[column].strip() for row in table.rows]
+    cells = [_without_brackets(text) for text in texts]
+    if separator is None:
+        as_python = any(text.startswith("[") for text in texts)
+        separator = "," if as_python else _usual_separator(cells, names)
     if not isinstance(separator, str) or not separator:
         raise ProtoPFaithError(f"The separator of labels is a text such as '|', not {shown(separator)}.")
     lists = [[label.strip(" '\"") for label in cell.split(separator)] for cell in cells]
@@ -343,20 +347,27 @@ def _without_brackets(cell: str) -> str:
     return cell[1:-1].strip() or NOTHING[0]
 
 
-def _usual_separator(cells: Sequence[str]) -> str:
-    """What stands between labels: "|", or else what leaves fewer different labels than there are cells, as
-    in "a", "b" and "a, b". A name such as "pneumonia, viral" stays one.
+def _usual_separator(cells: Sequence[str], names: Sequence[str] = ()) -> str:
+    """What stands between labels: what separates the most of those `names` that are known, "|", or else what
+    leaves fewer different labels than there are cells, as in "a", "b" and "a, b". A name such as
+    "pneumonia, viral" stays one.
 
     >>> _usual_separator(["edema", "mass", "edema, mass"]), _usual_separator(["pneumonia, viral", "normal"])
     (',', '|')
+    >>> _usual_separator(["edema, mass", "normal"], ["mass"])
+    ','
     """
     whole = set(cells)
+    labels = {mark: {label.strip() for cell in whole for label in cell.split(mark)} for mark in "|;,"}
+    known = {loosely(name) for name in names}
+    hits = {mark: len(known & set(map(loosely, found))) for mark, found in labels.items()}
+    if max(hits.values()) > hits["|"]:
+        return max(hits, key=lambda mark: hits[mark])
     if any("|" in cell for cell in whole):
         return "|"
-    for separator in (";", ","):
-        if len({label.strip() for cell in whole for label in cell.split(separator)}) < len(whole):
-            return separator
-    return "|"
+    if any(";" in cell for cell in whole) and len(labels[";"]) <= len(whole):  # no part of a name
+        return ";"
+    return "," if len(labels[","]) < len(whole) else "|"
 
 
 def _split_of(text: str, path: Path) -> str:
