@@ -38,3 +38,11 @@ def test_a_full_disk_is_no_bug_to_report(tmp_path) -> None:
 def test_where_nothing_can_be_written_it_is_said_all_the_same(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # the folder that is tried next
     assert "ValueError" in unexpected(raised(ValueError("x")), tmp_path / "missing")
+
+
+def test_an_exception_that_cannot_say_what_it_is_is_told_by_its_kind(tmp_path) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert "(MuteError: MuteError; details" in unexpected(raised(MuteError()), tmp_path)

@@ -15,7 +15,7 @@ import protopfaith
 from protopfaith.data import DATASETS
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import ENCODERS
-from protopfaith.registry import Registry, did_you_mean, import_modules
+from protopfaith.registry import Registry, borrowed, did_you_mean, import_modules
 from protopfaith.shapley import ESTIMATORS
 
 NEW_FILES = {  # each a file and where its registry is
@@ -91,3 +91,16 @@ def test_of_very_many_names_some_are_said() -> None:
 def test_an_unknown_name_may_be_of_a_module_that_was_not_imported(registry: Registry) -> None:
     with pytest.raises(ProtoPFaithError, match=r"Known: .*; if it is your own, give --import MODULE"):
         registry["newcomer"]
+
+
+def test_what_ours_raises_and_missing_memory_stay_what_they_are() -> None:
+    with pytest.raises(ZeroDivisionError), borrowed("The estimator", ESTIMATORS["owen"]):
+        raise ZeroDivisionError
+    for kind in (MemoryError, KeyboardInterrupt):
+        with pytest.raises(kind), borrowed("The data set", lambda: None):
+            raise kind
+    with pytest.raises(ProtoPFaithError, match=r"^mine$"), borrowed("The data set", lambda: None):
+        raise ProtoPFaithError("mine")
+    told = pytest.raises(ProtoPFaithError, match=r"The data set fails with ValueError: ValueError \(line")
+    with told, borrowed("The data set", lambda: None):
+        raise ValueError

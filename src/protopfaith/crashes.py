@@ -25,7 +25,6 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
         error: what was raised
         folder: that of the results
     """
-    kind = type(error).__name__
     if is_out_of_memory(error):
         return (
             f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
@@ -34,9 +33,19 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
     if isinstance(error, OSError) and error.errno in FULL:  # nobody's mistake, so there is nothing to report
         why = reason(error)
         return f"There is no room to write to ({why}); free some space, then run the same command again."
+    return f"Something unexpected went wrong ({logged(error, folder)}). Please report it as an issue."
+
+
+def logged(error: BaseException, folder: Path | str = ".") -> str:
+    """What was raised, in a few words, and where its traceback is now.
+
+    Args:
+        error: what was raised
+        folder: that of the results
+    """
     place = _write(error, [Path(folder), Path(), Path(tempfile.gettempdir())])
     where = f"; details are in {place}" if place is not None else ""
-    return f"Something unexpected went wrong ({kind}: {reason(error)}){where}. Please report it as an issue."
+    return f"{type(error).__name__}: {reason(error)}{where}"
 
 
 def _write(error: BaseException, folders: list[Path]) -> Path | None:

@@ -297,7 +297,10 @@ def check_free(folder: Path) -> None:
 
 def reason(error: BaseException) -> str:
     """What an exception says, in a few words on one line."""
-    text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
+    try:
+        text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
+    except Exception:  # somebody's exception that cannot say what it is
+        text = ""
     return str(text)[:200] or type(error).__name__
 
 

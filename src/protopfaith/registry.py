@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeVar
 
 from protopfaith.arguments import named, shown
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
+from protopfaith.files import reason
 
 T = TypeVar("T")
 
@@ -45,6 +50,41 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def nothing_named(kind: str, name: str, known: Iterable[str]) -> ProtoPFaithError:
     """What to raise for a name of nothing."""
     return ProtoPFaithError(f"There is no {kind} named {shown(named(name))}; {did_you_mean(name, known)}")
+
+
+@contextmanager
+def borrowed(what: str, function: Callable[..., object]) -> Iterator[None]:
+    """While a registered function runs: what that of somebody else raises, or that it exits, is told as its
+    fault, with the line. What ours raise stays what it is.
+
+    Args:
+        what: the function, for people
+        function: that is called
+
+    >>> with borrowed("The data set 'shells'", int):
+    ...     int("beach")
+    Traceback (most recent call last):
+        ...
+    protopfaith.errors.ProtoPFaithError: The data set 'shells' fails with ...
+    """
+    try:
+        yield
+    except ProtoPFaithError:
+        raise
+    except (Exception, SystemExit) as error:
+        if _is_ours(function) or is_out_of_memory(error):
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        why, place = (
+            f"{type(error).__name__}: {reason(error)}",
+            f"line {frame.lineno} of {Path(frame.filename).name}",
+        )
+        raise ProtoPFaithError(f"{what} fails with {why} ({place}); correct it.") from error
+
+
+def _is_ours(function: Callable[..., object]) -> bool:
+    plain = function.func if isinstance(function, partial) else function
+    return (getattr(plain, "__module__", None) or "").partition(".")[0] == "protopfaith"
 
 
 class Registry(dict[str, T]):

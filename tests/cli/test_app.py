@@ -132,6 +132,15 @@ def test_where_a_module_of_the_user_s_fails_is_in_a_log_for_its_author(tmp_path:
     assert "failing_extension.py" in (tmp_path / "protopfaith-error.log").read_text()
 
 
+@pytest.mark.parametrize("text", ["import sys; sys.exit(0)", "raise GeneratorExit", "def"])
+def test_a_module_that_ends_or_is_no_python_is_told_as_its_author_s(tmp_path: Path, text: str) -> None:
+    name = f"module_{len(text)}"
+    (tmp_path / f"{name}.py").write_text(text)
+    done = protopfaith(tmp_path, "--import", name, "recipes")
+    fails_with(done, f"The module '{name}' fails while it is imported (")
+    assert "report it" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -167,6 +167,14 @@ def test_a_network_that_is_not_finite_is_one_sentence(usual: Any, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
+def test_an_add_on_layer_without_weights_is_one_sentence(usual: Any, tmp_path: Path) -> None:
+    state = usual.state_dict()
+    del state["add_on_layers.2.weight"]
+    torch.save(state, tmp_path / "net.pth")
+    with pytest.raises(ProtoPFaithError, match=r"add-on layer '2' in .*net\.pth has no weights"):
+        read_protopnet(tmp_path / "net.pth", Asked(size=64))
+
+
 def test_what_contains_itself_is_one_sentence(tmp_path: Path) -> None:
     round_and_round: dict[str, Any] = {}
     round_and_round["model"] = round_and_round

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 import torch
 
 from protopfaith.data import ImageData, load_data
-from protopfaith.data.findings import as_finding, list_findings
+from protopfaith.data.findings import as_finding, known_findings, list_findings
+from protopfaith.data.table import read_table
 from protopfaith.errors import ProtoPFaithError
 
 Save = Callable[..., Path]
@@ -111,6 +113,56 @@ def test_a_comma_within_a_name_is_part_of_it(root: Path) -> None:
     lines = [f'{i}.png,"{["pneumonia, viral", "edema, mild", "normal"][i % 3]}"' for i in range(COUNT)]
     (root / "list.csv").write_text("\n".join(["file,labels", *lines]))
     assert list_findings(root, "list.csv").classes == ("edema, mild", "pneumonia, viral")
+
+
+def test_lists_that_contradict_themselves_are_told(root: Path) -> None:
+    cells = ["No Finding|Edema", "Edema", "Mass", "No Finding"]
+    lines = [f"{i}.png,{cells[i % 4] if i < 4 else cells[i % 3 + 1]}" for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join(["file,labels", *lines]))
+    listing = list_findings(root)
+    assert listing.entries[0].findings == (1, 0)
+    assert any("Row 2 of labels.csv says that nothing was found, and what" in note for note in listing.notes)
+
+
+@pytest.mark.parametrize("header", ["file,labels", "file,lung_mass,Lung Mass"])
+def test_findings_of_almost_the_same_name_are_refused(header: str, root: Path) -> None:
+    """A label that is written in two ways would count as not there where it is written the other way."""
+    cells = ["Lung Mass", "lung_mass", "No Finding"] if "labels" in header else ["1,0", "0,1", "0,0"]
+    lines = [f"{i}.png,{cells[i % 3]}" for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join([header, *lines]))
+    with pytest.raises(ProtoPFaithError, match=r"'(Lung Mass|lung_mass)' and '(Lung Mass|lung_mass)'"):
+        list_findings(root)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["Edema|Mass", "Edema", "Mass", "No Finding"],
+        ["Edema;Mass", "Edema", "No Finding"],
+        ["edema, mass", "No Finding"],
+        ["['Edema', 'Mass']", "['Mass']", "[]"],
+        ["Edema, acute; Mass", "Mass; Edema", "Mass"],
+    ],
+)
+def test_lists_say_the_same_of_findings_that_are_known(cells: list[str], root: Path) -> None:
+    """In a table of images from elsewhere, however few of them there are."""
+    lines = [f'{i}.png,"{cells[i % len(cells)]}"' for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join(["file,labels", *lines]))
+    values, _, absent = known_findings(read_table(root / "labels.csv", "a table"), ["Edema", "Mass"])
+    for i, value in enumerate(values):
+        words = [part.strip(" []'").lower() for part in re.split(r"[|;]|, (?!acute)", cells[i % len(cells)])]
+        assert value == ("edema" in words, "mass" in words)
+    assert absent == []
+
+
+def test_empty_columns_are_told_and_too_many_refused(root: Path) -> None:
+    lines = [f"{i}.png,{i % 2}," for i in range(COUNT)]
+    (root / "labels.csv").write_text("\n".join(["file,Edema,Mass", *lines]))
+    assert any("'Mass' of labels.csv is empty" in note for note in list_findings(root).notes)
+    names, bits = [f"f{k}" for k in range(1001)], ["0,1"[::2][i % 2] for i in range(1001)]
+    (root / "labels.csv").write_text("\n".join([",".join(["file", *names]), ",".join(["0.png", *bits])]))
+    with pytest.raises(ProtoPFaithError, match="1,001 columns of 1 and 0"):
+        list_findings(root)
 
 
 def test_images_without_any_label_are_left_out(root: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import struct
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,6 +50,51 @@ def test_transparency_is_laid_on_white_and_said_once(
     assert [record.message for record in caplog.records] == [
         "Images with an alpha channel are laid on a white background."
     ]
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "I;16"])
+def test_a_color_that_a_file_names_as_transparent_is_laid_on_white(tmp_path: Path, mode: str) -> None:
+    """As programs that make PNG files smaller write pictures whose alpha channel is all or nothing."""
+    values = np.array([[10, 20], [30, 10]], np.uint16 if mode == "I;16" else np.uint8)
+    values = values * 257 if mode == "I;16" else values
+    pixels = np.stack([values] * 3, 2) if mode == "RGB" else values
+    key = (10, 10, 10) if mode == "RGB" else int(values[0, 0])
+    Image.fromarray(pixels).save(tmp_path / "a.png", transparency=key)
+    found = np.asarray(read_image(tmp_path / "a.png").convert("L"))
+    assert found.tolist() == [[255, 20], [30, 255]]
+
+
+def test_colors_beyond_a_palette_are_told_and_a_missing_one_is_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    image = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
+    image.putpalette([9, 9, 9, 8, 8, 8, 7, 7, 7])
+    image.save(tmp_path / "whole.png")
+    assert np.asarray(read_image(tmp_path / "whole.png"))[0, :, 0].tolist() == [9, 8, 7]
+    assert "does not have" not in caplog.text
+    whole = (tmp_path / "whole.png").read_bytes()
+    at = whole.index(b"PLTE")
+    (tmp_path / "none.png").write_bytes(whole[: at - 4] + whole[at + 4 + 9 + 4 :])
+    with pytest.raises(ProtoPFaithError, match=r"none\.png cannot be read \(its palette is missing\)"):
+        read_image(tmp_path / "none.png")
+    colors = b"PLTE" + bytes(6)
+    short = struct.pack(">I", 6) + colors + struct.pack(">I", zlib.crc32(colors))
+    (tmp_path / "short.png").write_bytes(whole[: at - 4] + short + whole[at + 4 + 9 + 4 :])
+    read_image(tmp_path / "short.png")
+    assert "a palette does not have" in caplog.text.replace("an image's palette", "a palette")
+
+
+def test_the_limit_of_pixels_can_be_raised_beyond_that_of_pillow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("L", (50, 50)).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    monkeypatch.setenv("PROTOPFAITH_MAX_PIXELS", "900")
+    with pytest.raises(ProtoPFaithError, match=r"a\.png has more than 900 pixels.*PROTOPFAITH_MAX_PIXELS"):
+        read_image(tmp_path / "a.png")
+    assert Image.MAX_IMAGE_PIXELS == 1000
+    monkeypatch.setenv("PROTOPFAITH_MAX_PIXELS", "2500")
+    assert read_image(tmp_path / "a.png").size == (50, 50)
 
 
 def test_many_threads_say_it_once(caplog: pytest.LogCaptureFixture) -> None:

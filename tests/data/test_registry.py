@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -52,3 +55,23 @@ def test_sizes() -> None:
     assert as_size((48, 64), 96) == (48, 64)
     with pytest.raises(ProtoPFaithError, match="too small"):
         as_size(4, 96)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda: {}["beach"], "fails with KeyError: 'beach' .line .* of test_registry.py"),
+        (sys.exit, "fails with SystemExit"),
+        (lambda: None, "gives must be an ImageData, not None"),
+        (dict, "gives must be an ImageData"),
+    ],
+)
+def test_what_the_data_set_of_somebody_else_raises_is_told_as_its_fault(
+    body: Callable[[], Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*, root: Any, size: Any, seed: Any, fold: Any, skip_unreadable: Any) -> Any:
+        return body()
+
+    monkeypatch.setitem(DATASETS, "shells", load)
+    with pytest.raises(ProtoPFaithError, match=f"data set 'shells' {words}"):
+        load_data("shells")

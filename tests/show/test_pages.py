@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.show.pages import _environment, render_page, write_page
 
 LISTED = {"verdicts": {}, "cards": [], "failures": [("<script>alert(1)</script>", 'it said "no" & left')]}
@@ -27,6 +28,16 @@ def test_all_text_is_escaped() -> None:
     page = render_page("index.html", **LISTED)
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_a_page_overwrites_pages_alone(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"a photo")
+    with pytest.raises(ProtoPFaithError, match=r"photo\.png is there already and no page"):
+        write_page(tmp_path / "photo.png", "index.html", **LISTED)
+    assert (tmp_path / "photo.png").read_bytes() == b"a photo"
+    for name in ("new", "index.html"):
+        for _ in range(2):
+            assert write_page(tmp_path / name, "index.html", **LISTED).stat().st_size > 1000
 
 
 @pytest.mark.parametrize(("tag", "directive"), [("style", "style-src"), ("script", "script-src")])

@@ -194,10 +194,14 @@ def import_extensions(names: list[str]) -> None:
             raise missing from error
         except ProtoPFaithError:
             raise
-        except Exception as error:  # the module is the user's: where it fails is for its author
-            from protopfaith.crashes import unexpected
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the module is the user's, and so is what it raises, or that it exits
+            from protopfaith.crashes import logged
 
-            raise ProtoPFaithError(f"The module {name!r} cannot be imported. {unexpected(error)}") from error
+            raise ProtoPFaithError(
+                f"The module {name!r} fails while it is imported ({logged(error)}); correct it."
+            ) from error
 
 
 @app.callback()

@@ -277,7 +277,7 @@ def _add_on(
     for place, number in enumerate(numbers):
         weight = state.get(f"{number}.weight")
         if weight is None:
-            layers.append(_activation(modules[number], path))
+            layers.append(_activation(modules.get(number), number, path))
             continue
         convolutions.append(check_convolution(weight, state.get(f"{number}.bias"), path))
         layers.append(len(weight))
@@ -302,7 +302,12 @@ def check_convolution(weight: Tensor, bias: Tensor | None, path: Path | str) -> 
     return weight, torch.zeros(len(weight)) if bias is None else bias
 
 
-def _activation(module: Stub, path: Path) -> str:
+def _activation(module: Stub | None, number: str, path: Path) -> str:
+    if module is None:
+        raise ProtoPFaithError(
+            f"The add-on layer {shown(number)} in {path} has no weights, only "
+            "other tensors; use another copy of the file."
+        )
     name = type(module).__name__
     if name not in ACTIVATIONS:
         raise ProtoPFaithError(

@@ -110,7 +110,7 @@ def list_findings(
         lists = found.column(labels)
     notes: list[str] = []
     if lists is not None:
-        names, values = _from_lists(found, lists, separator)
+        names, values, notes = _from_lists(found, lists, separator)
         taken.append(lists)
     else:
         columns, notes = _finding_columns(found, findings, taken)
@@ -184,22 +184,31 @@ def _finding_columns(
         return _named_columns(table, findings), []
     columns, notes = [], []
     for place, name in enumerate(table.header):
-        why = "" if place in taken or not name else _why_not(table, place)
+        if place in taken or not name:
+            continue
+        column, why = f"The column {name!r} of {table.path.name}", _why_not(table, place)
         if why is None:
             columns.append(place)
+        elif not any(row[place] for row in table.rows):
+            notes.append(f"{column} is empty and left out.")
         elif why:
-            column = f"The column {name!r} of {table.path.name}"
             notes.append(f"{column} {why}; data.options.findings=[...] names the findings.")
     if not columns:
         raise ProtoPFaithError(
             f"{table.path} has no column of findings, with 1, 0 or nothing in it; give {EXPECTED}, or name "
             "the columns with data.options.findings=[...]."
         )
+    if len(columns) > MOST_FINDINGS:
+        raise ProtoPFaithError(
+            f"{table.path} has {len(columns):,} columns of 1 and 0, more than {MOST_FINDINGS:,} findings; "
+            "name those that are meant with data.options.findings=[...]."
+        )
+    _check_told_apart([table.header[place] for place in columns], table.path)
     return columns, notes
 
 
 def _named_columns(table: Table, findings: Sequence[str]) -> list[int]:
-    if isinstance(findings, str) or not all(isinstance(name, str) for name in findings):
+    if not isinstance(findings, (list, tuple)) or not all(isinstance(name, str) for name in findings):
         raise ProtoPFaithError(f"Findings are a list of column names, not {shown(findings)}.")
     if not findings or len(set(findings)) < len(findings):
         raise ProtoPFaithError(f"Name at least one finding, each once, not {shown(list(findings))}.")
@@ -252,6 +261,8 @@ def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, 
         The values of each row, the columns that say them, and the findings that the table says nothing about.
     """
     headings = [loosely(heading) for heading in table.header]
+    meant = {loosely(name) for name in names}
+    _check_told_apart([heading for heading in table.header if loosely(heading) in meant], table.path)
     places = {name: headings.index(loosely(name)) for name in names if loosely(name) in headings}
     if places:
         _, values = _from_columns(table, list(places.values()))
@@ -264,7 +275,7 @@ def known_findings(table: Table, names: Sequence[str]) -> tuple[list[tuple[int, 
                 f"{table.path} has no column for any finding of the network, such as {shown(names[0])}; give "
                 f"{EXPECTED}."
             )
-        listed, values = _from_lists(table, column, "|")
+        listed, values, _ = _from_lists(table, column, names=names)
         rows = [dict(zip(map(loosely, listed), row, strict=True)) for row in values]
         rows = [{name: row[loosely(name)] for name in names if loosely(name) in row} for row in rows]
         columns = [column]
@@ -282,12 +293,16 @@ def loosely(name: str) -> str:
 
 
 def _from_lists(
-    table: Table, column: int, separator: str | None
-) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    table: Table, column: int, separator: str | None = None, *, names: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[tuple[int, ...]], list[str]]:
     """Findings are all labels that occur; a label that an image does not list is not there. An empty list
-    says nothing, and the image is left out."""
-    cells = [_without_brackets(row[column].strip()) for row in table.rows]
-    separator = _usual_separator(cells) if separator is None else separator
+    says nothing, and the image is left out. Also a sentence about lists that contradict themselves. `names`
+    are findings that may be there, where they are known."""
+    texts = [row[column].strip() for row in table.rows]
+    cells = [_without_brackets(text) for text in texts]
+    if separator is None:
+        as_python = any(text.startswith("[") for text in texts)
+        separator = "," if as_python else _usual_separator(cells, names)
     if not isinstance(separator, str) or not separator:
         raise ProtoPFaithError(f"The separator of labels is a text such as '|', not {shown(separator)}.")
     lists = [[label.strip(" '\"") for label in cell.split(separator)] for cell in cells]
@@ -297,8 +312,31 @@ def _from_lists(
             f"The column {table.header[column]!r} of {table.path} lists {len(names)} different labels; "
             f"expected 1 to {MOST_FINDINGS}, with {separator!r} between them."
         )
+    _check_told_apart(names, table.path)
     values = [tuple(int(name in row) for name in names) if any(row) else (-1,) * len(names) for row in lists]
-    return tuple(names), values
+    both = [
+        number
+        for number, row, known in zip(table.numbers, lists, values, strict=True)
+        if max(known) > 0 and any(label.lower() in NOTHING for label in row)
+    ]
+    notes = []
+    if both:
+        rows = f"Row {both[0]}" if len(both) == 1 else f"{len(both)} rows, such as row {both[0]},"
+        notes = [f"{rows} of {table.path.name} says that nothing was found, and what; the latter counts."]
+    return tuple(names), values, notes
+
+
+def _check_told_apart(names: Sequence[str], path: Path) -> None:
+    """Raises if two findings have the same name but for case, spaces and underscores: one is a slip of the
+    pen, and nothing would say which of them another table means."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(loosely(name), name)
+        if other != name:
+            raise ProtoPFaithError(
+                f"{path} has findings that are called {other!r} and {name!r}; write them alike if they are "
+                "the same, or give one of them another name."
+            )
 
 
 def _without_brackets(cell: str) -> str:
@@ -308,20 +346,27 @@ def _without_brackets(cell: str) -> str:
     return cell[1:-1].strip() or NOTHING[0]
 
 
-def _usual_separator(cells: Sequence[str]) -> str:
-    """What stands between labels: "|", or else what leaves fewer different labels than there are cells, as
-    in "a", "b" and "a, b". A name such as "pneumonia, viral" stays one.
+def _usual_separator(cells: Sequence[str], names: Sequence[str] = ()) -> str:
+    """What stands between labels: what separates the most of those `names` that are known, "|", or else what
+    leaves fewer different labels than there are cells, as in "a", "b" and "a, b". A name such as
+    "pneumonia, viral" stays one.
 
     >>> _usual_separator(["edema", "mass", "edema, mass"]), _usual_separator(["pneumonia, viral", "normal"])
     (',', '|')
+    >>> _usual_separator(["edema, mass", "normal"], ["mass"])
+    ','
     """
     whole = set(cells)
+    labels = {mark: {label.strip() for cell in whole for label in cell.split(mark)} for mark in "|;,"}
+    known = {loosely(name) for name in names}
+    hits = {mark: len(known & set(map(loosely, found))) for mark, found in labels.items()}
+    if max(hits.values()) > hits["|"]:
+        return max(hits, key=lambda mark: hits[mark])
     if any("|" in cell for cell in whole):
         return "|"
-    for separator in (";", ","):
-        if len({label.strip() for cell in whole for label in cell.split(separator)}) < len(whole):
-            return separator
-    return "|"
+    if any(";" in cell for cell in whole) and len(labels[";"]) <= len(whole):  # no part of a name
+        return ";"
+    return "," if len(labels[","]) < len(whole) else "|"
 
 
 def _split_of(text: str, path: Path) -> str:

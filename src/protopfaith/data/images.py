@@ -6,9 +6,10 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
@@ -17,9 +18,11 @@ from protopfaith.arguments import instance, named
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
-from protopfaith.limits import check_pixels
+from protopfaith.limits import check_pixels, limit
 
 logger = logging.getLogger("protopfaith")
+
+T = TypeVar("T")
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
@@ -37,7 +40,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM")
 # 4: plain gray TIFF files that are turned have their pixels in order (they were mixed up), and values that
 #    are scaled by bits or a window are turned as the camera was held.
 # 5: DICOM files that their own header makes all black or all white are refused (they were read as that).
-DECODING = 5
+# 6: the one color that a PNG file without an alpha channel calls transparent is white (it was that color).
+DECODING = 6
 
 _saying = threading.Lock()
 _said: set[str] = set()
@@ -103,7 +107,7 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
     ...     read_image(Path(folder) / "a.png").size
     (6, 4)
     """
-    from protopfaith.data.frames import check_frame, split_frame
+    from protopfaith.data.frames import split_frame
 
     path, frame = split_frame(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
@@ -112,6 +116,20 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
         from protopfaith.data.dicom import read_dicom
 
         return read_dicom(path, frame, rescaled=rescaled)
+    return decoded(path, frame, lambda image: to_rgb_or_gray(image, rescaled=rescaled))
+
+
+def decoded(path: Path, frame: int | None, convert: Callable[[Image.Image], T]) -> T:
+    """What `convert` makes of a picture that is read completely and upright; raises in one sentence where it
+    cannot be read.
+
+    Args:
+        path: no DICOM file
+        frame: which of its pictures, from 1; None: the first
+        convert: gets the picture in whatever mode Pillow reads it
+    """
+    from protopfaith.data.frames import check_frame
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own about large images: ours is an error
@@ -123,9 +141,16 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
                     image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
                     check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
                 image.load()
-                return to_rgb_or_gray(upright(image), rescaled=rescaled)
+                if image.mode == "P" and not image.getpalette():
+                    raise ValueError("its palette is missing")
+                return convert(upright(image))
     except ProtoPFaithError:
         raise
+    except Image.DecompressionBombError as error:  # beyond twice Pillow's own limit
+        raise ProtoPFaithError(
+            f"The image {named(path)} has more than {limit('PROTOPFAITH_MAX_PIXELS'):,} pixels; make it "
+            "smaller, or raise the limit by the environment variable PROTOPFAITH_MAX_PIXELS."
+        ) from error
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
     except Exception as error:
         raise ProtoPFaithError(
@@ -138,8 +163,17 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
 def opened(path: Path) -> Iterator[Image.Image]:
     """A picture of the formats that are read, not yet decoded. Pillow is given the open file and no name: by
     a name it would map plain TIFF files into memory, and mixes up the pixels of those that are turned."""
+    _raise_limit_of_pillow()
     with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
         yield image
+
+
+def _raise_limit_of_pillow() -> None:
+    """Pillow has a limit of its own, which must not be below one that the user has raised. Otherwise it stays
+    as it is: it belongs to the whole program."""
+    most, usual = limit("PROTOPFAITH_MAX_PIXELS"), Image.MAX_IMAGE_PIXELS
+    if usual is not None and most > usual:
+        Image.MAX_IMAGE_PIXELS = most
 
 
 def upright(image: Image.Image) -> Image.Image:
@@ -183,16 +217,51 @@ def to_rgb_or_gray(image: Image.Image, *, rescaled: bool = False) -> Image.Image
     'L'
     """
     if image.mode in ("RGB", "L"):
-        return image
+        keyed = with_alpha(image)
+        return image if keyed is image else to_rgb_or_gray(keyed)
     if image.mode == "P":
         say_once("Images with a palette are converted to their colors.")
+        palette = image.getpalette()
+        if palette and 3 * int(np.asarray(image).max(initial=0)) >= len(palette):
+            say_once("Pixels of a color that an image's palette does not have are black.")
         return to_rgb_or_gray(image.convert("RGBA" if "transparency" in image.info else "RGB"))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
         say_once("Images with an alpha channel are laid on a white background.")
         return _on_white(image)
     if has_numbers(image):
-        return _from_numbers(np.asarray(image), floating=image.mode == "F", tell=not rescaled)
+        values, key = np.asarray(image), image.info.get("transparency")
+        gray = _from_numbers(values, floating=image.mode == "F", tell=not rescaled)
+        return gray if type(key) is not int else _on_white(_with_mask(gray, values != key))
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def with_alpha(image: Image.Image) -> Image.Image:
+    """The image with an alpha channel in the place of the one color that is transparent wherever it stands,
+    which PNG files may name; as it is where there is none.
+
+    Args:
+        image: `RGB` or `L`
+
+    >>> image = Image.new("L", (4, 4), 7)
+    >>> image.info["transparency"] = 7
+    >>> with_alpha(image).getpixel((0, 0))
+    (7, 0)
+    """
+    key = image.info.get("transparency")
+    color = key if isinstance(key, tuple) else (key,)
+    if len(color) != len(image.getbands()) or not all(type(value) is int for value in color):
+        return image
+    if max(color) > 255:  # of 16 bits, of which Pillow keeps the upper 8
+        color = tuple(value >> 8 for value in color)
+    pixels = np.asarray(image).reshape(image.height, image.width, -1)
+    return _with_mask(image, (pixels != color).any(2))
+
+
+def _with_mask(image: Image.Image, opaque: np.ndarray) -> Image.Image:
+    found = image.copy()
+    found.info.pop("transparency", None)
+    found.putalpha(Image.fromarray(opaque.astype(np.uint8) * 255))
+    return found
 
 
 def has_numbers(image: Image.Image) -> bool:

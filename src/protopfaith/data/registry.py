@@ -12,7 +12,7 @@ from protopfaith.arguments import instance, seed_number
 from protopfaith.data.imagedata import ImageData
 from protopfaith.data.preprocessing import checked_size
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.registry import Registry, did_you_mean
+from protopfaith.registry import Registry, borrowed, did_you_mean
 
 Size = int | tuple[int, int] | None
 Fold = int | str | None
@@ -63,7 +63,11 @@ def load_data(
                 f"The data set {name!r} has no option {option!r}; {did_you_mean(option, known)}"
             )
     place = None if root is None else Path(instance(root, (str, Path), "A root", "a folder")).expanduser()
-    return loader(root=place, size=size, seed=seed, fold=fold, skip_unreadable=skip_unreadable, **options)
+    with borrowed(f"The data set {name!r}", loader):
+        found = loader(
+            root=place, size=size, seed=seed, fold=fold, skip_unreadable=skip_unreadable, **options
+        )
+    return instance(found, ImageData, f"What the data set {name!r} gives", "an ImageData")
 
 
 def options_of(name: str) -> dict[str, Any]:

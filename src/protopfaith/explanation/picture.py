@@ -15,6 +15,7 @@ from torch import Tensor
 from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once, upright
+from protopfaith.data.marks import marks, read_marks
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason
 from protopfaith.limits import check_pixels
@@ -154,8 +155,8 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
     """Where the object is, as the network sees it: bool, H x W.
 
     Args:
-        mask: an image file, a Pillow image, a tensor or an array (H x W); the object is where it is not zero.
-            Its shape is that of the image, or of what the network sees.
+        mask: an image file, a Pillow image, a tensor or an array (H x W); the object is where it is neither
+            zero nor transparent. Its shape is that of the image, or of what the network sees.
         size: height and width of what the network sees.
         original: height and width of the image; where it is given, the mask must have the proportions of it,
             or of what the network sees.
@@ -164,9 +165,9 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
     [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     """
     if isinstance(mask, str | Path):
-        mask = read_image(mask)
+        mask = read_marks(mask)
     if isinstance(mask, Image.Image):
-        mask = np.array(mask.convert("L"))
+        mask = marks(mask)
     if isinstance(mask, np.ndarray):
         mask = as_tensor(mask, "A mask", "height x width")
     given: Tensor = tensor(mask, "A mask", "height x width", 2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,13 @@ def test_it_opens_as_it_was_written(bulk: Bulk) -> None:
 def test_a_damaged_manifest_is_one_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "_bulk.json").write_text(content)
     with pytest.raises(ProtoPFaithError, match=r"_bulk\.json"):
+        open_bulk(tmp_path)
+
+
+def test_classes_that_are_no_list_are_one_sentence(bulk: Bulk, tmp_path: Path) -> None:
+    content = json.loads(bulk.manifest.to_json())
+    (tmp_path / "_bulk.json").write_text(json.dumps({**content, "classes": "abc"}))
+    with pytest.raises(ProtoPFaithError, match=r"_bulk\.json is damaged"):
         open_bulk(tmp_path)
 
 

@@ -103,6 +103,20 @@ def test_a_bad_mask_is_said_in_the_row_of_its_image(run: Run, pictures: Path, tm
     assert not any("jane" in row["error"] or str(tmp_path) in row["error"] for row in (missing, broken))
 
 
+def test_a_page_is_named_as_everywhere(tmp_path: Path) -> None:
+    pages = [Image.new("L", (4, 4), value) for value in (10, 200)]
+    pages[0].save(tmp_path / "a.tif", save_all=True, append_images=pages[1:])
+    (item,) = list_items([f"{tmp_path}/a.tif#2"])
+    assert np.asarray(read_image(item.path)).max() == 200
+
+
+def test_a_mask_of_other_proportions_is_said_in_the_row(run: Run, pictures: Path, tmp_path: Path) -> None:
+    Image.new("L", (48, 24), 255).save(tmp_path / "wide.png")
+    (tmp_path / "list.csv").write_text(f"file,mask\n{pictures / 'ward0' / '0.png'},wide.png\n")
+    (row,) = rows(explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", **QUICK)).values()
+    assert "The mask has 48 x 24 pixels" in row["error"]
+
+
 def test_other_masks_are_another_data_set(run: Run, pictures: Path, tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text(f"file\n{pictures / 'ward0' / '0.png'}\n")
@@ -169,8 +183,10 @@ def test_a_tar_cannot_lead_outside(tmp_path: Path) -> None:
     [
         ("x.csv", "a,b\n1,2\n", "has no column named"),
         ("x.csv", "file,age\n,7\n", "row without a file"),
+        ("x.csv", "file\n.\n", "row without a file"),
         ("x.csv", "", "no images"),
         ("x.csv", "file,left,top,right,bottom\na.png,x,0,1,1\n", "no number"),
+        ("x.csv", "file,left,top,right\na.png,0,0,1\n", "no column 'bottom'"),
         ("x.parquet", "PAR1", "no readable Parquet"),
         ("x.tar", "no tar at all", "no readable tar"),
         ("x.tar.gz", "", "compressed tar"),

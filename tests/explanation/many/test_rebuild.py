@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,20 @@ def test_what_moved_can_be_given(bulk: Bulk, run: Run, pictures: Path, tmp_path:
         rebuild(Bulk(out, bulk.manifest), "3.png")
     found = rebuild(Bulk(out, bulk.manifest), "3.png", run=moved, file=pictures / "ward1" / "3.png")
     assert found.name == "3.png"
+
+
+def test_another_image_than_the_explained_one_is_refused(bulk: Bulk, pictures: Path) -> None:
+    """The maps of one image would be shown on another."""
+    with pytest.raises(ProtoPFaithError, match=r"another image than the one that .* calls 3\.png"):
+        rebuild(bulk, "3.png", file=pictures / "ward0" / "0.png")
+
+
+@pytest.mark.parametrize("options", [None, [1], "x", 3])
+def test_damaged_options_are_one_sentence(bulk: Bulk, options: object) -> None:
+    settings = {**bulk.manifest.settings, "options": options}
+    broken = Bulk(bulk.folder, replace(bulk.manifest, settings=settings))
+    with pytest.raises(ProtoPFaithError, match=r"The settings of this image in .* are damaged"):
+        rebuild(broken, "3.png")
 
 
 def test_a_bad_image_has_no_report(bulk: Bulk) -> None:

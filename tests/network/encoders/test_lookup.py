@@ -132,3 +132,25 @@ def test_an_encoder_without_its_two_parameters_is_refused_where_it_is_registered
     with pytest.raises(ProtoPFaithError, match=r"'without' cannot be built .* in_channels and weights"):
         ENCODERS.register("without")(lambda: nn.Conv2d(3, 8, 1))
     assert "without" not in ENCODERS
+
+
+def test_what_the_encoder_of_somebody_else_raises_is_told_as_its_fault(monkeypatch):
+    def build(in_channels, weights):
+        return nn.Sequential(nn.Conv2d(in_channels, 4, 99), nn.Flatten(-1, 99))
+
+    monkeypatch.setitem(ENCODERS, "mine", build)
+    encoder = build_encoder("mine")
+    with pytest.raises(ProtoPFaithError, match="gives no feature map: it fails on"):
+        output_channels(encoder, 3, "mine")
+    monkeypatch.setitem(ENCODERS, "mine", lambda in_channels, weights: in_channels / 0)
+    with pytest.raises(ProtoPFaithError, match=r"The encoder 'mine' fails with ZeroDivisionError: .*\(line"):
+        build_encoder("mine")
+
+
+def test_an_encoder_that_raises_without_a_word_is_one_sentence():
+    class Mute(nn.Module):
+        def forward(self, x):
+            raise NotImplementedError
+
+    with pytest.raises(ProtoPFaithError, match="with: NotImplementedError"):
+        output_channels(Mute(), 3)

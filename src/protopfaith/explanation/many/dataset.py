@@ -335,6 +335,8 @@ def open_bulk(folder: Path | str) -> Bulk:
     try:
         if values.pop("format") != FORMAT:
             raise ValueError("its format is another one")
+        if not all(isinstance(values[name], list) for name in ("size", "classes")):
+            raise ValueError("its size or its classes are no list")
         sizes: dict[str, Any] = {name: tuple(values.pop(name)) for name in ("size", "classes")}
         window = values.pop("window")
         return Bulk(

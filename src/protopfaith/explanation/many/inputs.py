@@ -15,6 +15,7 @@ from typing import Any
 
 from protopfaith.anonymous import public_names
 from protopfaith.arguments import named, shown
+from protopfaith.data.frames import split_frame
 from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image, say_once
 from protopfaith.data.listing import CASE
 from protopfaith.data.table import FILES, read_cells
@@ -136,7 +137,8 @@ def _items(path: Path, *, alone: bool) -> Iterator[Item]:
         raise ProtoPFaithError(
             f"{path} is a compressed tar, in which images cannot be found; unpack it to .tar."
         )
-    elif is_file(path) or (not alone and path.suffix.lower() in SUFFIXES):  # a missing one is a bad row
+    elif is_file(split_frame(path)[0]) or (not alone and path.suffix.lower() in SUFFIXES):
+        # a missing one is a bad row
         yield Item(path.name, str(path))
     else:
         raise ProtoPFaithError(f"There is no image, folder, list or tar {path}; check the path.")
@@ -160,7 +162,13 @@ def _images_below(folder: Path) -> Iterator[Path]:
 
 def _from_list(path: Path) -> Iterator[Item]:
     """Every row of a list; files are relative to the list's folder, as they are in data sets."""
-    for row in _rows(path):
+    rows = _rows(path)
+    lacking = [name for name in BOX if rows and name not in rows[0]]
+    if len(lacking) == 1:  # a column named left alone may mean a side of the body
+        raise ProtoPFaithError(
+            f"The list {path} has no column {lacking[0]!r}, and a box has {', '.join(BOX)}; add it."
+        )
+    for row in rows:
         column = next((name for name in FILES if name in row), None)
         if column is None:
             raise ProtoPFaithError(
@@ -173,8 +181,8 @@ def _from_list(path: Path) -> Iterator[Item]:
                 "as text."
             )
         file = str(row[column] or "").strip()
-        if not file:
-            raise ProtoPFaithError(f"The list {path} has a row without a file; remove it.")
+        if not Path(file).name:
+            raise ProtoPFaithError(f"The list {path} has a row without a file ({shown(file)}); remove it.")
         yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path), masks=_masks(row, path))
 
 

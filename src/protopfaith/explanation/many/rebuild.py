@@ -25,6 +25,8 @@ from protopfaith.files import reason
 from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
 
+ALIKE = 0.02  # of the largest distance; devices and number formats differ by less
+
 
 def rebuild(
     bulk: Bulk,
@@ -70,7 +72,7 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         settings = _settings(bulk).on(explainer.device, explainer.size)
         asked = bulk.manifest.settings
         autocast = None if asked["autocast"] is None else str(asked["autocast"]).removeprefix("torch.")
-        versus, options = asked["versus"], asked["options"]
+        versus, options = asked["versus"], dict(asked["options"])
     decision = decide(
         explainer.model,
         explainer.open(file, row["image"]),
@@ -80,6 +82,7 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         temperature=None if explainer.reference is None else explainer.reference.calibrator,
     )
     with _naming(bulk, "values"):
+        _check_same(decision, row, bulk)
         attribution = _attribution(explainer, decision, settings, bulk, row)
     found = assemble(
         explainer.model,
@@ -96,6 +99,19 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
     facts = {**found.settings, "autocast": autocast, "options": options}
     with _naming(bulk, "signs"):
         return replace(_with_signs(found, row), path="", seconds=row["seconds"], settings=facts)
+
+
+def _check_same(decision: Decision, row: dict[str, Any], bulk: Bulk) -> None:
+    """Raises if the image is not the one that was explained, by its distances to the prototypes of the row:
+    its maps would be shown on another picture."""
+    known = {one["prototype"]: one["distance"] for one in row["prototypes"]}
+    now = decision.distances[list(known)].cpu()
+    apart = (now - torch.tensor(list(known.values()), dtype=now.dtype)).abs()
+    if known and bool(apart.max() > ALIKE * decision.distances.max().cpu()):
+        raise ProtoPFaithError(
+            f"The network sees another image than the one that {bulk.folder} calls {row['image']}: the file "
+            "has changed, or is another one; give the one that was explained with --image."
+        )
 
 
 @contextmanager

@@ -240,16 +240,16 @@ class Answering:
     def __call__(self, position: int, item: Item) -> dict[str, Any]:
         """The row of one image, whatever happens."""
         try:
-            mask = _mask(item, self.explainer.size)
+            _mask(item, self.explainer.size)  # before the work
             with item.file() as file:
-                row = self._row(position, item, file, mask)
+                row = self._row(position, item, file)
         except ProtoPFaithError as error:  # of its mask: those of the image are told in its row
             row = failed_row(item.name, position, str(error))
         except OSError as error:
             row = failed_row(item.name, position, f"The file cannot be read ({reason(error)}); check it.")
         return {**row, **self.common}
 
-    def _row(self, position: int, item: Item, file: Path, mask: torch.Tensor | None) -> dict[str, Any]:
+    def _row(self, position: int, item: Item, file: Path) -> dict[str, Any]:
         try:
             found = self.explainer.explain(
                 file,
@@ -258,6 +258,7 @@ class Answering:
                 settings=self.request.settings,
                 name=item.name,
             )
+            mask = _mask(item, self.explainer.size, found.original.shape[-2:])
             return row_of(found, position, labels=self.labels, inside=_inside(found, item, mask))
         except ProtoPFaithError as error:
             return failed_row(item.name, position, without_path(str(error), file, item.name))
@@ -266,12 +267,12 @@ class Answering:
             return failed_row(item.name, position, without_path(why, file, item.name))
 
 
-def _mask(item: Item, size: Sequence[int]) -> torch.Tensor | None:
+def _mask(item: Item, size: Sequence[int], original: Sequence[int] | None = None) -> torch.Tensor | None:
     """Where the masks of an image say that its objects are, as the network sees it; None without any."""
     found = None
     for mask in item.masks:
         try:
-            there = open_mask(mask, size)
+            there = open_mask(mask, size, original)
         except ProtoPFaithError as error:
             why = without_path(str(error), Path(mask), f"{item.name} (mask)")
             raise ProtoPFaithError(why) from error

@@ -14,6 +14,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, whole_number
 from protopfaith.encoder_names import ALIASES, TIMM, is_published, unknown_encoder
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason
 from protopfaith.network.encoders.adapt import load_weights
 from protopfaith.network.encoders.libraries import (
     cut_at,
@@ -22,7 +23,7 @@ from protopfaith.network.encoders.libraries import (
     torchvision_encoder,
     torchvision_names,
 )
-from protopfaith.registry import Registry
+from protopfaith.registry import Registry, borrowed
 
 Build = Callable[[int, str | None], nn.Module]
 """From (input channels, name of published weights or None) to a module that returns a feature map."""
@@ -106,11 +107,12 @@ def build_encoder(name: str, in_channels: int = 3, weights: str | Path | None = 
     """
     check_arguments(build_encoder, locals())
     whole_number(in_channels, "The number of image channels", least=1, most=1024)
-    if weights is None:
-        return ENCODERS[name](in_channels, None)
-    if is_published(weights):
-        return ENCODERS[name](in_channels, str(weights))
-    encoder = ENCODERS[name](in_channels, None)
+    build = ENCODERS[name]
+    published = str(weights) if weights is not None and is_published(weights) else None
+    with borrowed(f"The encoder {name!r}", build):
+        encoder = build(in_channels, published)
+    if weights is None or published is not None:
+        return encoder
     load_weights(encoder, weights)
     return encoder
 
@@ -133,7 +135,7 @@ def output_channels(encoder: nn.Module, in_channels: int, name: str | None = Non
         try:
             features = _probe(encoder, in_channels, size)
         except Exception as error:  # whatever a foreign module raises: a larger image may be what it needs
-            problem = f"it fails on {in_channels} x {size} x {size} with: {str(error).splitlines()[0]}"
+            problem = f"it fails on {in_channels} x {size} x {size} with: {reason(error)}"
             continue
         if isinstance(features, Tensor) and features.dim() == 4:
             return features.shape[1]
