@@ -34,6 +34,7 @@ from torch import Tensor
 from further_games import FURTHER
 from known_games import GAMES, KnownGame, Maker
 from later_games import LATER
+from outside_games import OUTSIDE
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
@@ -99,10 +100,10 @@ def prepare(options: argparse.Namespace) -> None:
 
 def chosen_games(names: str | None) -> dict[str, Maker]:
     """Those of the suite, those that came after it ("further", "later"), or some by name."""
-    groups = {None: GAMES, "further": FURTHER, "later": LATER}
+    groups = {None: GAMES, "further": FURTHER, "later": LATER, "outside": OUTSIDE}
     if names in groups:
         return groups[names]
-    return {name: (GAMES | FURTHER | LATER)[name] for name in names.split(",")}
+    return {name: (GAMES | FURTHER | LATER | OUTSIDE)[name] for name in names.split(",")}
 
 
 def register_rivals(python: str | None) -> None:

@@ -14,6 +14,7 @@ from calibration import measured
 from further_games import FURTHER
 from known_games import GAMES
 from later_games import LATER
+from outside_games import OUTSIDE
 
 sys.path.pop(0)  # its names must not hide other packages from other tests
 
@@ -31,9 +32,9 @@ def test_error_bars_of_the_default_hold(name):
     assert row.wrong <= 0.1
 
 
-@pytest.mark.parametrize("name", [*GAMES, *FURTHER, *LATER])
+@pytest.mark.parametrize("name", [*GAMES, *FURTHER, *LATER, *OUTSIDE])
 def test_known_values_sum_to_what_the_players_share(name):
-    known = (GAMES | FURTHER | LATER)[name](3)
+    known = (GAMES | FURTHER | LATER | OUTSIDE)[name](3)
     game = known.game()
     assert known.truth.shape[1] == len(known.players)
     rounding = 1e-5 * game.total.abs().max() + 1e-6 * game.grand.abs().max()

@@ -151,11 +151,10 @@ class _Adaptive:
             gap = found.values.sum(1) - game.total
             values, variances = redistribute(found.values, found.noise(), game.total)
             return Estimate(values, variances, gap)
-        share, above = game.total / game.n_players, found.above_average()
-        likely = posterior(found.values, found.variances, found.noise(), share, self.near)
+        likely = posterior(found.values, found.variances, found.noise(), self.near)
         gap = likely.mean.sum(1) - game.total
         values, variances = redistribute(likely.mean, likely.variance, game.total)
-        variances = (variances + likely.allowance) * above
+        variances = (variances + likely.allowance) * found.above_average()
         return Estimate(values, variances, gap, wrong_sign=likely.wrong_sign)
 
     def _unshrunk(self, game: Game) -> Noisy:

@@ -3,7 +3,7 @@
 A prior is a guess at where a value lies before its own estimate is looked at. There are three kinds of them:
 
 1. it is zero: the player does nothing;
-2. it is like all players of this output, wherever they lie: zero or their mean, give or take one of several
+2. it is like most players of this output, wherever they lie: zero or their mean, give or take one of several
    widths;
 3. it is like its neighbors: what they predict (`smoothing.py`), give or take what they leave open, which may
    be more or less than they say.
@@ -33,6 +33,7 @@ from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood,
 WIDTHS = 10
 # By which neighbors leave more open, or less, than they say.
 TRUST = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
+ORDINARY = 4.0  # median distances from the median, where a player counts half for what is usual
 STEPS = 40  # of expectation maximization
 # Players that count for each guess beforehand: none is ruled out by chance, and zero is what to doubt last.
 COUNT, COUNT_OF_ZERO = 0.5, 5.0
@@ -44,7 +45,12 @@ CLEAR = 6.0  # standard errors of the largest value, from which on those that ar
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of the values, each `(outputs, n)`."""
+    """What is known of the values, each `(outputs, n)`.
+
+    A posterior is right on average over all players. People look at the largest values, and those lie farther
+    from any guess than most: shrinkage takes more from them than it takes on average. So its variance counts
+    what is taken (`_Mixture.lost`) twice.
+    """
 
     mean: Tensor
     variance: Tensor
@@ -52,16 +58,13 @@ class Posterior:
     wrong_sign: Tensor  # the chance that a value is zero or has not the sign of its mean
 
 
-def posterior(
-    estimates: Tensor, variances: Tensor, noise: Tensor, share: Tensor, near: Neighborhood
-) -> Posterior:
+def posterior(estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighborhood) -> Posterior:
     """The posterior of values, given unbiased estimates of them.
 
     Args:
         estimates: `(outputs, n)`.
         variances: of their errors, as measured, `(outputs, n)`.
         noise: variances of their errors, as large as they may be, `(outputs, n)`.
-        share: the values' known mean, `(outputs,)`.
         near: where the players lie.
     """
     # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
@@ -69,15 +72,15 @@ def posterior(
     exact = noise.mean(1, keepdim=True) <= bound  # outputs without any error stay as they are
     noise = torch.maximum(noise, bound)
     smooth, by_neighbors = shrink_and_predict(estimates, variances, noise, near)
-    mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, share, by_neighbors))
+    mixture = _Mixture.of(estimates, noise, _guesses(estimates, noise, by_neighbors))
     mean = _center(mixture, estimates, variances, noise, smooth)
     wrong_sign = mixture.wrong_sign(mean)
     hidden = mixture.flattened * _unfound(mean, noise, wrong_sign)
     nothing = torch.zeros_like(estimates)
     return Posterior(
         torch.where(exact, estimates, mean),
-        torch.where(exact, nothing, mixture.variance(mean)),
-        torch.where(exact, nothing, _allowance(estimates - mean, noise, mixture.lost) + hidden),
+        torch.where(exact, nothing, mixture.variance(mean) + (FAR - 1) * mixture.lost),
+        torch.where(exact, nothing, _allowance(estimates - mean, noise) + hidden),
         torch.where(exact, nothing, wrong_sign),
     )
 
@@ -90,17 +93,35 @@ class _Guesses:
     widths: Tensor
 
 
-def _guesses(
-    estimates: Tensor, noise: Tensor, share: Tensor, by_neighbors: tuple[Tensor, Tensor]
-) -> _Guesses:
-    """First zero; then zero and the mean value, give or take all widths; then the neighbors' predictions."""
+def _guesses(estimates: Tensor, noise: Tensor, by_neighbors: tuple[Tensor, Tensor]) -> _Guesses:
+    """First zero; then zero and the usual value, give or take all widths; then the neighbors' predictions."""
     alone = _widths(estimates, noise)
+    usual = _usual(estimates)[..., None]
     center, width = by_neighbors
     trust = constant(TRUST, noise.dtype, noise.device)
     nearby = width[..., None] * trust
     zero = torch.zeros_like(alone)
-    centers = [zero[..., :1], zero, share[:, None, None].expand_as(zero), center[..., None].expand_as(nearby)]
+    centers = [zero[..., :1], zero, usual.expand_as(zero), center[..., None].expand_as(nearby)]
     return _Guesses(torch.cat(centers, 2), torch.cat([zero[..., :1], alone, alone, nearby], 2))
+
+
+def _usual(estimates: Tensor) -> Tensor:
+    """The mean of the players that are not far from most, `(outputs, 1)`.
+
+    Not of all of them: where five players make the total, the others would be drawn to zero for want of a
+    better guess, and what that takes from their sum would be given to the five.
+    """
+    middle = _median(estimates)
+    away = estimates - middle
+    near = ORDINARY**2 * _median(away.abs()).square() + 1e-200
+    weight = near / (near + away.square())
+    return torch.linalg.vecdot(weight, estimates)[:, None] / weight.sum(1, keepdim=True)
+
+
+def _median(values: Tensor) -> Tensor:
+    """Of each row, `(outputs, 1)`: the larger one of two. `median` has no deterministic kernel on a GPU."""
+    half = values.shape[1] // 2
+    return values.sort(1).values[:, half : half + 1]
 
 
 def _widths(estimates: Tensor, noise: Tensor) -> Tensor:
@@ -183,15 +204,10 @@ def _center(
     return torch.where(risks[0] < risks[1], smooth, mean)
 
 
-def _allowance(moved: Tensor, noise: Tensor, lost: Tensor) -> Tensor:
-    """What error bars need beyond the posterior's variance.
-
-    A posterior is right on average over all players. People look at the largest values, and those lie farther
-    from any guess than most: shrinkage takes more from them than it takes on average (`lost`, as a square).
-    And where an estimate was moved by more than part of its own error, the guess may have been wrong.
-    """
-    far = (moved.abs() - MOVED * noise.sqrt()).clamp_min(0)
-    return (FAR - 1) * lost + far.square()
+def _allowance(moved: Tensor, noise: Tensor) -> Tensor:
+    """What error bars need beyond the posterior's variance: where an estimate was moved by more than part of
+    its own error, the guess may have been wrong."""
+    return (moved.abs() - MOVED * noise.sqrt()).clamp_min(0).square()
 
 
 def _unfound(mean: Tensor, noise: Tensor, wrong_sign: Tensor) -> Tensor:
