@@ -12,7 +12,7 @@ import torch
 from protopfaith.annotations import check_arguments
 from protopfaith.crew import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench.opening import Request, understand
+from protopfaith.evaluation.bench.opening import Judgment, understand
 from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.bench.settings import TRUTH
 from protopfaith.progress import Bar
@@ -65,7 +65,7 @@ def measure_share(
     return sum(not is_done(bench, task) for task in tasks if task not in own)
 
 
-def measure_on_ray(asked: Request, address: str, bench: Bench, bar: Bar) -> dict[str, str]:
+def measure_on_ray(asked: Judgment, address: str, bench: Bench, bar: Bar) -> dict[str, str]:
     """Fills the folder of results with all measurements.
 
     Args:
@@ -107,7 +107,7 @@ def measure_on_ray(asked: Request, address: str, bench: Bench, bar: Bar) -> dict
     return aside
 
 
-def tasks_of(bench: Bench, asked: Request) -> list[Task]:
+def tasks_of(bench: Bench, asked: Judgment) -> list[Task]:
     """Everything that can be measured on its own, in the same order everywhere."""
     names = [*([TRUTH] if asked.settings.truth_budget else []), *asked.names]
     maps = [(name, MAPS, place) for name in names for place in range(len(bench.subjects_of(name)))]
@@ -142,7 +142,7 @@ class BenchWorker:
         threads: of a CPU, which rounding depends on
     """
 
-    def __init__(self, asked: Request, threads: int):
+    def __init__(self, asked: Judgment, threads: int):
         if asked.device == "cpu":
             torch.set_num_threads(threads)
         self.bench, _ = asked.open(_silent)

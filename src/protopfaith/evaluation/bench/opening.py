@@ -29,7 +29,7 @@ VERSION = 2  # of what is computed: another one computes anew
 
 
 @dataclass(frozen=True)
-class Request:
+class Judgment:
     """A judgment as it was asked for, checked.
 
     Args:
@@ -72,7 +72,7 @@ def understand(
     autocast: torch.dtype | str | None = None,
     limits: Mapping[str, int] | None = None,
     **more: Any,
-) -> Request:
+) -> Judgment:
     """What was asked for, checked before any work.
 
     Args:
@@ -101,7 +101,7 @@ def understand(
     if out_folder is not None:
         instance(out_folder, (str, Path), "Where to write", "a folder")
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
-    return Request(run, names, prototypes, settings, folder, device)
+    return Judgment(run, names, prototypes, settings, folder, device)
 
 
 def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device) -> list[Tensor]:
