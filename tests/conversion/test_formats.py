@@ -50,3 +50,19 @@ def test_a_path_where_nothing_is_names_all_formats(tmp_path: Path) -> None:
         read_network(tmp_path / "nothing", Asked())
     for found in FORMATS.values():
         assert found.summary in str(caught.value)
+
+
+def test_a_format_of_somebody_else_that_fails_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "net.bin").write_bytes(b"x")
+    for read, words in (
+        (lambda path, asked: {}["tensors"], r"The format 'mine' fails with KeyError: 'tensors' \(line"),
+        (lambda path, asked: None, "What the format 'mine' reads must be a ForeignNetwork, not None"),
+    ):
+        monkeypatch.setitem(FORMATS, "mine", Format("mine", lambda path: True, read))
+        for name in ("mine", None):
+            with pytest.raises(ProtoPFaithError, match=words):
+                read_network(tmp_path / "net.bin", Asked(), name)
+    with pytest.raises(ProtoPFaithError, match="The format 'other' must be a Format"):
+        FORMATS.register("other")(len)  # type: ignore[arg-type]

@@ -53,3 +53,16 @@ def test_blur_smooths_and_keeps_constants():
 def test_bad_baselines_are_refused_in_one_sentence(spec, complaint):
     with pytest.raises(ProtoPFaithError, match=complaint):
         make_baseline(spec, IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "words"),
+    [
+        (lambda image: image / {}["white"], r"The baseline 'mine' fails with KeyError: 'white' \(line"),
+        (lambda image: None, "What the baseline 'mine' gives must be an image, not None"),
+    ],
+)
+def test_a_baseline_of_somebody_else_that_fails_is_told_as_that(baseline, words, monkeypatch):
+    monkeypatch.setitem(BASELINES, "mine", baseline)
+    with pytest.raises(ProtoPFaithError, match=words):
+        make_baseline("mine", torch.zeros(3, 4, 4))

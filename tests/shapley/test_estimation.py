@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import Game, estimate, relative_error
+from protopfaith.shapley import ESTIMATORS, Game, estimate, relative_error
 from protopfaith.shapley.estimation import LARGEST_BUDGET, check_plan
 
 from .games import SAMPLING, mask_game, network_game, random_table, table_game
@@ -242,3 +242,25 @@ def test_a_budget_may_be_larger_than_what_a_precision_alone_ends_at():
     check_plan(10 * LARGEST_BUDGET, 0.1)
     with pytest.raises(ProtoPFaithError, match="budget"):
         check_plan(10**15, None)
+
+
+def _raises(game, **plan):
+    return {}["coalition"]
+
+
+def _gives_nothing(game, **plan):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (_raises, r"The estimator 'mine' fails with KeyError: 'coalition' \(line"),
+        (_gives_nothing, "What the estimator 'mine' gives must be an Attribution, not None"),
+    ],
+)
+def test_an_estimator_of_somebody_else_that_fails_is_told_as_that(estimator, words, monkeypatch):
+    monkeypatch.setitem(ESTIMATORS, "mine", estimator)
+    game = Game(lambda x: x.flatten(1).sum(1), torch.rand(1, 8, 8), 4)
+    with pytest.raises(ProtoPFaithError, match=words):
+        estimate(game, "mine", budget=100)

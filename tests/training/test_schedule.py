@@ -146,3 +146,10 @@ def test_few_iterations_have_a_higher_rate_for_f(stage_name, images, iterations,
     stage = next(stage for stage in make_stages(recipe.schedule) if stage.name == stage_name)
     optimizer = make_optimizer(parts(), stage, recipe, iterations=iterations)
     assert optimizer.param_groups[-1]["lr"] == pytest.approx(factor * RATE)
+
+
+def test_an_encoder_without_parameters_can_be_trained_with() -> None:
+    recipe = load_recipe("birds")
+    stage = next(one for one in make_stages(recipe.schedule) if one.name == "joint")
+    optimizer = make_optimizer({**parts(), "encoder": []}, stage, recipe)
+    assert sum(len(group["params"]) for group in optimizer.param_groups) > 0

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from protopfaith.arguments import named
+from protopfaith.arguments import instance, named
 from protopfaith.conversion.foreign import ForeignNetwork
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
-from protopfaith.registry import Registry
+from protopfaith.registry import Registry, borrowed
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,15 @@ class Format:
     read: Callable[[Path, Asked], ForeignNetwork]
 
 
-FORMATS: Registry[Format] = Registry("format")
+class Formats(Registry[Format]):
+    """A registry that takes nothing but formats."""
+
+    def register(self, name: str) -> Callable[[Format], Format]:
+        add = super().register(name)
+        return lambda found: add(instance(found, Format, f"The format {name!r}", "a Format"))
+
+
+FORMATS = Formats("format")
 
 
 def read_network(path: Path, asked: Asked, name: str | None = None) -> ForeignNetwork:
@@ -53,11 +61,19 @@ def read_network(path: Path, asked: Asked, name: str | None = None) -> ForeignNe
     if not is_file(path) and not is_folder(path):
         raise ProtoPFaithError(f"There is nothing at {named(path)[:300]}; give {_all_of_them()}.")
     if name is not None:
-        return FORMATS[name].read(path, asked)
-    for found in reversed(FORMATS.values()):
-        if found.looks_like(path):
-            return found.read(path, asked)
+        return _read(name, FORMATS[name], path, asked)
+    for known, found in reversed(FORMATS.items()):
+        with borrowed(f"The format {known!r}", found.looks_like):
+            fits = found.looks_like(path)
+        if fits:
+            return _read(known, found, path, asked)
     raise ProtoPFaithError(f"{path} is no network of a known format; give {_all_of_them()}.")
+
+
+def _read(name: str, found: Format, path: Path, asked: Asked) -> ForeignNetwork:
+    with borrowed(f"The format {name!r}", found.read):
+        network = found.read(path, asked)
+    return instance(network, ForeignNetwork, f"What the format {name!r} reads", "a ForeignNetwork")
 
 
 def _all_of_them() -> str:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import odd_kind, shown, tensor
+from protopfaith.arguments import instance, odd_kind, shown, tensor
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.registry import Registry
+from protopfaith.registry import Registry, borrowed
 from protopfaith.specs import baseline_numbers
 
 LARGEST_BLUR = 10_000
@@ -121,7 +121,10 @@ def make_baseline(
         if colon:
             options = {**options, **_argument(name, argument)}
         _check_options(name, options)
-        return BASELINES[name](image, **options).detach(), _describe(name, options)
+        with borrowed(f"The baseline {name!r}", BASELINES[name]):
+            found = BASELINES[name](image, **options)
+        what = f"What the baseline {name!r} gives"
+        return instance(found, Tensor, what, "an image").detach(), _describe(name, options)
     try:
         if isinstance(spec, bool):
             raise TypeError

@@ -23,6 +23,7 @@ from protopfaith.arguments import (
 )
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.progress import Bar
+from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_method, check_options, check_same_game, marks, own_copy
 from protopfaith.shapley.game import Game, sizes_of
@@ -127,10 +128,12 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
         options = {**options, "outputs": outputs}
     # What the caller has around it is not for our sums; a game has a setting of its own.
-    with _reporting(progress) as report, torch.autocast(game.device.type, enabled=False):
-        return estimator(
+    plain = torch.autocast(game.device.type, enabled=False)
+    with _reporting(progress) as report, plain, borrowed(f"The estimator {name!r}", estimator):
+        found = estimator(
             game, budget=budget, precision=precision, seed=seed, resume=resume, progress=report, **options
         )
+    return instance(found, Attribution, f"What the estimator {name!r} gives", "an Attribution")
 
 
 def check_estimate(

@@ -152,7 +152,8 @@ def make_optimizer(
     # One kernel for all parameters where there is one. It also unscales the gradients of 16-mixed, so they
     # cannot be clipped before.
     clipped = recipe.optimization.clip is not None and recipe.compute.precision == "16-mixed"
-    return AdamW(groups, fused=parts[trained[0]][0].is_cuda and not clipped)
+    on_gpu = any(row.is_cuda for part in trained for row in parts[part][:1])  # an encoder may have none
+    return AdamW(groups, fused=on_gpu and not clipped)
 
 
 def make_scheduler(optimizer: Optimizer, stage: Stage, recipe: Recipe, iterations: int) -> LRScheduler:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explained, Prepared, density, network_of, selected_distances
+from protopfaith.evaluation.explainers.common import Explainers, Options
 from protopfaith.evaluation.metrics.variants import Combined
-from protopfaith.network import XProtoNet
+from protopfaith.network import ProtoPNet, XProtoNet
+from protopfaith.shapley import Players
 
 
 def test_a_density_adds_up_to_the_values(players) -> None:
@@ -56,3 +59,15 @@ def test_selected_distances_of_a_network_that_pools(prepared: bool) -> None:
     x = torch.rand(2, 3, 32, 32)
     found = selected_distances(Prepared(model) if prepared else model, [6, 1])(x)
     assert torch.allclose(found, model.distances(x)[:, [6, 1]], atol=1e-5)
+
+
+def test_an_explainer_of_somebody_else_that_gives_nothing_is_told_as_that() -> None:
+    known = Explainers("explainer")
+    known.register("mine")(lambda model, image, prototypes, options: None)  # type: ignore[arg-type,return-value]
+    network = ProtoPNet("small", 2, 1, 8).eval()
+    options = Options(Players.windows((32, 32), 16))
+    with pytest.raises(ProtoPFaithError, match="'mine' gives must be an Explained, not None"):
+        known["mine"](network, torch.zeros(3, 32, 32), [0], options)
+    known.register("hasty")(lambda model, image, prototypes, options: {}["map"])  # type: ignore[arg-type]
+    with pytest.raises(ProtoPFaithError, match="The explainer 'hasty' fails with KeyError: 'map'"):
+        known["hasty"](network, torch.zeros(3, 32, 32), [0], options)

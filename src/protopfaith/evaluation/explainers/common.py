@@ -20,7 +20,7 @@ from protopfaith.network import (
     minimum_over_positions,
     squared_distances,
 )
-from protopfaith.registry import Registry
+from protopfaith.registry import Registry, borrowed
 from protopfaith.shapley import Attribution, Players
 from protopfaith.shapley.estimation import MOST_EVALUATIONS
 
@@ -211,17 +211,20 @@ def _chosen(model: Explainable, prototypes: Any) -> list[int]:
 
 
 class Explainers(Registry[ExplainerFunction]):
-    """Explainers by name, which look at what they are given first."""
+    """Explainers by name, which look at what they are given first, and at what they give."""
 
     def register(self, name: str) -> Callable[[ExplainerFunction], ExplainerFunction]:
-        """The function stays as it is; the registry's looks at its arguments before."""
+        """The function stays as it is; the registry's looks at its arguments and its result."""
 
         def add(function: ExplainerFunction) -> ExplainerFunction:
             @wraps(function)
             def checked(
                 model: Explainable, image: Tensor, prototypes: Sequence[int], options: Options
             ) -> Explained:
-                return function(model, image, check_subject(model, image, prototypes, options), options)
+                chosen = check_subject(model, image, prototypes, options)
+                with borrowed(f"The explainer {name!r}", function):
+                    found = function(model, image, chosen, options)
+                return instance(found, Explained, f"What the explainer {name!r} gives", "an Explained")
 
             super(Explainers, self).register(name)(checked)
             return function
