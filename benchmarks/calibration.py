@@ -5,6 +5,7 @@
     python benchmarks/calibration.py --methods adaptive_owen,owen,kernel,permutation --csv calibration.csv
     python benchmarks/calibration.py --games further --budgets 512 --seeds 8    # those of further_games.py
     python benchmarks/calibration.py --games later --seeds 8                    # those of later_games.py
+    python benchmarks/calibration.py --games outside --seeds 8                  # those of outside_games.py
     python benchmarks/calibration.py --markdown
     python benchmarks/calibration.py --methods "adaptive_owen,shapiq OddSHAP" --shapiq-python newer/bin/python
 
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--games", help="names, with commas between, or further, or later; the suite by default")
+    add("--games", help="names, with commas between, or further, later or outside; the suite by default")
     add("--methods", default=DEFAULT_METHOD)
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
@@ -99,7 +100,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def chosen_games(names: str | None) -> dict[str, Maker]:
-    """Those of the suite, those that came after it ("further", "later"), or some by name."""
+    """Those of the suite, those that came after it ("further", "later", "outside"), or some by name."""
     groups = {None: GAMES, "further": FURTHER, "later": LATER, "outside": OUTSIDE}
     if names in groups:
         return groups[names]
