@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, existing_folder, is_whole, sha256
+from protopfaith.files import atomic, existing_folder, is_whole, refuse_others, sha256
 
 
 def _fail_while_writing(path) -> None:
@@ -71,3 +71,14 @@ def test_pages_and_pictures_are_whole_up_to_their_end(tmp_path) -> None:
     other.write_text("x")
     assert is_whole(other)
     assert not is_whole(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"weights", b"<html>"])
+def test_a_file_of_another_kind_is_not_overwritten(tmp_path, content):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match=r"model is there already and no page.*result\.html"):
+        refuse_others(tmp_path / "model", (".html",), b"<!doctype", "page")
+    for name, allowed in (("new", b""), ("empty", b""), ("a.HTML", b"x"), ("page", b"<!DOCTYPE html>")):
+        if name != "new":
+            (tmp_path / name).write_bytes(allowed)
+        refuse_others(tmp_path / name, (".html",), b"<!doctype", "page")
