@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, check_can_be_made, existing_folder, is_whole, refuse_existing, sha256
+from protopfaith.files import (
+    atomic,
+    check_can_be_made,
+    existing_folder,
+    is_whole,
+    refuse_existing,
+    refuse_others,
+    sha256,
+)
 
 
 def _fail_while_writing(path) -> None:
@@ -88,3 +96,14 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
     with pytest.raises(ProtoPFaithError, match="may not be changed"):
         check_can_be_made(Path("new/deeper"))
+
+
+@pytest.mark.parametrize("content", [b"weights", b"<html>"])
+def test_a_file_of_another_kind_is_not_overwritten(tmp_path, content):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match=r"model is there already and no page.*result\.html"):
+        refuse_others(tmp_path / "model", (".html",), b"<!doctype", "page")
+    for name, allowed in (("new", b""), ("empty", b""), ("a.HTML", b"x"), ("page", b"<!DOCTYPE html>")):
+        if name != "new":
+            (tmp_path / name).write_bytes(allowed)
+        refuse_others(tmp_path / name, (".html",), b"<!doctype", "page")

@@ -350,6 +350,29 @@ def check_can_be_made(folder: Path) -> None:
         )
 
 
+def refuse_others(path: Path, suffixes: tuple[str, ...], beginning: bytes, what: str) -> None:
+    """Raises if a result would overwrite a file that is none of its kind: a photo, a model.
+
+    Args:
+        path: where to write
+        suffixes: of such results, the usual one first
+        beginning: of their content, in lower case
+        what: such a result is, for people
+    """
+    try:
+        if not path.is_file() or path.suffix.lower() in suffixes or not path.stat().st_size:
+            return
+        with path.open("rb") as file:
+            is_ours = file.read(20).lower().startswith(beginning)
+    except OSError:  # said by whoever writes
+        return
+    if not is_ours:
+        raise ProtoPFaithError(
+            f"{arguments.named(path)} is there already and no {what}, so it is not overwritten; give another "
+            f"name, such as result{suffixes[0]}."
+        )
+
+
 def refuse_existing(folder: Path) -> None:
     """Raises if the folder holds something already, or cannot be made."""
     check_can_be_made(folder)

@@ -23,7 +23,7 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, reason
+from protopfaith.files import atomic, reason, refuse_others
 from protopfaith.npz import read_npz
 from protopfaith.shapley.players import Players
 
@@ -219,6 +219,8 @@ class Attribution:
         metadata = {name: getattr(self, name) for name in _SCALARS}
         metadata |= {"format": FORMAT, "players": self.players.kind, "resumable": self.state is not None}
         arrays["metadata"] = np.array(json.dumps(metadata))
+        if isinstance(path, (str, Path)):  # else told by `atomic`
+            refuse_others(Path(path), (".npz",), b"pk", "attribution")
         with atomic(path) as partial, partial.open("wb") as file:
             np.savez_compressed(file, **arrays)
 

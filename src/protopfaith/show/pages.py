@@ -10,42 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from protopfaith import arguments
-from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic
+from protopfaith.files import atomic, refuse_others
 from protopfaith.show.wording.numbers import percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGES = (".html", ".htm")
 NO_DATA: dict[str, Any] = {"maps": [], "labels": []}
 
 
 def write_page(path: Path | str, template: str, data: dict[str, Any] | None = None, **view: Any) -> Path:
     """Writes a page whole or not at all; arguments are those of `render_page`."""
     path, text = arguments.path(path, "Where to write"), render_page(template, data, **view)
-    _check_no_other(path)
+    refuse_others(path, (".html", ".htm"), b"<!doctype html", "page")
     with atomic(path) as partial:
         partial.write_text(text, encoding="utf-8")
     return path
-
-
-def _check_no_other(path: Path) -> None:
-    """Raises if a page would overwrite a file that is none: a photo, a model."""
-    try:
-        is_other = path.is_file() and path.suffix.lower() not in PAGES and path.stat().st_size > 0
-    except OSError:  # said by whoever writes
-        return
-    if is_other and not _beginning(path).lstrip().lower().startswith(b"<!doctype html"):
-        raise ProtoPFaithError(
-            f"{arguments.named(path)} is there already and no page, so it is not overwritten; give another "
-            "name, such as report.html."
-        )
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(20)
 
 
 def render_page(template: str, data: dict[str, Any] | None = None, **view: Any) -> str:
