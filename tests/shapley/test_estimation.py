@@ -211,6 +211,16 @@ def test_enumeration_is_taken_where_it_is_cheaper():
     assert estimate(easy, precision=0.5).evaluations < 2**13 / 2
 
 
+@pytest.mark.parametrize("n", [13, 16, 18, 20])
+def test_sampling_is_tried_before_enumeration(n):
+    weights = torch.arange(1.0, n + 1)
+    easy = mask_game(lambda masks: (masks.float() @ weights)[:, None].sqrt(), n)
+    result = estimate(easy, precision=0.3)
+    assert result.reached
+    assert result.evaluations <= 2**n / 4
+    assert result.standard_errors.any()
+
+
 @pytest.mark.parametrize("method", SAMPLING)
 def test_an_output_that_is_constant_is_known_at_once(method):
     model = network_game(windows=3, outputs=1)

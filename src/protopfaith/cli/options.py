@@ -92,7 +92,7 @@ Budget = Annotated[
         max=10**12,
         help="Evaluations of the network at most, for the image and again for each source image that is new. "
         "Default: 1,024, on a GPU 12,288 (a source image: 512, on a GPU 12,288); with --precision as many as "
-        "it takes, up to 262,144.",
+        "it takes, up to 327,680.",
     ),
 ]
 Estimator = Annotated[

@@ -33,7 +33,9 @@ from protopfaith.specs import DEFAULT_METHOD
 
 MOST_EVALUATIONS = 10**12  # more is a typing error
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
-LARGEST_BUDGET = 1 << 18  # where a precision alone is given: the end of patience, not of what is possible
+# Where a precision alone is given: the end of patience, not of what is possible. It covers all coalitions of
+# 18 players, after a quarter as many evaluations that tried to do without them.
+LARGEST_BUDGET = 5 << 16
 
 # Errors of a whole map, relative to the output, that are rounding: in float32, and in a 16-bit dtype.
 ROUNDING, ROUNDING_REDUCED = 1e-7, 1e-3
@@ -85,7 +87,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
         budget: evaluations of the function at most, those of `resume` included.
         precision: stop once the root mean square standard error over the root mean square value is this
             small for every output; the result's `reached` says whether it was. Without a budget, at most
-            262,144 evaluations.
+            327,680 evaluations.
         seed: the same seed gives the same result on the same kind of device.
         resume: a result to go on from, with its own seed and options; `budget` then counts its evaluations,
             too. It must be one of the same game (`check_same_game` says what that means), and stays as it
