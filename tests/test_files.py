@@ -11,6 +11,7 @@ from protopfaith.files import (
     check_can_be_made,
     existing_folder,
     is_whole,
+    leads_nowhere,
     refuse_existing,
     refuse_others,
     sha256,
@@ -107,3 +108,22 @@ def test_a_file_of_another_kind_is_not_overwritten(tmp_path, content):
         if name != "new":
             (tmp_path / name).write_bytes(allowed)
         refuse_others(tmp_path / name, (".html",), b"<!doctype", "page")
+
+
+def test_links_lead_nowhere_only_where_nothing_is(tmp_path) -> None:
+    (tmp_path / "there").write_text("something")
+    for name, target in (("good", "there"), ("bad", "not there"), ("loop", "loop"), ("chain", "bad")):
+        (tmp_path / name).symlink_to(target)
+    names = ("there", "good", "bad", "loop", "chain", "never was")
+    assert [name for name in names if leads_nowhere(tmp_path / name)] == ["bad", "loop", "chain"]
+
+
+def test_a_folder_that_somebody_makes_during_the_work_stays(tmp_path) -> None:
+    with (
+        pytest.raises(ProtoPFaithError, match="was put there meanwhile"),
+        atomic(tmp_path / "run") as partial,
+    ):
+        partial.mkdir()
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "theirs").write_text("theirs")
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "theirs"]

@@ -72,6 +72,8 @@ def _remedy(error: OSError) -> str:
         return "move the folder of that name away, or give another name"
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return "move the file away that is in the place of a folder, or give another name"
+    if error.errno == errno.ENOTEMPTY:  # looked at before the work, and made by somebody during it
+        return "something else was put there meanwhile; move it away, or give another name"
     if error.errno == errno.ENAMETOOLONG:
         return "give a shorter name"
     return "free some space or check the permissions"
@@ -206,6 +208,14 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def leads_nowhere(path: Path) -> bool:
+    """Whether it is a link to a file that is not there, such as data that were never fetched."""
+    try:
+        return path.is_symlink() and not path.exists()
+    except (OSError, RuntimeError):  # a target that the system cannot hold, a link to itself
+        return True
 
 
 def is_folder(path: Path) -> bool:

@@ -37,7 +37,10 @@ def predict(
     check_run(folder)
     check_images(images)
     check_frame_option(frame)
-    check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
+    ours = [folder / name for name in ("model.safetensors", "metrics.csv")]
+    check_output_file(csv, ".csv", *images, *ours, begins=b"image,class,")
+    if csv is not None and anonymous:
+        check_output_file(_key_of(csv), ".csv", *images, *ours, begins=b"name,file")
     from protopfaith.data.listing import expand_folders
 
     images = expand_folders(images)
@@ -79,5 +82,10 @@ def predict(
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:
-            write_key(csv.with_name(f"{csv.stem}-key.csv"), files)
+            write_key(_key_of(csv), files)
     fail_for([prediction.error for prediction in predictions if prediction.error])
+
+
+def _key_of(csv: Path) -> Path:
+    """Where it stands which file has which number."""
+    return csv.with_name(f"{csv.stem}-key.csv")
