@@ -218,6 +218,17 @@ def leads_nowhere(path: Path) -> bool:
         return True
 
 
+def begins(path: Path, beginning: bytes) -> bool:
+    """Whether a file begins so, is empty or cannot be looked into, which is told by whoever writes there."""
+    if not is_file(path):  # a pipe would be waited for
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(beginning)) in (beginning, b"")
+    except OSError:
+        return True
+
+
 def is_folder(path: Path) -> bool:
     """The same for a folder."""
     try:

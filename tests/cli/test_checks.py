@@ -195,9 +195,9 @@ def test_a_table_of_others_is_not_overwritten(tmp_path: Path, content: str) -> N
         with pytest.raises(
             ProtoPFaithError, match=rf"{path.name} is there already and no \.csv file of ours"
         ):
-            check_output_file(path, ".csv", begins=b"image,class,")
+            check_output_file(path, ".csv", beginning=b"image,class,")
         check_output_file(path, ".csv")
     for ours in ("image,class,cat\n", ""):
         table.write_text(ours)
         for path in (table, link, pipe, tmp_path / "new.csv"):
-            check_output_file(path, ".csv", begins=b"image,class,")
+            check_output_file(path, ".csv", beginning=b"image,class,")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import check_can_be_made, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, check_can_be_made, is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -166,7 +166,7 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
     check_can_be_made(folder)
 
 
-def check_output_file(path: Path | None, suffix: str, *inputs: Path, begins: bytes = b"") -> None:
+def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
     """Raises if a result would overwrite what is read, a folder, or a file of another kind: of another
     suffix, or not empty and without that beginning."""
     if path is None:
@@ -179,23 +179,12 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path, begins: byt
         raise ProtoPFaithError(
             f"{named(path)[:120]} cannot be written ({reason(error)}); give another name."
         ) from error
-    other = _exists(path) and (target.suffix.lower() != suffix or not _begins(target, begins))
+    other = _exists(path) and (target.suffix.lower() != suffix or not begins(target, beginning))
     if other or any(_same(path, one) for one in inputs):
         raise ProtoPFaithError(
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."
         )
-
-
-def _begins(path: Path, beginning: bytes) -> bool:
-    """Whether a file begins so, is empty or cannot be looked into, which is told by whoever writes there."""
-    if not is_file(path):  # a pipe would be waited for
-        return True
-    try:
-        with path.open("rb") as file:
-            return file.read(len(beginning)) in (beginning, b"")
-    except OSError:
-        return True
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from protopfaith.anonymous import KEY
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, fail_for, next_command, note
 from protopfaith.cli.checks import (
@@ -38,9 +39,9 @@ def predict(
     check_images(images)
     check_frame_option(frame)
     ours = [folder / name for name in ("model.safetensors", "metrics.csv")]
-    check_output_file(csv, ".csv", *images, *ours, begins=b"image,class,")
+    check_output_file(csv, ".csv", *images, *ours, beginning=b"image,class,")
     if csv is not None and anonymous:
-        check_output_file(_key_of(csv), ".csv", *images, *ours, begins=b"name,file")
+        check_output_file(_key_of(csv), ".csv", *images, *ours, beginning=KEY)
     from protopfaith.data.listing import expand_folders
 
     images = expand_folders(images)
