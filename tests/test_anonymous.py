@@ -3,7 +3,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pytest
+
 from protopfaith.anonymous import public_names, safe_cell, write_key
+from protopfaith.errors import ProtoPFaithError
 
 
 def test_no_folders_beyond_what_tells_files_apart() -> None:
@@ -29,6 +32,15 @@ def test_the_key_is_its_owner_s_alone(tmp_path: Path) -> None:
             ["image-0001", "/a/x.png"],
             ["image-0002", "'=evil.png"],
         ]
+
+
+def test_a_key_replaces_keys_and_no_other_tables(tmp_path: Path) -> None:
+    path = write_key(tmp_path / "key.csv", ["/a/x.png"])
+    assert "y.png" in write_key(path, ["/a/y.png"]).read_text()
+    path.write_text("file,label\nx.png,cat\n")
+    with pytest.raises(ProtoPFaithError, match=r"key\.csv is there already and no key file"):
+        write_key(path, ["/a/x.png"])
+    assert path.read_text() == "file,label\nx.png,cat\n"
 
 
 def test_no_cell_is_a_formula() -> None:

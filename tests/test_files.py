@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import (
     atomic,
+    begins,
     check_can_be_made,
     existing_folder,
     is_whole,
+    leads_nowhere,
     refuse_existing,
     refuse_others,
     sha256,
@@ -107,3 +110,33 @@ def test_a_file_of_another_kind_is_not_overwritten(tmp_path, content):
         if name != "new":
             (tmp_path / name).write_bytes(allowed)
         refuse_others(tmp_path / name, (".html",), b"<!doctype", "page")
+
+
+def test_links_lead_nowhere_only_where_nothing_is(tmp_path) -> None:
+    (tmp_path / "there").write_text("something")
+    for name, target in (("good", "there"), ("bad", "not there"), ("loop", "loop"), ("chain", "bad")):
+        (tmp_path / name).symlink_to(target)
+    names = ("there", "good", "bad", "loop", "chain", "never was")
+    assert [name for name in names if leads_nowhere(tmp_path / name)] == ["bad", "loop", "chain"]
+
+
+def test_a_folder_that_somebody_makes_during_the_work_stays(tmp_path) -> None:
+    def both_make_it() -> None:
+        with atomic(tmp_path / "run") as partial:
+            partial.mkdir()
+            (tmp_path / "run").mkdir()
+            (tmp_path / "run" / "theirs").write_text("theirs")
+
+    with pytest.raises(ProtoPFaithError, match="was put there meanwhile"):
+        both_make_it()
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "theirs"]
+
+
+def test_what_a_file_begins_with(tmp_path) -> None:
+    path, pipe = tmp_path / "table", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for content, answer in (("name,file", True), ("name,file,more", True), ("", True), ("name", False)):
+        path.write_text(content)
+        assert begins(path, b"name,file") is answer
+    assert begins(pipe, b"x")  # not waited for
+    assert begins(tmp_path / "nothing", b"x")

@@ -8,8 +8,12 @@ from pathlib import Path
 
 from protopfaith.arguments import named
 from protopfaith.csvfile import write_rows
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import begins
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+KEY = b"name,file"
+"""What a key file begins with."""
 
 
 def public_names(paths: Iterable[Path | str], *, anonymous: bool = False) -> list[str]:
@@ -50,7 +54,12 @@ def _ending(path: Path, count: int) -> tuple[str, ...]:
 
 def write_key(path: Path, files: Sequence[Path | str]) -> Path:
     """Which file has which number, for whoever may know: a CSV file that stays behind when results are given
-    away, readable by its owner alone."""
+    away, readable by its owner alone. A table of another kind is not overwritten."""
+    if not begins(path, KEY):
+        raise ProtoPFaithError(
+            f"{named(path)} is there already and no key file of ours, so it is not overwritten; move it "
+            "away, or give another name for the results."
+        )
     names = public_names(files, anonymous=True)
     pairs = [(name, safe_cell(str(original))) for name, original in zip(names, files, strict=True)]
     write_rows(path, [("name", "file"), *pairs], private=True)

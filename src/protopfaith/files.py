@@ -72,6 +72,8 @@ def _remedy(error: OSError) -> str:
         return "move the folder of that name away, or give another name"
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return "move the file away that is in the place of a folder, or give another name"
+    if error.errno == errno.ENOTEMPTY:  # looked at before the work, and made by somebody during it
+        return "something else was put there meanwhile; move it away, or give another name"
     if error.errno == errno.ENAMETOOLONG:
         return "give a shorter name"
     return "free some space or check the permissions"
@@ -206,6 +208,25 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def leads_nowhere(path: Path) -> bool:
+    """Whether it is a link to a file that is not there, such as data that were never fetched."""
+    try:
+        return path.is_symlink() and not path.exists()
+    except (OSError, RuntimeError):  # a target that the system cannot hold, a link to itself
+        return True
+
+
+def begins(path: Path, beginning: bytes) -> bool:
+    """Whether a file begins so, is empty or cannot be looked into, which is told by whoever writes there."""
+    if not is_file(path):  # a pipe would be waited for
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(beginning)) in (beginning, b"")
+    except OSError:
+        return True
 
 
 def is_folder(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from protopfaith.cli.checks import check_budget, check_images, check_recipe
+from protopfaith.cli.checks import check_budget, check_images, check_output_file, check_recipe
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate
 from protopfaith.tensorfile import write_tensors
@@ -182,3 +183,21 @@ def test_a_budget_is_refused_early_only_where_it_is_too_small(
     if least == 66:
         with pytest.raises(ProtoPFaithError, match="at least 66"):
             check_budget(tmp_path, estimator, players, 65)
+
+
+@pytest.mark.parametrize("content", ["file,label\n1.png,cat\n", "imag", "\0"])
+def test_a_table_of_others_is_not_overwritten(tmp_path: Path, content: str) -> None:
+    table, link, pipe = tmp_path / "labels.csv", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    link.symlink_to("labels.csv")
+    os.mkfifo(pipe)
+    table.write_text(content)
+    for path in (table, link):
+        with pytest.raises(
+            ProtoPFaithError, match=rf"{path.name} is there already and no \.csv file of ours"
+        ):
+            check_output_file(path, ".csv", beginning=b"image,class,")
+        check_output_file(path, ".csv")
+    for ours in ("image,class,cat\n", ""):
+        table.write_text(ours)
+        for path in (table, link, pipe, tmp_path / "new.csv"):
+            check_output_file(path, ".csv", beginning=b"image,class,")

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from protopfaith.cli.demo import write_test_images
-from tests.cli.conftest import protopfaith
+from tests.cli.conftest import fails_with, protopfaith
 from tests.evaluation.conftest import data
 
 
@@ -32,3 +32,8 @@ def test_test_images_are_written_as_they_are_one_of_each_class(tmp_path: Path) -
         index = test.labels.tolist().index(label)
         with Image.open(path) as image:
             assert np.array_equal(np.asarray(image), test.image(index).permute(1, 2, 0).numpy())
+
+
+def test_a_name_that_is_too_long_is_one_sentence(tmp_path: Path) -> None:
+    fails_with(protopfaith(tmp_path, "demo", "--out", "p" * 256), "File name too long")
+    assert not list(tmp_path.iterdir())

@@ -86,3 +86,21 @@ def test_pages_of_a_file_are_classified_one_by_one(place: Path, run: Path, tmp_p
     assert one.returncode == 0, one.stderr
     missing = protopfaith(place, "predict", str(run), str(tmp_path / "pages.tif"), "--frame", "4")
     fails_with(missing, "no frame 4")
+
+
+def test_results_replace_results_and_no_other_tables(place: Path, run: Path, tmp_path: Path) -> None:
+    image, labels, key = place / "images" / "red" / "0.png", tmp_path / "labels.csv", tmp_path / "o-key.csv"
+    for table in (labels, key):
+        table.write_text("file,label\n0.png,red\n")
+    predict = ("predict", str(run), str(image), "--csv")
+    fails_with(protopfaith(place, *predict, str(labels)), "labels.csv is there already")
+    fails_with(
+        protopfaith(place, *predict, str(tmp_path / "o.csv"), "--anonymous"), "o-key.csv is there already"
+    )
+    assert labels.read_text() == key.read_text() == "file,label\n0.png,red\n"
+    assert not (tmp_path / "o.csv").exists()
+    key.unlink()
+    for _ in range(2):  # results of before are replaced
+        done = protopfaith(place, *predict, str(tmp_path / "o.csv"), "--anonymous")
+        assert done.returncode == 0, done.stderr
+    assert key.read_text().startswith("name,file\n")

@@ -115,6 +115,14 @@ def test_a_table_cut_off_within_a_line(root: Path, table: str) -> None:
         load(root)
 
 
+@pytest.mark.parametrize("box", ["4.0 2.0 -20.0 10.0", "4.0 2.0 20.0 0"])
+def test_a_box_without_a_size_is_named(root: Path, box: str) -> None:
+    path = root / "bounding_boxes.txt"
+    path.write_text(path.read_text().replace("\n7 4.0 2.0 20.0 10.0", f"\n7 {box}"))
+    with pytest.raises(ProtoPFaithError, match=r"box of image 7 in .*bounding_boxes\.txt is"):
+        load(root)
+
+
 @pytest.mark.parametrize("name", ["images.txt", "classes.txt", "images"])
 def test_what_is_missing_is_named(root: Path, name: str) -> None:
     path = root / name

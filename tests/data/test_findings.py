@@ -165,6 +165,14 @@ def test_empty_columns_are_told_and_too_many_refused(root: Path) -> None:
         list_findings(root)
 
 
+@pytest.mark.parametrize(("cell", "told"), [("1", True), ("0", True), ("", False), ("17", False)])
+def test_a_column_without_a_name_is_told_where_it_may_be_a_finding(root: Path, cell: str, told: bool) -> None:
+    lines = (root / "labels.csv").read_text().splitlines()
+    (root / "labels.csv").write_text("".join(f"{line},{cell if i else ''}\n" for i, line in enumerate(lines)))
+    nameless = [note for note in list_findings(root).notes if "has no name" in note]
+    assert nameless == [f"Column {lines[0].count(',') + 2} of labels.csv has no name and is left out."] * told
+
+
 def test_images_without_any_label_are_left_out(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     (root / "labels.csv").write_text(
         rows(lambda i: "" if i < 4 else str(i % 2), lambda i: "" if i < 4 else str(int(i % 3 == 0)))

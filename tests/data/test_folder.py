@@ -217,6 +217,28 @@ def test_a_class_with_one_image(one_folder: Path, save: Save) -> None:
         load(one_folder)
 
 
+def test_splits_without_any_training_image(split_folders: Path) -> None:
+    shutil.rmtree(split_folders / "train")
+    (split_folders / "train").mkdir()
+    with pytest.raises(ProtoPFaithError, match=r"no training images in .*split; put them into train/"):
+        load(split_folders)
+
+
+def test_an_image_that_was_never_fetched_is_unreadable(one_folder: Path) -> None:
+    for name, label in (("gone.png", "dog"), ("away.png", "cat")):
+        (one_folder / label / name).symlink_to(f"../../store/{name}")
+    with pytest.raises(ProtoPFaithError, match=r"no image at .*away\.png.*1 more"):
+        load(one_folder)
+    data = load(one_folder, skip_unreadable=True)
+    assert set(data.unreadable) == {"cat/away.png", "dog/gone.png"}
+    assert sum(len(images) for images in data.sets().values()) == 45
+    shutil.copy(one_folder / "dog" / "3.png", one_folder / "store.png")
+    fetched = one_folder / "dog" / "gone.png"
+    fetched.unlink()
+    fetched.symlink_to("../store.png")
+    assert "dog/gone.png" not in load(one_folder, skip_unreadable=True).unreadable
+
+
 @pytest.mark.parametrize("skip", [False, True])
 def test_unreadable_images(one_folder: Path, skip: bool, caplog: pytest.LogCaptureFixture) -> None:
     broken = one_folder / "dog" / "7.png"

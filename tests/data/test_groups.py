@@ -170,3 +170,10 @@ def test_file_names_that_tell_patients(tmp_path: Path, pattern: str) -> None:
 def test_file_names_that_tell_nothing(tmp_path: Path, pattern: str) -> None:
     names = [pattern.format(number, number) for number in range(40)]
     assert named_groups(list_folder(named_pictures(tmp_path / "images", names))) == ({}, [])
+
+
+@pytest.mark.parametrize("groups", [3, 2.5, ["p.csv"], {"a": "p"}])
+def test_groups_that_are_no_path_are_one_sentence(tmp_path: Path, groups: object) -> None:
+    root = named_pictures(tmp_path / "images", [f"{number}.png" for number in range(12)])
+    with pytest.raises(ProtoPFaithError, match="The groups must be a path"):
+        load_data("folder", root=root, size=8, groups=groups)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_images_are_found_in_order_and_hidden_ones_are_not(folder) -> None:
         "b.PNG",
         "deep/c.png",
     ]
+
+
+def test_links_to_nothing_are_found_and_pipes_are_not(folder) -> None:
+    before = image_files(folder)
+    (folder / "gone.png").symlink_to("nowhere.png")
+    (folder / "round.png").symlink_to("round.png")
+    (folder / "gone.txt").symlink_to("nowhere.txt")
+    os.mkfifo(folder / "pipe.png")
+    assert set(image_files(folder)) - set(before) == {folder / "gone.png", folder / "round.png"}
 
 
 def test_folders_become_their_images_and_files_stay(folder, tmp_path) -> None:

@@ -29,6 +29,12 @@ def test_splits_are_found_beside_other_folders(tmp_path: Path) -> None:
     assert folders_in(root) == [root / "Training", root / "notes", root / "val"]
 
 
+def test_what_a_mac_s_archives_hold_is_no_class(tmp_path: Path) -> None:
+    for name in ("cat", "dog", "__MACOSX", ".git"):
+        (tmp_path / name).mkdir()
+    assert [path.name for path in folders_in(tmp_path)] == ["cat", "dog"]
+
+
 def test_without_training_images_there_are_no_splits(tmp_path: Path) -> None:
     assert split_folders(made(tmp_path, "test/cat", "validation/cat")) == {}
 

@@ -366,6 +366,12 @@ def test_what_an_explainer_has_already_is_not_given_beside_it(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("images", [3, "folder", ..., ["folder"], {"train": []}])
+def test_images_of_another_kind_are_one_sentence(explainer: Explainer, images: object) -> None:
+    with pytest.raises(ProtoPFaithError, match="The images must be an ImageData, an ImageSet or a list"):
+        Explainer(explainer.model, images=images)  # type: ignore[arg-type]
+
+
 def test_prototypes_take_no_argument_that_they_do_not_know(explainer: Explainer) -> None:
     with pytest.raises(TypeError, match="player"):
         explain_prototypes(explainer, player=24)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import check_can_be_made, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, check_can_be_made, is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -166,8 +166,9 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
     check_can_be_made(folder)
 
 
-def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
-    """Raises if a result would overwrite what is read, a folder, or a file of another kind."""
+def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
+    """Raises if a result would overwrite what is read, a folder, or a file of another kind: of another
+    suffix, or not empty and without that beginning."""
     if path is None:
         return
     if not str(path) or str(path) == "." or is_folder(path):
@@ -178,7 +179,8 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path) -> None:
         raise ProtoPFaithError(
             f"{named(path)[:120]} cannot be written ({reason(error)}); give another name."
         ) from error
-    if any(_same(path, one) for one in inputs) or (_exists(path) and target.suffix.lower() != suffix):
+    other = _exists(path) and (target.suffix.lower() != suffix or not begins(target, beginning))
+    if other or any(_same(path, one) for one in inputs):
         raise ProtoPFaithError(
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."

@@ -10,6 +10,7 @@ import typer
 from protopfaith.cli.app import app, console, fail_for, next_command, note, say
 from protopfaith.cli.checks import check_output_folder
 from protopfaith.cli.evaluate import evaluate_run, print_prototypes
+from protopfaith.files import is_file
 
 if TYPE_CHECKING:
     from protopfaith.training import Run
@@ -33,7 +34,7 @@ def demo(
     from protopfaith.training import load_recipe
     from protopfaith.training import train as run_training
 
-    run = run_training(load_recipe("birds"), out, resume=(out / "recipe.yaml").is_file())
+    run = run_training(load_recipe("birds"), out, resume=is_file(out / "recipe.yaml"))
     console.print(evaluate_run(run, "test", "auto", 64).table())
     print_prototypes(run)
     images = write_test_images(run, EXPLAINED)

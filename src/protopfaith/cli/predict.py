@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from protopfaith.anonymous import KEY
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, fail_for, next_command, note
 from protopfaith.cli.checks import (
@@ -37,7 +38,10 @@ def predict(
     check_run(folder)
     check_images(images)
     check_frame_option(frame)
-    check_output_file(csv, ".csv", *images, *(folder / name for name in ("model.safetensors", "metrics.csv")))
+    ours = [folder / name for name in ("model.safetensors", "metrics.csv")]
+    check_output_file(csv, ".csv", *images, *ours, beginning=b"image,class,")
+    if csv is not None and anonymous:
+        check_output_file(_key_of(csv), ".csv", *images, *ours, beginning=KEY)
     from protopfaith.data.listing import expand_folders
 
     images = expand_folders(images)
@@ -79,5 +83,10 @@ def predict(
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:
-            write_key(csv.with_name(f"{csv.stem}-key.csv"), files)
+            write_key(_key_of(csv), files)
     fail_for([prediction.error for prediction in predictions if prediction.error])
+
+
+def _key_of(csv: Path) -> Path:
+    """Where it stands which file has which number."""
+    return csv.with_name(f"{csv.stem}-key.csv")

@@ -27,7 +27,7 @@ from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_folder, plain_file, reason, remove_leftovers, sha256
+from protopfaith.files import atomic, is_folder, leads_nowhere, plain_file, reason, remove_leftovers, sha256
 from protopfaith.progress import Bar
 
 logger = logging.getLogger("protopfaith")
@@ -153,6 +153,8 @@ def _hash(path: Path) -> str:
     try:
         return sha256(path)
     except OSError as error:
+        if leads_nowhere(path):  # told, or skipped, where it is decoded
+            return hashlib.sha256(f"nothing at {path!a}".encode()).hexdigest()
         raise ProtoPFaithError(
             f"The file {path} cannot be read ({error.strerror or error}); check its permissions, or remove "
             "it."

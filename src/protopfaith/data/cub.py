@@ -116,6 +116,11 @@ def _boxes(root: Path) -> tuple[dict[str, tuple[Box, ...]], list[str]]:
     boxes: dict[str, tuple[Box, ...]] = {}
     for image, line in _table(root, "bounding_boxes.txt").items():
         left, top, width, height = _numbers(root / "bounding_boxes.txt", line, 4)
+        if not (width > 0 and height > 0):
+            raise ProtoPFaithError(
+                f"The box of image {image} in {root / 'bounding_boxes.txt'} is {width:g} wide and {height:g} "
+                f"high; unpack {WHERE} again."
+            )
         boxes[image] = ((left, top, left + width, top + height),)
     return boxes, []
 

@@ -184,7 +184,11 @@ def _finding_columns(
         return _named_columns(table, findings), []
     columns, notes = [], []
     for place, name in enumerate(table.header):
-        if place in taken or not name:
+        if place in taken:
+            continue
+        if not name:
+            if _why_not(table, place) is None:
+                notes.append(f"Column {place + 1} of {table.path.name} has no name and is left out.")
             continue
         column, why = f"The column {name!r} of {table.path.name}", _why_not(table, place)
         if why is None:

@@ -160,6 +160,10 @@ def _entries(root: Path, folder: Path, split: str | None) -> list[Entry]:
 
 def _check_counts(root: Path, entries: Sequence[Entry]) -> None:
     trained = Counter(entry.label for entry in entries if entry.split in (None, "train"))
+    if not trained:
+        raise ProtoPFaithError(
+            f"There are no training images in {root}; put them into train/<class>/, a folder for each class."
+        )
     if len(trained) < 2:
         raise ProtoPFaithError(
             f"There is only one class ({next(iter(trained))!r}) in {root}; training needs two."

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from protopfaith.arguments import path as as_path
 from protopfaith.arguments import shown
 from protopfaith.data.cache import remember_each
 from protopfaith.data.images import is_dicom
@@ -32,7 +33,7 @@ def read_groups(path: Path | str, listing: Listing) -> tuple[dict[str, str], lis
             its group; a first line of headings is left out.
         listing: the images.
     """
-    path = Path(path)
+    path = as_path(path, "The groups")
     rows = list(read_cells(path, "a CSV file of images and their groups").values())
     if any(len(row) < 2 for row in rows):
         raise ProtoPFaithError(f"The groups {path} need two columns, an image and its group; add the second.")

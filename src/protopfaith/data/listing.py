@@ -14,7 +14,7 @@ from PIL import Image
 from protopfaith.annotations import check_fields
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, reason
+from protopfaith.files import is_file, is_folder, leads_nowhere, reason
 
 Box = tuple[float, float, float, float]
 Outcome = Literal["one", "several"]
@@ -97,6 +97,9 @@ class Listing:
             try:
                 status = (self.root / entry.path).stat()
             except OSError as error:
+                if leads_nowhere(self.root / entry.path):  # told, or skipped, where it is decoded
+                    digest.update(f"{entry.path}\0nothing\n".encode("utf-8", "surrogateescape"))
+                    continue
                 raise ProtoPFaithError(
                     f"The image {self.root / entry.path} cannot be read ({reason(error)}); restore it."
                 ) from error
@@ -107,9 +110,14 @@ class Listing:
 
 
 def image_files(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
-    """All image files below `folder`, sorted; hidden files are not looked at."""
+    """All image files below `folder`, sorted; hidden files are not looked at. Links to nothing are among
+    them: images that were never fetched are told as unreadable, not left out."""
     wanted = frozenset(suffixes)
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in wanted and is_file(path))
+    found = (
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in wanted and (is_file(path) or leads_nowhere(path))
+    )
     return sorted(
         (path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)),
         key=lambda path: path.as_posix(),

@@ -21,8 +21,11 @@ def split_named(name: str) -> str | None:
 
 
 def folders_in(root: Path) -> list[Path]:
-    """The folders directly in a folder, sorted; hidden ones are not looked at."""
-    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    """The folders directly in a folder, sorted; hidden ones, and what a Mac's archives hold beside their
+    files, are not looked at."""
+    return sorted(
+        path for path in root.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX"))
+    )
 
 
 def split_folders(root: Path) -> dict[str, Path]:

@@ -124,6 +124,12 @@ class Explainer:
             instance(preprocessing, Preprocessing, "The preprocessing", "a Preprocessing")
         if root is not None:
             instance(root, (str, Path), "The folder of the images", "a path")
+        if images is not None:
+            several = isinstance(images, Sequence) and not isinstance(images, str | bytes)
+            for one in cast(Sequence[Any], images) if several else (images,):
+                instance(
+                    one, (ImageData, ImageSet), "The images", "an ImageData, an ImageSet or a list of them"
+                )
         self.preprocessing = preprocessing
         self._given, self._root = images, root
 
