@@ -130,7 +130,7 @@ FOLDERS = [
     prepare("an empty class", "folder", then(folder, lambda root: (root / "owl").mkdir()), says=("owl",)),
     prepare("a broken image", "folder", then(folder, write("cat/0.png", b"x")), says=("0.png",)),
     prepare("a pipe", "folder", then(folder, lambda root: os.mkfifo(root / "cat" / "p.png")), good=True),
-    prepare("a dangling link", "folder", then(folder, lambda root: os.symlink("x", root / "cat" / "l.png")), good=True),
+    prepare("a dangling link", "folder", then(folder, lambda root: os.symlink("x", root / "cat" / "l.png")), says=("l.png",)),
     prepare("a picture in two classes", "folder", then(folder, copy("cat/0.png", "dog/copy.png")), says=("0.png", "copy.png")),
     prepare("a copy in one class", "folder", then(folder, copy("cat/0.png", "cat/copy.png")), good=True),
     prepare(

@@ -39,7 +39,7 @@ def predict(
     check_images(images)
     check_frame_option(frame)
     ours = [folder / name for name in ("model.safetensors", "metrics.csv")]
-    check_output_file(csv, ".csv", *images, *ours, beginning=b"image,class,")
+    check_output_file(csv, ".csv", *images, *ours, beginning=b"image,class")
     if csv is not None and anonymous:
         check_output_file(_key_of(csv), ".csv", *images, *ours, beginning=KEY)
     from protopfaith.data.listing import expand_folders
