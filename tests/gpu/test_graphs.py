@@ -47,73 +47,29 @@ def _gradients(encoder: nn.Module, encoded: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_replayed_gradients_are_the_computed_ones(autocast: bool) -> None:
-    torch.manual_seed(0)
-    encoder = build_encoder("resnet18", 3).cuda().train().to(memory_format=torch.channels_last)
-    with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
-        step = capture_step(encoder, torch.randn(8, 3, 64, 64, device="cuda"))
-        for number in range(3):  # other images, other weights
-            twin, images = copy.deepcopy(encoder), torch.randn(8, 3, 64, 64, device="cuda")
-            computed, replayed = twin(images), step(images)
-            assert torch.allclose(replayed, computed, rtol=1e-3, atol=1e-3)
-            for one, other in zip(_gradients(encoder, replayed), _gradients(twin, computed), strict=True):
-                assert float((one - other).norm()) <= 0.02 * float(other.norm()) + 1e-7
-            for one, other in zip(encoder.buffers(), twin.buffers(), strict=True):
-                assert torch.allclose(one.float(), other.float(), rtol=1e-3, atol=1e-4)
-            with torch.no_grad():
-                for parameter in encoder.parameters():
-                    parameter.mul_(1 + 0.01 * number)
-
-
-class Hesitant(nn.Module):
-    """Asks for a number in the middle, which no graph can hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = build_encoder("resnet18", 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.inner(images) * (1.0 if float(images.mean()) < 1e6 else 2.0)
-
-
-def test_what_cannot_be_captured_is_computed() -> None:
-    encoder, said = Hesitant().cuda().train(), []
-    graphed = graphs.GraphedEncoder(encoder, said.append, graphs.WORTHWHILE)
-    stream = torch.cuda.current_stream()
-    with graphed.replaying():
-        for _ in range(2):
-            _gradients(encoder, encoder(torch.randn(4, 3, 64, 64, device="cuda")))
-    assert len(said) == 1
-    assert torch.cuda.current_stream() == stream
-    torch.cuda.manual_seed(3)
-    first = torch.rand(5, device="cuda")
-    torch.cuda.manual_seed(3)
-    assert torch.equal(torch.rand(5, device="cuda"), first)
-    captured = capture_step(encoder.inner, torch.randn(4, 3, 64, 64, device="cuda"))  # others still can be
-    assert torch.isfinite(captured(torch.randn(4, 3, 64, 64, device="cuda"))).all()
-
-
-def test_two_passes_of_one_step_are_replayed_as_they_are_computed() -> None:
+def test_two_passes_of_one_step_are_replayed_as_they_are_computed(autocast: bool) -> None:
     """Whole images, then copies with held batch norms; a step's gradients are those of both."""
     torch.manual_seed(0)
     encoder = build_encoder("resnet18", 3).cuda().train()
     twin, said = copy.deepcopy(encoder), []
     graphed = graphs.GraphedEncoder(encoder, said.append, graphs.WORTHWHILE)
+    rounding = 0.1 if autocast else 0.02
     for _ in range(3):
         images = torch.randn(12, 3, 64, 64, device="cuda")
         found = []
         with graphed.replaying():
             for network in (encoder, twin):
                 network.zero_grad()
-                loss = network(images[:8]).square().mean()
-                with held_batch_norm(network):
-                    loss = loss + network(images[8:]).square().mean()
+                with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+                    loss = network(images[:8]).float().square().mean()
+                    with held_batch_norm(network):
+                        loss = loss + network(images[8:]).float().square().mean()
                 loss.backward()
                 found.append([parameter.grad.clone() for parameter in network.parameters()])
         for one, other in zip(*found, strict=True):
-            assert float((one - other).norm()) <= 0.02 * float(other.norm()) + 1e-6
+            assert float((one - other).norm()) <= rounding * float(other.norm()) + 1e-6
         for one, other in zip(encoder.buffers(), twin.buffers(), strict=True):
-            assert torch.allclose(one.float(), other.float(), rtol=1e-3, atol=1e-4)
+            assert torch.allclose(one.float(), other.float(), rtol=rounding / 20, atol=rounding / 200)
     assert not said
     assert len(graphed.steps) == 2
 
@@ -125,8 +81,9 @@ def test_training_with_graphs_has_the_losses_of_training_without(
     captured = []
 
     def counted(encoder: nn.Module, images: Tensor) -> graphs.Step:
+        step = capture_step(encoder, images)
         captured.append(images.shape)
-        return capture_step(encoder, images)
+        return step
 
     monkeypatch.setattr(graphs, "capture_step", counted)
     losses = {}

@@ -92,6 +92,26 @@ def test_where_nothing_can_be_captured_it_says_so_once_and_goes_on(encoder) -> N
     assert "operation not permitted" in said[0]
 
 
+def test_where_only_the_second_pass_cannot_be_captured_the_first_is_replayed(encoder) -> None:
+    said: list[str] = []
+
+    class Once(Replays):
+        def __call__(self, encoder: nn.Module, images: torch.Tensor):
+            if self.captured:
+                raise RuntimeError("operation not permitted")
+            return super().__call__(encoder, images)
+
+    replays = Once()
+    with GraphedEncoder(encoder, said.append, WORTHWHILE, replays).replaying():
+        for _ in range(3):
+            whole = encoder(images())
+            with held_batch_norm(encoder):
+                (whole.sum() + encoder(images(2)).sum()).backward()
+    assert (replays.captured, replays.replayed) == (1, 3)
+    assert len(said) == 1
+    assert "second pass" in said[0]
+
+
 def test_frozen_encoders_and_short_stages_are_not_captured(encoder) -> None:
     replays = Replays()
     with GraphedEncoder(encoder, print, WORTHWHILE - 1, replays).replaying():

@@ -54,6 +54,7 @@ class GraphedEncoder:
         self.encoder, self.say, self.capture = encoder, say, capture or capture_step
         trained = all(parameter.requires_grad for parameter in encoder.parameters())
         self.wanted = trained and steps >= WORTHWHILE
+        self.most = PASSES  # that are captured; as many as could be, once one could not
         self.steps: dict[tuple[Any, ...], Step] = {}  # by what batches have in common
         self._awaiting_gradients: set[tuple[Any, ...]] = set()
 
@@ -98,7 +99,7 @@ class GraphedEncoder:
 
     def _is_to_be_captured(self, kind: tuple[Any, ...]) -> bool:
         """The first pass of a step, and the second after it; not a batch that only has another shape."""
-        return kind not in self.steps and len(self.steps) == len(self._awaiting_gradients) < PASSES
+        return kind not in self.steps and len(self.steps) == len(self._awaiting_gradients) < self.most
 
     def _prepare(self, kind: tuple[Any, ...], images: Tensor) -> None:
         """Captures the step; where that fails, says so once."""
@@ -106,9 +107,10 @@ class GraphedEncoder:
         try:
             self.steps[kind] = self.capture(self.encoder, images)
         except (RuntimeError, AssertionError, ValueError) as error:  # of torch, when something cannot be
-            self.wanted = False
+            self.most = len(self.steps)
+            what = "second pass of a training step" if self.steps else "encoder's step"
             self.say(
-                f"The encoder's step could not be captured as a CUDA graph ({reason(error)}); training goes "
+                f"The {what} could not be captured as a CUDA graph ({reason(error)}); training goes "
                 "on without, more slowly."
             )
         finally:
@@ -149,9 +151,10 @@ def capture_step(encoder: nn.Module, images: Tensor) -> Step:
 
     stream = torch.cuda.current_stream(images.device)
     try:
-        graphs = _capture(encoder, images)
-        put_back()
-        _check(encoder, graphs, images, put_back)
+        with _without_cached_casts():
+            graphs = _capture(encoder, images)
+            put_back()
+            _check(encoder, graphs, images, put_back)
     except RuntimeError:
         _clean_up(stream)
         raise
@@ -213,26 +216,31 @@ def _capture(encoder: nn.Module, images: Tensor) -> Graphs:
         pairs = zip(weights, found, strict=True)
         return [(weight, _laid_out(own, weight)) for weight, own in pairs if own is not None]
 
-    # A cached cast of weights would be that of the first step for ever.
-    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
-    with torch.autocast("cuda", dtype=dtype, enabled=enabled, cache_enabled=False):
-        stream.wait_stream(torch.cuda.current_stream(images.device))
-        with torch.cuda.stream(stream):
-            for _ in range(TRIALS):
-                encoded = encoder(images)
-                differentiated(encoded, torch.ones_like(encoded))
-            del encoded
-        torch.cuda.current_stream(images.device).wait_stream(stream)
-        forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        # Threads that load images may go on with what they do on the GPU.
-        with torch.cuda.graph(forward, stream=stream, capture_error_mode="thread_local"):
+    stream.wait_stream(torch.cuda.current_stream(images.device))
+    with torch.cuda.stream(stream):
+        for _ in range(TRIALS):
             encoded = encoder(images)
-        gradient = torch.zeros_like(encoded)
-        with torch.cuda.graph(
-            backward, pool=forward.pool(), stream=stream, capture_error_mode="thread_local"
-        ):
-            trained = differentiated(encoded, gradient)
+            differentiated(encoded, torch.ones_like(encoded))
+        del encoded
+    torch.cuda.current_stream(images.device).wait_stream(stream)
+    forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    # Threads that load images may go on with what they do on the GPU.
+    with torch.cuda.graph(forward, stream=stream, capture_error_mode="thread_local"):
+        encoded = encoder(images)
+    gradient = torch.zeros_like(encoded)
+    with torch.cuda.graph(backward, pool=forward.pool(), stream=stream, capture_error_mode="thread_local"):
+        trained = differentiated(encoded, gradient)
     return Graphs(forward, backward, images, encoded.detach(), gradient, trained)
+
+
+def _without_cached_casts() -> torch.autocast:
+    """Autocast as it is, without its cache.
+
+    A cached cast of weights would be that of the first step for ever, and would tie the weights' gradients
+    to the stream that it was made on: a second pass could not be captured then.
+    """
+    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    return torch.autocast("cuda", dtype=dtype, enabled=enabled, cache_enabled=False)
 
 
 def _clean_up(stream: torch.cuda.Stream) -> None:
