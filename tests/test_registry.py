@@ -89,7 +89,7 @@ def test_of_very_many_names_some_are_said() -> None:
 
 @pytest.mark.parametrize("registry", [DATASETS, ENCODERS, ESTIMATORS], ids=lambda one: one.kind)
 def test_an_unknown_name_may_be_of_a_module_that_was_not_imported(registry: Registry) -> None:
-    with pytest.raises(ProtoPFaithError, match=r"Known: .*; if it is your own, give --import MODULE"):
+    with pytest.raises(ProtoPFaithError, match=r"[Kk]nown: .*; if it is your own, give --import MODULE"):
         registry["newcomer"]
 
 

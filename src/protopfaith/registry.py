@@ -42,9 +42,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ends a sentence about an unknown name: the nearest known one, then all of them or many."""
     known = sorted(known)
     nearest = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    hint = f"did you mean {nearest[0]!r}? Known" if nearest else "known"
     more = f", ... ({len(known)} in all)" if len(known) > MOST_NAMED else ""
-    return f"{hint}Known: {', '.join(known[:MOST_NAMED])}{more}."
+    return f"{hint}: {', '.join(known[:MOST_NAMED])}{more}."
 
 
 def nothing_named(kind: str, name: str, known: Iterable[str]) -> ProtoPFaithError:
