@@ -50,7 +50,7 @@ def test_own_class_weights():
 
 
 def test_unknown_activation():
-    with pytest.raises(ProtoPFaithError, match="(?i)known: relu, relu1, sigmoid"):
+    with pytest.raises(ProtoPFaithError, match=r"[Kk]nown: relu, relu1, sigmoid"):
         feature_layers(3, 3, "relu2")
 
 
