@@ -96,9 +96,13 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
         with pytest.raises(ProtoPFaithError, match="file is none"):
             refuse_existing(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
-    with pytest.raises(ProtoPFaithError, match="may not be changed"):
-        check_can_be_made(Path("new/deeper"))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="has no folder that even root cannot write to")
+@pytest.mark.parametrize("folder", ["/proc", "/proc/run", "/proc/deeper/run"])
+def test_a_folder_that_takes_nothing_new_is_told_before_the_work(folder: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"^/proc.* cannot be written: in /proc nothing can be made"):
+        check_can_be_made(Path(folder))
 
 
 @pytest.mark.parametrize("content", [b"weights", b"<html>"])

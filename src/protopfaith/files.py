@@ -353,22 +353,30 @@ def existing_folder(root: Path | None, name: str) -> Path:
 
 
 def check_can_be_made(folder: Path) -> None:
-    """Raises if a folder that is not there cannot be: in the place of a folder above it there is a file, or
-    one that may not be written to."""
+    """Raises if nothing can be written to a folder: in its place, or that of one above it, there is a file or
+    a folder that takes nothing new.
+
+    Whether one may be is tried, by a folder that is gone at once: permissions do not say it all, as of a
+    system's folders to its administrator, or of a file system without room.
+    """
     try:
         nearest = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
     except (OSError, ValueError, StopIteration):
         return  # told by whoever makes it
-    if nearest != folder and not is_folder(nearest):
+    if not is_folder(nearest):
+        if nearest == folder:
+            return  # told by whoever would overwrite it
         raise ProtoPFaithError(
             f"{arguments.named(folder)} cannot be a folder, since {arguments.named(nearest)} is none; choose "
             "another."
         )
-    if nearest != folder and not os.access(nearest, os.W_OK):
+    try:
+        Path(tempfile.mkdtemp(prefix=".protopfaith-", dir=nearest)).rmdir()
+    except OSError as error:
         raise ProtoPFaithError(
-            f"{arguments.named(folder)} cannot be made, since {arguments.named(nearest)} may not be changed; "
-            "choose another."
-        )
+            f"{arguments.named(folder)} cannot be written: in {arguments.named(nearest)} nothing can be made "
+            f"({reason(error)}); choose another."
+        ) from error
 
 
 def refuse_others(path: Path, suffixes: tuple[str, ...], beginning: bytes, what: str) -> None:

@@ -103,6 +103,14 @@ def check_autocast(name: object) -> None:
         raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
 
 
+def no_gpu(accelerator: str) -> ProtoPFaithError:
+    """What is said where a recipe asks for a GPU and there is none."""
+    return ProtoPFaithError(
+        f"The recipe asks for a GPU (compute.accelerator={accelerator}), but torch finds none; "
+        "set compute.accelerator=auto or cpu."
+    )
+
+
 def check_token(token: str | None) -> None:
     """Raises if what visitors of a server must know is easily guessed, or does not fit into an address."""
     if token is not None and not re.fullmatch(r"[A-Za-z0-9_-]{8,200}", token):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ TYPOS = [
     (["explain", "--help"], 0),
     (["nonsense"], 2),
 ]
+if sys.platform == "linux" and find_library("cuda") is None and not Path("/dev/kfd").exists():
+    TYPOS += [
+        (["explain", "run", "photo.png", "--device", "cuda"], 1),
+        (["train", "birds", "compute.accelerator=cuda"], 1),
+    ]
+if Path("/proc/self").exists():
+    TYPOS += [(["train", "birds", "--out", "/proc/run"], 1)]
 SIZED = {"metadata": {"preprocessing": {"size": [96, 96]}}}
 PROGRAM = """
 import io, json, sys

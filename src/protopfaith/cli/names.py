@@ -8,6 +8,7 @@ imported everything, the registries themselves are asked.
 from __future__ import annotations
 
 import ast
+import ctypes
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -21,7 +22,7 @@ from protopfaith.encoder_names import check_encoder_name, check_weights_file, is
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
-from protopfaith.specs import DEFAULT_METHOD, baseline_numbers, check_option_names
+from protopfaith.specs import DEFAULT_METHOD, baseline_numbers, check_option_names, no_gpu
 
 if TYPE_CHECKING:
     from protopfaith.training import Recipe
@@ -86,13 +87,26 @@ def check_split(name: str) -> str:
 
 
 def check_device(name: str) -> str:
-    """Raises if there is no such kind of device; whether this machine has one is found out later."""
+    """Raises if there is no such kind of device, or certainly none on this machine; the rest is found out
+    when it is used."""
     kind, colon, number = name.partition(":")
-    if (kind not in DEVICES or (colon and not number.isdecimal())) and not extensions():
+    known = kind in DEVICES and (not colon or number.isdecimal())
+    if not extensions() and (not known or (kind == "cuda" and not _may_have_gpu())):
         raise ProtoPFaithError(
             f"The device {shown(name)} is not available on this machine; use auto, or cpu."
         )
     return name
+
+
+def _may_have_gpu() -> bool:
+    """Whether a driver of NVIDIA or AMD is there, without which torch finds no GPU. Asked on Linux alone."""
+    if sys.platform != "linux" or Path("/dev/kfd").exists():
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def check_estimator(name: str) -> str:
@@ -153,6 +167,8 @@ def check_recipe_names(recipe: Recipe) -> None:
     check_dataset_root(recipe.data.name, recipe.data.root)
     if recipe.compute.accelerator not in ACCELERATORS and not extensions():
         raise nothing_named("accelerator", recipe.compute.accelerator, ACCELERATORS)
+    if recipe.compute.accelerator in ("cuda", "gpu") and not _may_have_gpu():
+        raise no_gpu(recipe.compute.accelerator)
 
 
 def check_dataset_root(name: str, root: Path | str | None) -> None:

@@ -22,6 +22,7 @@ from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
 from protopfaith.network.encoders.lite import INSTALL, LITE, has_lite_weights
+from protopfaith.specs import no_gpu
 from protopfaith.training.checkpoint import Checkpoint
 from protopfaith.training.curves import save_curves
 from protopfaith.training.family import trainer_named, trainer_of
@@ -235,10 +236,7 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
     _check_nodes(compute)
     _check_processes(compute)
     if compute.accelerator in ("cuda", "gpu") and not _gpu_available(compute.accelerator):
-        raise ProtoPFaithError(
-            f"The recipe asks for a GPU (compute.accelerator={compute.accelerator}), but torch finds none; "
-            "set compute.accelerator=auto or cpu."
-        )
+        raise no_gpu(compute.accelerator)
     from lightning.fabric import Fabric
 
     try:
