@@ -32,7 +32,7 @@ from rich.table import Table
 
 from opening import make_console, spread
 from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk
-from protopfaith.explanation.many.inputs import list_items
+from protopfaith.explanation.bulk.inputs import list_items
 from protopfaith.training import Run
 
 console = make_console()

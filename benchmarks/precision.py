@@ -3,10 +3,10 @@
     python benchmarks/precision.py RUN images                               # on a CPU
     python benchmarks/precision.py RUN images --limit 14 --device cuda --autocast bfloat16
 
-Every image is explained once, in sittings of 41% more evaluations each, and after each sitting its
+Every image is explained once, in parts of 41% more evaluations each, and after each part its
 relative error is noted: that of the worst map which a report shows, as the column precision of
 `explain --bulk` has it. From these courses follows what any plan would have spent: a fixed budget, or a
-precision (it stops at the first sitting that has it) with a budget as its limit. The last columns are the
+precision (it stops at the first part that has it) with a budget as its limit. The last columns are the
 fixed budgets with the same 95th percentile of errors, and with the same mean: what is saved against them.
 """
 
@@ -25,10 +25,10 @@ from rich.table import Table
 from opening import make_console, spread
 from protopfaith.devices import choose_autocast
 from protopfaith.explanation import Explainer, Settings
+from protopfaith.explanation.bulk.inputs import list_items
 from protopfaith.explanation.decision import decide
-from protopfaith.explanation.many.inputs import list_items
+from protopfaith.explanation.resumable_game import ResumableGame
 from protopfaith.explanation.settings import make_players, usual_budget
-from protopfaith.explanation.sitting import Sittings
 from protopfaith.training import Run
 
 console = make_console()
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def courses(
     options: argparse.Namespace, device: torch.device, limits: list[int], most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Evaluations after each sitting (k,), and the errors then (images, k)."""
+    """Evaluations after each part (k,), and the errors then (images, k)."""
     explainer = Explainer(Run(options.run, options.root), device=device)
     settings = Settings(players=options.players, autocast=choose_autocast(options.autocast, device))
     settings = settings.on(device, explainer.size)
@@ -77,8 +77,8 @@ def courses(
     for place in spread(options.limit or len(every), len(every)):
         decision = decide(explainer.model, explainer.open(every[place].path), settings=settings)
         players = make_players(settings.players, decision.picture.input)
-        sittings = Sittings(explainer.fused, decision, settings, players)
-        rows.append([sittings.play(budget - sittings.evaluations).precision for budget in budgets])
+        resumable = ResumableGame(explainer.fused, decision, settings, players)
+        rows.append([resumable.play(budget - resumable.evaluations).precision for budget in budgets])
         told = " ".join(f"{error:.3f}" for error in rows[-1])
         console.print(f"{every[place].name}: {told}", soft_wrap=True)
     return np.array(budgets), np.array(rows)
@@ -112,14 +112,14 @@ def compare(budgets: np.ndarray, errors: np.ndarray, limit: int, precisions: Seq
 
 
 def fixed(budgets: np.ndarray, errors: np.ndarray, budget: int) -> Outcome:
-    """The last sitting within the budget, for all images."""
+    """The last part within the budget, for all images."""
     place = int(np.searchsorted(budgets, budget, side="right")) - 1
     row = errors[:, max(place, 0)]
     return Outcome(float(budgets[max(place, 0)]), float(row.mean()), float(np.quantile(row, 0.95)), 0.0)
 
 
 def with_precision(budgets: np.ndarray, errors: np.ndarray, precision: float, limit: int) -> Outcome:
-    """Each image stops at its first sitting that has the precision, or at the limit."""
+    """Each image stops at its first part that has the precision, or at the limit."""
     last = max(int(np.searchsorted(budgets, limit, side="right")) - 1, 0)
     enough = errors[:, : last + 1] <= precision
     stops = np.where(enough.any(1), enough.argmax(1), last)

@@ -39,7 +39,7 @@ import tempfile
 from pathlib import Path
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.server import opened
-bounds = Bounds(cases=64, unseen=20.0, stream=15.0, tidying=5.0)
+bounds = Bounds(cases=64, unseen=20.0, stream=15.0, cleanup=5.0)
 root = sys.argv[4] or None
 def timed(place, name, words):
     import time
@@ -52,19 +52,19 @@ def timed(place, name, words):
         return found
     setattr(place, name, wrapper)
 if sys.argv[5] == "lines":
-    from protopfaith.serve import case, desk
+    from protopfaith.serve import case, state
     timed(case, "decide", lambda asked, found: "asking the network")
-    timed(case.Sittings, "play", lambda asked, found:
+    timed(case.ResumableGame, "play", lambda asked, found:
         f"{asked[1]:,} evaluations with {len(asked[0].players)} regions, {found.evaluations:,} in all")
-    timed(desk, "blocks_of", lambda asked, found: f"drawing, {sum(map(len, found.values())) // 1000} kB")
+    timed(state, "blocks_of", lambda asked, found: f"drawing, {sum(map(len, found.values())) // 1000} kB")
 with opened(sys.argv[1:2], port=0, device=sys.argv[2], root=root, bounds=bounds) as server:
     import threading, time
     def watch():
         while True:
             time.sleep(1)
-            cases = list(server.desk._cases.values())
+            cases = list(server.state._cases.values())
             new = Path(sys.argv[3] + ".new")
-            new.write_text(f"{len(cases)} {sum(case.board.readers for case in cases)}")
+            new.write_text(f"{len(cases)} {sum(case.live.readers for case in cases)}")
             new.replace(sys.argv[3])  # whoever reads it finds all of it
     threading.Thread(target=watch, daemon=True).start()
     server.run()

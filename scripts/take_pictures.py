@@ -90,7 +90,7 @@ def explore() -> None:
         page.set_viewport_size({"width": 1280, "height": 1480})
         page.locator(".thumb").nth(26).click()
         page.locator(".pictures .pointable").wait_for()
-        case = server.desk.find(page.url.rpartition("/")[2])
+        case = server.state.find(page.url.rpartition("/")[2])
         assert case is not None
         case.go_on(0.1)
         page.locator(".progress[data-stage=done]").wait_for()
@@ -101,7 +101,7 @@ def explore() -> None:
         case.hidden = ()
         page.locator(".other").select_option("1")
         page.locator(".two .case").nth(1).locator(".pictures .pointable").wait_for()
-        other = server.desk.find(page.url.rpartition("/")[2])
+        other = server.state.find(page.url.rpartition("/")[2])
         assert other is not None
         other.go_on(0.1)
         page.locator(".two .case").nth(1).locator(".progress[data-stage=done]").wait_for()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from protopfaith.explanation.many.arrow import pyarrow_module
+from protopfaith.explanation.bulk.arrow import pyarrow_module
 from tests.robustness.harness import Case, Place, run_program
 from tests.robustness.options import QUICK
 

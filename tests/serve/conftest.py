@@ -141,7 +141,7 @@ def settled(served: Server) -> tuple[httpx.Client, str]:
 
 
 def found(served: Server, name: str) -> Case:
-    case = served.desk.find(name)
+    case = served.state.find(name)
     assert case is not None
     return case
 

@@ -18,7 +18,7 @@ from tests.serve.conftest import ask, follow, wait_for
 def test_the_decision_is_there_at_once(client: httpx.Client, served: Server) -> None:
     case = ask(client, 2)
     page = client.get(f"/case/{case}").text
-    found = served.desk.find(case)
+    found = served.state.find(case)
     assert found is not None
     decision = found.decision
     assert decision is not None
@@ -31,11 +31,11 @@ def test_a_stream_ends_in_the_precision_asked_for(client: httpx.Client, served: 
     client.post(f"/case/{case}/continue", json={"precision": 0.3})
     blocks = follow(client, case)
     assert {"answer", "pictures", "bars", "progress", "evidence", "prototypes", "trust"} <= blocks.keys()
-    found = served.desk.find(case)
+    found = served.state.find(case)
     assert found is not None
     assert found.result is not None
     assert found.result.precision <= 0.3
-    wait_for(lambda: found.board.readers == 0)
+    wait_for(lambda: found.live.readers == 0)
 
 
 def test_uploads_are_decided_as_files_are(client: httpx.Client, served: Server, explainer: Explainer) -> None:
@@ -45,7 +45,7 @@ def test_uploads_are_decided_as_files_are(client: httpx.Client, served: Server, 
     answer = client.post(
         "/ask/file?run=0", content=buffer.getvalue(), headers={"X-File-Name": "a%20scan.png"}
     )
-    case = served.desk.find(answer.json()["case"])
+    case = served.state.find(answer.json()["case"])
     assert case is not None
     assert case.decision is not None
     assert case.picture.name == "a scan.png"
@@ -57,7 +57,7 @@ def test_uploads_are_decided_as_files_are(client: httpx.Client, served: Server, 
 def test_stop_and_continue(client: httpx.Client, served: Server) -> None:
     case = ask(client, 3)
     client.post(f"/case/{case}/stop")
-    found = served.desk.find(case)
+    found = served.state.find(case)
     assert found is not None
     wait_for(lambda: found.stage == "stopped")
     client.post(f"/case/{case}/continue", json={"precision": 0.5})
@@ -75,10 +75,10 @@ def test_who_leaves_stops_costing(client: httpx.Client, served: Server) -> None:
     client.post(f"/case/{case}/continue", json={"precision": 0.005})
     with client.stream("GET", f"/case/{case}/events") as stream:
         next(stream.iter_lines())
-    found = served.desk.find(case)
+    found = served.state.find(case)
     assert found is not None
-    wait_for(lambda: found.board.readers == 0)
-    wait_for(lambda: served.desk.worker.playing == 0)  # the slice that was going on has ended
+    wait_for(lambda: found.live.readers == 0)
+    wait_for(lambda: served.state.worker.playing == 0)  # the slice that was going on has ended
     before = found.evaluations
     time.sleep(0.5)
     assert found.evaluations == before
@@ -89,10 +89,10 @@ def test_hiding_regions_asks_the_network_again(client: httpx.Client, served: Ser
     case = ask(client, 5)
     client.post(f"/case/{case}/continue", json={"precision": 0.3})
     follow(client, case)
-    found = served.desk.find(case)
+    found = served.state.find(case)
     assert found is not None
-    assert found.sittings is not None
-    count = len(found.sittings.players)
+    assert found.resumable is not None
+    count = len(found.resumable.players)
     answer = client.post(f"/case/{case}/hide", json={"regions": [0, 1], "count": count})
     assert "had predicted" in answer.json()["html"]
     for bad in ({"regions": [count], "count": count}, {"regions": [0], "count": 1}, {"count": count}):

@@ -204,14 +204,14 @@ def test_pages_of_others_learn_nothing(browser: Any, served: Server, tmp_path: A
           .catch(() => 0).finally(() => document.title = "done");
         </script><img src="{served.address}thumbnail/0/0"><iframe src="{served.address}"></iframe>"""
     )
-    before = len(served.desk._cases)
+    before = len(served.state._cases)
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(evil.as_uri())
     page.wait_for_function("document.title === 'done'")
     _until(page, lambda: page.frames[1].url.startswith("chrome-error:"))  # the frame is refused
     assert page.locator("img").evaluate("e => e.naturalWidth") == 0
-    assert len(served.desk._cases) == before
+    assert len(served.state._cases) == before
     page.close()
 
 
@@ -363,7 +363,7 @@ def test_a_visitor_without_the_token_is_shown_the_door(browser: Any, run: Any) -
 def _endless(visit: Visit, served: Server, number: int) -> Case:
     """The case of a test image whose game does not end by itself."""
     visit.choose(number)
-    case = served.desk.find(visit.page.url.rpartition("/")[2])
+    case = served.state.find(visit.page.url.rpartition("/")[2])
     assert case is not None
     case.go_on(ENDLESS)
     return case
@@ -374,10 +374,10 @@ def test_a_browser_that_is_killed_stops_costing(browser: Any, served: Server) ->
     case = _endless(visit, served, 1)
     visit.context.close()
     for _ in range(3000):
-        if not case.board.readers:
+        if not case.live.readers:
             break
         time.sleep(0.1)
-    assert case.board.readers == 0
+    assert case.live.readers == 0
     assert not case.wants_to_play
 
 
@@ -391,7 +391,7 @@ def test_the_page_says_the_place_in_the_queue(browser: Any, served: Server) -> N
 
 
 def test_wrong_ones_can_be_filtered_and_too_large_a_file_is_refused(visit: Visit, served: Server) -> None:
-    page, network = visit.page, served.desk.networks[0]
+    page, network = visit.page, served.state.networks[0]
     wait_for(lambda: None not in network.predictions)
     wrong = [index for index in range(len(network.predictions)) if network.is_wrong(index)]
     assert 0 < len(wrong) < len(network.predictions)
@@ -413,7 +413,7 @@ def test_pages_of_a_run_open_from_every_page(
     served: Server,
     judgment: Faithfulness,  # noqa: F811
 ) -> None:
-    network, page = served.desk.networks[1], visit.page
+    network, page = served.state.networks[1], visit.page
     assert network.explainer.run is not None
     folder = network.explainer.run.folder
     links = {

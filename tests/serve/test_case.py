@@ -26,13 +26,13 @@ def case(explainer: Explainer, pixels: torch.Tensor) -> Case:
 def test_a_coarse_map_comes_first_and_gives_way(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.play()
     assert case.is_coarse
-    coarse = case.sittings
+    coarse = case.resumable
     assert coarse is not None
     assert len(coarse.players) < 100
     monkeypatch.setattr("protopfaith.serve.case.CLEAR", 100.0)
     case.play()
     assert not case.is_coarse
-    assert case.sittings is not coarse
+    assert case.resumable is not coarse
     assert case.result is not None
     assert len(case.result.players) == 100
 
@@ -41,13 +41,13 @@ def test_it_plays_only_while_somebody_looks(case: Case) -> None:
     assert not case.wants_to_play
 
     async def look() -> None:
-        bell = case.board.join()
+        bell = case.live.join()
         assert case.wants_to_play
         case.stop()
         assert not case.wants_to_play
         case.go_on(0.1)
         assert case.wants_to_play
-        case.board.leave(bell)
+        case.live.leave(bell)
 
     asyncio.run(look())
     assert not case.wants_to_play
@@ -57,15 +57,15 @@ def test_a_slice_that_is_stopped_is_shown_before_it_is_said(case: Case) -> None:
     said: list[tuple[str, int]] = []
     case.on_answer = lambda one: said.append(("answer", one.evaluations))
     case.on_state = lambda one: said.append((one.stage, one.evaluations))
-    sitting = case.sittings
-    assert sitting is not None
-    play = sitting.play
+    resumable = case.resumable
+    assert resumable is not None
+    play = resumable.play
 
     def stopped_meanwhile(*arguments: Any) -> Any:
         case.stop()
         return play(*arguments)
 
-    sitting.play = stopped_meanwhile  # type: ignore[method-assign]
+    resumable.play = stopped_meanwhile  # type: ignore[method-assign]
     case.play()
     made = case.evaluations
     assert said == [("stopping", 0), ("answer", made), ("stopped", made)]
@@ -115,7 +115,7 @@ def test_a_map_that_is_held_keeps_its_regions(case: Case, monkeypatch: pytest.Mo
     assert case.hidden == ()
     assert held.result is not None
     assert found.predicted_score == pytest.approx(
-        found.score[0] - float(held.result.values[held.sittings.driving[-1], 3])
+        found.score[0] - float(held.result.values[held.resumable.driving[-1], 3])
     )
 
 

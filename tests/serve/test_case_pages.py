@@ -44,8 +44,8 @@ def test_other_regions_and_baselines(
     name = changed(settled, message)
     follow(settled[0], name) if count < 10 else None
     case = found(served, name)
-    assert case.sittings is not None
-    assert len(case.sittings.players) == count
+    assert case.resumable is not None
+    assert len(case.resumable.players) == count
     if count < 10:  # few regions are played exactly
         assert case.result is not None
         assert case.result.precision == 0
@@ -53,9 +53,9 @@ def test_other_regions_and_baselines(
 
 def test_superpixels_and_the_mean_color(served: Server, settled: tuple[httpx.Client, str]) -> None:
     case = found(served, changed(settled, {"players": "superpixels:30", "baseline": "mean"}))
-    assert case.sittings is not None
-    assert "superpixel" in case.sittings.players.description
-    assert case.sittings.game.baseline.std((1, 2)).max() < 1e-6
+    assert case.resumable is not None
+    assert "superpixel" in case.resumable.players.description
+    assert case.resumable.game.baseline.std((1, 2)).max() < 1e-6
 
 
 def test_the_same_question_is_the_same_case(served: Server, settled: tuple[httpx.Client, str]) -> None:
@@ -73,7 +73,7 @@ def test_the_same_image_under_another_network(served: Server, settled: tuple[htt
     page = client.get(url).text
     assert page.count('class="case"') == 2
     other = found(served, url.rpartition("/")[2])
-    assert other.network is served.desk.networks[1]
+    assert other.network is served.state.networks[1]
     assert torch.equal(other.picture.pixels, found(served, name).picture.pixels)
     assert client.post(f"/case/{name}/beside", json={"run": "../x"}).status_code == 400
 

@@ -48,7 +48,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def network(findings: Server) -> Network:
-    network = Network(0, findings.desk.networks[0].explainer, "findings")
+    network = Network(0, findings.state.networks[0].explainer, "findings")
     while network.classify_some():
         pass
     return network
@@ -88,7 +88,7 @@ def test_hiding_tells_what_becomes_of_findings(case: Case) -> None:
     for number, one in enumerate(case.findings):
         if number != 2 and one.rule.verdict(float(found.after[number])) != one.verdict:
             assert f"{one.name} goes from" in html
-    everything = case.without(case.shown, tuple(range(len(case.shown.sittings.players))))
+    everything = case.without(case.shown, tuple(range(len(case.shown.resumable.players))))
     assert case.decision is not None
     empty = case.decision.empty_logits.sigmoid()
     assert everything.after.tolist() == pytest.approx(empty.tolist(), abs=1e-4)

@@ -21,7 +21,7 @@ def test_the_gallery_filters(client: httpx.Client, served: Server) -> None:
     one = client.get("/gallery?run=0&label=2").json()["html"]
     name = everything["classes"][2]
     assert one.count('class="thumb"') == one.count(f"<span>{name}</span>")
-    network = served.desk.networks[0]
+    network = served.state.networks[0]
     wait_for(lambda: None not in network.predictions)
     wrong = client.get("/gallery?run=0&wrong=1").json()["html"]
     labels = network.test.labels.tolist()  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ def test_files_are_served_as_they_are(client: httpx.Client, name: str) -> None:
 
 
 def test_texts_are_escaped() -> None:
-    html = render("sorry.html", page="", title="<b>", text="<script>&\"'")
+    html = render("error_page.html", page="", title="<b>", text="<script>&\"'")
     assert "<b>" not in html
     assert "&lt;b&gt;" in html
     assert "&lt;script&gt;&amp;" in html
@@ -28,12 +28,12 @@ def test_texts_are_escaped() -> None:
 
 def test_what_a_template_is_not_given_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="text"):
-        render("sorry.html", page="", title="x")
+        render("error_page.html", page="", title="x")
 
 
 def test_every_template_can_be_read() -> None:
     names = [name for name in environment().list_templates() if name.endswith(".html")]
-    assert "sorry.html" in names
+    assert "error_page.html" in names
     for name in names:
         environment().get_template(name)
 

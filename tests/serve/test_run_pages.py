@@ -13,10 +13,10 @@ from tests.serve.conftest import wait_for
 
 
 def test_the_confusion_matrix_counts_all_test_images(client: httpx.Client, served: Server) -> None:
-    wait_for(lambda: None not in served.desk.networks[0].predictions)
+    wait_for(lambda: None not in served.state.networks[0].predictions)
     page = client.get("/evaluation/0").text
     counts = [int(number) for number in re.findall(r'aria-label="(\d+) of', page)]
-    network = served.desk.networks[0]
+    network = served.state.networks[0]
     assert sum(counts) == len(network.test)
     true = int(network.test.labels[0])  # type: ignore[union-attr]
     cell = client.get(f"/evaluation/0?true={true}&predicted={network.predictions[0][0]}").text
@@ -35,7 +35,7 @@ def test_pages_that_are_not_there_name_their_command(client: httpx.Client) -> No
 
 
 def test_a_written_page_keeps_its_own_strict_policy(client: httpx.Client, served: Server) -> None:
-    network = served.desk.networks[1]
+    network = served.state.networks[1]
     run = network.explainer.run
     assert run is not None
     explain_prototypes(network.explainer, players=24, budget=64, nearest=2).save(run.folder / "prototypes")

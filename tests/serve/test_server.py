@@ -49,7 +49,7 @@ def test_there_must_be_a_run() -> None:
 def test_runs_of_one_name_are_numbered_and_ready(run: Run) -> None:
     said: list[str] = []
     with opened([run.folder, run.folder], port=0, device="cpu", say=said.append) as server:
-        names = [network.name for network in server.desk.networks]
+        names = [network.name for network in server.state.networks]
         assert [name.rpartition(" ")[2] for name in names] == ["(1)", "(2)"]
         folder = server.folder.path
         assert folder.is_dir()

@@ -6,8 +6,8 @@ import torch
 
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.decision import decide
+from protopfaith.explanation.resumable_game import ResumableGame
 from protopfaith.explanation.settings import Settings
-from protopfaith.explanation.sitting import Sittings
 from protopfaith.serve.whatif import hide
 from protopfaith.shapley import Players
 
@@ -15,9 +15,9 @@ from protopfaith.shapley import Players
 def test_it_is_the_answer_on_the_masked_image(explainer: Explainer, pixels: torch.Tensor) -> None:
     decision = decide(explainer.model, explainer.open(pixels))
     settings = Settings().on("cpu", (48, 48))
-    sittings = Sittings(explainer.fused, decision, settings, Players.windows((48, 48), 16))
-    result = sittings.play(512)
-    found = hide(explainer.model, decision, sittings, result, [0, 4])
+    resumable = ResumableGame(explainer.fused, decision, settings, Players.windows((48, 48), 16))
+    result = resumable.play(512)
+    found = hide(explainer.model, decision, resumable, result, [0, 4])
     masked = decision.picture.input.clone()
     masked[:, :16, :16] = 0
     masked[:, 16:32, 16:32] = 0
@@ -32,9 +32,9 @@ def test_with_everything_hidden_map_and_network_agree(explainer: Explainer, pixe
     """Values add up to the whole, so there the prediction is exact."""
     decision = decide(explainer.model, explainer.open(pixels))
     settings = Settings().on("cpu", (48, 48))
-    sittings = Sittings(explainer.fused, decision, settings, Players.windows((48, 48), 16))
-    result = sittings.play(256)
-    found = hide(explainer.model, decision, sittings, result, range(9))
+    resumable = ResumableGame(explainer.fused, decision, settings, Players.windows((48, 48), 16))
+    result = resumable.play(256)
+    found = hide(explainer.model, decision, resumable, result, range(9))
     assert found.predicted is not None
     assert found.predicted_score is not None
     assert torch.allclose(found.predicted, found.after, atol=1e-3)
@@ -44,5 +44,5 @@ def test_with_everything_hidden_map_and_network_agree(explainer: Explainer, pixe
 def test_before_the_first_map_nothing_is_predicted(explainer: Explainer, pixels: torch.Tensor) -> None:
     decision = decide(explainer.model, explainer.open(pixels))
     settings = Settings().on("cpu", (48, 48))
-    sittings = Sittings(explainer.fused, decision, settings, Players.windows((48, 48), 16))
-    assert hide(explainer.model, decision, sittings, None, [0]).predicted is None
+    resumable = ResumableGame(explainer.fused, decision, settings, Players.windows((48, 48), 16))
+    assert hide(explainer.model, decision, resumable, None, [0]).predicted is None

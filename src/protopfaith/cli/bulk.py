@@ -134,7 +134,7 @@ def report(
     note(f"Loading {bulk} ...")
     from protopfaith.devices import choose_device
     from protopfaith.explanation import open_bulk
-    from protopfaith.explanation.many.rebuild import rebuild
+    from protopfaith.explanation.bulk.rebuild import rebuild
 
     found: Any = rebuild(open_bulk(bulk), image, run=run, file=file, device=str(choose_device(device)))
     say(str(found.report(out)))

@@ -1,4 +1,4 @@
-"""Why this class, and what is this prototype? Answers that a person can read, check and pass on.
+"""Why this class, and what is this prototype? FunctionOutputs that a person can read, check and pass on.
 
 >>> from protopfaith.explanation import Explainer
 >>> explanation = Explainer("runs/birds").explain("bird.png", precision=0.1)
@@ -6,6 +6,7 @@
 'bird.html'
 """
 
+from protopfaith.explanation.bulk import Bulk, Summary, explain_bulk, open_bulk, summarize
 from protopfaith.explanation.captum import ShapleyAttribution, quantus_explainer
 from protopfaith.explanation.cases import Batch, Failure, explain_files
 from protopfaith.explanation.catalog.catalog import (
@@ -14,13 +15,12 @@ from protopfaith.explanation.catalog.catalog import (
     PrototypePortrait,
     explain_prototypes,
 )
-from protopfaith.explanation.catalog.spread import explain_sources
+from protopfaith.explanation.catalog.distributed import explain_sources
 from protopfaith.explanation.decomposition import Decomposition, class_row, decompose, paper_scores
 from protopfaith.explanation.explainer import Explainer, explain
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
 from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation, explain_function
-from protopfaith.explanation.many import Bulk, Summary, explain_bulk, open_bulk, summarize
 from protopfaith.explanation.protopnet_map import crop_box, protopnet_maps
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.saving import load as load_explanation

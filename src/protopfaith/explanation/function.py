@@ -20,7 +20,7 @@ from protopfaith.data import Preprocessing
 from protopfaith.data.images import say_once, to_rgb_or_gray
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.answers import Answers, described, first_channels
+from protopfaith.explanation.function_outputs import FunctionOutputs, described, first_channels
 from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
@@ -206,7 +206,7 @@ def explain_function(
     place = _device(function, device)
     picture = _as_wide(_open(image, preprocessing, place, name), function)
     settings = Settings.of(settings, **keywords).on(place, picture.input.shape[-2:])
-    whole = Answers(function)
+    whole = FunctionOutputs(function)
     values = whole(picture.input[None])[0]
     numbers = _chosen(outputs, values, names)
     columns = torch.tensor(numbers)

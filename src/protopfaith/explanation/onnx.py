@@ -12,7 +12,7 @@ from torch import Tensor
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation.answers import LOGITS
+from protopfaith.explanation.function_outputs import LOGITS
 from protopfaith.files import is_file, reason
 
 USUAL_SIDE = 224

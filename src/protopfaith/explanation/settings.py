@@ -44,7 +44,7 @@ USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
 BULK_PRECISION = 0.2
 COARSE = 7  # rows and columns of windows in the first, quick answer
 COARSE_BUDGET = 512
-# Options for an estimate in several sittings: half of one is no map.
+# Options for an estimate in several parts: half of one is no map.
 IN_PARTS = ("stop_after", "checkpoint", "resume")
 # What an explanation gives to every estimator, by the names of its own parameters.
 ITS_OWN = {

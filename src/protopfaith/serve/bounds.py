@@ -21,7 +21,7 @@ class Bounds:
         regions: players that a visitor may ask for.
         evaluations: per map, whatever the precision.
         unseen: seconds after which a case that nobody looks at is forgotten.
-        tidying: seconds between two looks for cases to forget and memory to give back.
+        cleanup: seconds between two looks for cases to forget and memory to give back.
         stream: seconds after which a stream ends and a living page opens it again.
 
     >>> Bounds().upload
@@ -39,5 +39,5 @@ class Bounds:
     regions: int = 1_024
     evaluations: int = 1 << 18
     unseen: float = 8 * 3600.0
-    tidying: float = 60.0
+    cleanup: float = 60.0
     stream: float = 60.0

@@ -19,10 +19,10 @@ from protopfaith.explanation.familiarity import familiarity, is_unfamiliar
 from protopfaith.explanation.findings import Finding, findings_of
 from protopfaith.explanation.picture import Picture
 from protopfaith.explanation.question import about_finding, question
+from protopfaith.explanation.resumable_game import ResumableGame
 from protopfaith.explanation.settings import Settings
-from protopfaith.explanation.sitting import Sittings
-from protopfaith.serve.board import Board
 from protopfaith.serve.bounds import Bounds
+from protopfaith.serve.live_blocks import LiveBlocks
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pace import ENOUGH, LEAST, SMALLEST
 from protopfaith.serve.question import USUAL_PRECISION, Question
@@ -41,7 +41,7 @@ class Shown:
     """The map that is shown: one object, so that whoever holds it has values of these very regions, whatever
     is played meanwhile."""
 
-    sittings: Sittings
+    resumable: ResumableGame
     result: Attribution | None
     is_coarse: bool
 
@@ -77,7 +77,7 @@ class Case:
         self.mark = f"c{secrets.token_hex(3)}-"  # begins the ids of its pictures
         self.network, self.picture, self.question = network, picture, question
         self.visitor, self.known, self.bounds = visitor, known, bounds
-        self.board = Board()
+        self.live = LiveBlocks()
         self.stage = "waiting"  # then "playing", "stopping", "stopped", "done" or "failed"
         self.message = ""
         self.precision = USUAL_PRECISION
@@ -93,8 +93,8 @@ class Case:
         self.on_state: Callable[[Case], None] = lambda case: None  # it stopped, waits, goes on
         self.is_alone: Callable[[], bool] = lambda: True  # whether no other visitor waits for a turn
         self.shown: Shown | None = None
-        self._coarse: Sittings | None = None
-        self._fine: Sittings | None = None
+        self._coarse: ResumableGame | None = None
+        self._fine: ResumableGame | None = None
         self._seconds = 0.0
         self._in_slice = False
         self._lock = threading.Lock()
@@ -110,10 +110,10 @@ class Case:
         return replace(settings, players=spec_of(self.question, self.picture.input))
 
     @property
-    def sittings(self) -> Sittings | None:
+    def resumable(self) -> ResumableGame | None:
         """The game whose map is shown."""
         shown = self.shown
-        return None if shown is None else shown.sittings
+        return None if shown is None else shown.resumable
 
     @property
     def result(self) -> Attribution | None:
@@ -129,7 +129,7 @@ class Case:
     @property
     def wants_to_play(self) -> bool:
         """Whether somebody looks at it and it is not finished."""
-        return self.stage == "playing" and self.board.readers > 0
+        return self.stage == "playing" and self.live.readers > 0
 
     @property
     def evaluations(self) -> int:
@@ -181,9 +181,9 @@ class Case:
         self.is_unfamiliar = bool(is_unfamiliar(*near))
         players = players_for(self.question, self.picture.input, self.bounds.regions)
         coarse = first_players(players, self.picture.input)
-        self._fine = Sittings(explainer.fused, self.decision, settings, players)
+        self._fine = ResumableGame(explainer.fused, self.decision, settings, players)
         if coarse is not None:
-            self._coarse = Sittings(explainer.fused, self.decision, settings, coarse)
+            self._coarse = ResumableGame(explainer.fused, self.decision, settings, coarse)
         self.shown = Shown(self._coarse or self._fine, None, self._coarse is not None)
         spent = time.perf_counter() - start
         self._seconds += spent
@@ -231,7 +231,7 @@ class Case:
             game.evaluations - made, game.seconds - evaluating if on_cpu else spent, in_all=spent
         )
 
-    def _is_clear(self, coarse: Sittings) -> bool:
+    def _is_clear(self, coarse: ResumableGame) -> bool:
         """Whether the finer game is to begin: also where its map, at so many evaluations that it is shown, is
         a slice away."""
         result = self.result
@@ -240,7 +240,7 @@ class Case:
         near = self.network.pace.step(0, alone=self.is_alone()) >= ENOUGH
         return near or result.precision <= CLEAR or coarse.evaluations >= COARSE_EVALUATIONS
 
-    def _play_fine(self, fine: Sittings) -> None:
+    def _play_fine(self, fine: ResumableGame) -> None:
         """Without a precision to stop at, which would be looked at, at the cost of a fit, time and again."""
         left = self.bounds.evaluations - fine.evaluations
         step = 2 ** len(fine.players) if len(fine.players) <= FEW else self._needed(fine)
@@ -251,7 +251,7 @@ class Case:
                 self._coarse, self.hidden = None, ()  # other regions from now on
             self.shown = Shown(fine, found, False)
 
-    def _needed(self, fine: Sittings) -> int:
+    def _needed(self, fine: ResumableGame) -> int:
         """Evaluations of the next slice, where the end is near those up to the precision that was asked for:
         errors fall with their square root."""
         if not fine.evaluations and self._coarse is None:
@@ -265,9 +265,9 @@ class Case:
     def without(self, shown: Shown, hidden: tuple[int, ...]) -> WhatIf:
         """The network's answer without some regions of a map."""
         assert self.decision is not None
-        if shown.sittings is self.sittings:
+        if shown.resumable is self.resumable:
             self.hidden = hidden
-        return hide(self.network.explainer.model, self.decision, shown.sittings, shown.result, hidden)
+        return hide(self.network.explainer.model, self.decision, shown.resumable, shown.result, hidden)
 
     def explanation(self, *, sources: bool = False) -> Explanation:
         """What is known now, as `explain` gives it."""
@@ -327,5 +327,5 @@ class Case:
         shown = self.shown
         if shown is None or shown.is_coarse or shown.result is None:
             return False
-        enough = shown.sittings.evaluations >= self.bounds.evaluations
+        enough = shown.resumable.evaluations >= self.bounds.evaluations
         return enough or shown.result.precision <= self.precision

@@ -16,17 +16,17 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.serve.answers import GoneError, kindly, plainly, read_message
-from protopfaith.serve.article import article_view, state_of
+from protopfaith.serve.background_job import BackgroundJob
 from protopfaith.serve.case import Case
+from protopfaith.serve.case_view import case_view, state_of
 from protopfaith.serve.compare import chosen, compare_pieces
-from protopfaith.serve.desk import Desk
-from protopfaith.serve.errands import Errand
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
-from protopfaith.serve.portrait import portrait_pieces
+from protopfaith.serve.prototype_detail import detail_pieces
 from protopfaith.serve.question import Question, precision_of, regions_of
+from protopfaith.serve.responses import GoneError, errors_as_json, errors_as_page, read_message
 from protopfaith.serve.saving import KINDS, MEANINGS, save_pieces
+from protopfaith.serve.state import ServerState
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.views import whatif_block
 from protopfaith.show.wording.glossary import WORDS
@@ -40,12 +40,12 @@ class CasePages:
     """The answers to requests about cases.
 
     Args:
-        desk: where cases are kept.
+        state: where cases are kept.
         folder: where files are made.
     """
 
-    def __init__(self, desk: Desk, folder: PrivateFolder):
-        self.desk, self.folder = desk, folder
+    def __init__(self, state: ServerState, folder: PrivateFolder):
+        self.state, self.folder = state, folder
 
     def routes(self) -> list[Route]:
         """Which address answers what."""
@@ -60,21 +60,21 @@ class CasePages:
             "save": self.save,
         }
         return [
-            Route("/cases", kindly(self.cases)),
-            Route("/beside/{case}/{other}", kindly(self.beside)),
-            Route("/case/{case}", kindly(self.page)),
+            Route("/cases", errors_as_page(self.cases)),
+            Route("/beside/{case}/{other}", errors_as_page(self.beside)),
+            Route("/case/{case}", errors_as_page(self.page)),
             Route("/case/{case}/events", self.events),
-            Route("/case/{case}/image/{name}", plainly(self.image)),
-            Route("/case/{case}/saved/{name}", plainly(self.saved)),
+            Route("/case/{case}/image/{name}", errors_as_json(self.image)),
+            Route("/case/{case}/saved/{name}", errors_as_json(self.saved)),
             *(
-                Route(f"/case/{{case}}/{name}", plainly(answer), methods=["POST"])
+                Route(f"/case/{{case}}/{name}", errors_as_json(answer), methods=["POST"])
                 for name, answer in posts.items()
             ),
         ]
 
     async def opened(self, case: Case) -> Response:
         """The address of a new case, once it is decided."""
-        future = self.desk.decide(case)
+        future = self.state.decide(case)
         with suppress(asyncio.TimeoutError):  # the page waits longer
             await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), PATIENCE)
         return JSONResponse({"case": case.id, "url": f"/case/{case.id}"})
@@ -88,21 +88,21 @@ class CasePages:
                 "title": case.title,
                 "state": state_of(case),
             }
-            for case in self.desk.cases_of(request.scope["visitor"])
+            for case in self.state.cases_of(request.scope["visitor"])
         ]
-        return HTMLResponse(render("cases.html", page="cases", networks=self.desk.networks, cases=cases))
+        return HTMLResponse(render("cases.html", page="cases", networks=self.state.networks, cases=cases))
 
     async def page(self, request: Request) -> Response:
         case = self._case(request)
-        view = article_view(case, self.desk.networks)
+        view = case_view(case, self.state.networks)
         name = f"{case.title} {case.picture.name}".strip()
-        page = render("ask.html", page="case", networks=self.desk.networks, name=name, words=WORDS, **view)
+        page = render("ask.html", page="case", networks=self.state.networks, name=name, words=WORDS, **view)
         return HTMLResponse(page)
 
     async def beside(self, request: Request) -> Response:
         cases = [self._case(request), self._case(request, "other")]
-        views = [article_view(case, ()) for case in cases]
-        page = render("beside.html", page="case", networks=self.desk.networks, views=views, words=WORDS)
+        views = [case_view(case, ()) for case in cases]
+        page = render("beside.html", page="case", networks=self.state.networks, views=views, words=WORDS)
         return HTMLResponse(page)
 
     async def events(self, request: Request) -> Response:
@@ -115,27 +115,27 @@ class CasePages:
         return StreamingResponse(self._stream(case, seen), media_type="text/event-stream")
 
     async def _stream(self, case: Case, seen: int) -> AsyncIterator[str]:
-        """What is written on the board, as it comes. It ends after a while: a page that lives opens it
+        """What is written to the live blocks, as it comes. It ends after a while: a page that lives opens it
         again, one that was cut off does not, and then its game stops."""
-        bell = case.board.join()
-        end = asyncio.get_running_loop().time() + self.desk.bounds.stream
+        bell = case.live.join()
+        end = asyncio.get_running_loop().time() + self.state.bounds.stream
         try:
-            self.desk.worker.enter(case)
+            self.state.worker.enter(case)
             yield "retry: 500\n\n"
             while True:
                 bell.clear()
-                seen, new = case.board.since(seen)
+                seen, new = case.live.since(seen)
                 if new:
                     yield f"id: {seen}\nevent: blocks\ndata: {json.dumps(new)}\n\n"
                 left = end - asyncio.get_running_loop().time()
-                if left <= 0 or self.desk.find(case.id) is None:
+                if left <= 0 or self.state.find(case.id) is None:
                     return
                 try:
                     await asyncio.wait_for(bell.wait(), min(PING, left))
                 except asyncio.TimeoutError:
                     yield ": alive\n\n"
         finally:
-            case.board.leave(bell)
+            case.live.leave(bell)
 
     async def image(self, request: Request) -> Response:
         content = self._case(request).images.get(request.path_params["name"])
@@ -156,14 +156,14 @@ class CasePages:
     async def hide(self, request: Request) -> Response:
         said, case = await self._message(request), self._case(request)
         shown = case.shown
-        if shown is None or said.get("count") != len(shown.sittings.players):
+        if shown is None or said.get("count") != len(shown.resumable.players):
             raise ProtoPFaithError("The map has finer regions now; choose them anew.")
-        hidden = regions_of(said.get("regions"), len(shown.sittings.players))
+        hidden = regions_of(said.get("regions"), len(shown.resumable.players))
         if not hidden:
             case.hidden = ()
             return JSONResponse({"html": ""})
         html = await asyncio.wrap_future(
-            self.desk.soon(case, lambda: whatif_block(case, case.without(shown, hidden)))
+            self.state.soon(case, lambda: whatif_block(case, case.without(shown, hidden)))
         )
         return JSONResponse({"html": html})
 
@@ -172,11 +172,11 @@ class CasePages:
         said, case = await self._message(request), self._case(request)
         question = Question.of(said, len(case.network.class_names), case.question)
         visitor = request.scope["visitor"]
-        known = self.desk.same(case, question, visitor)
+        known = self.state.same(case, question, visitor)
         if known is not None:
             return JSONResponse({"case": known.id, "url": f"/case/{known.id}"})
         new = await run_in_threadpool(
-            self.desk.open,
+            self.state.open,
             case.network,
             case.picture.original,
             case.picture.name,
@@ -189,10 +189,10 @@ class CasePages:
     async def ask_beside(self, request: Request) -> Response:
         """The same image under another network."""
         said, case = await self._message(request), self._case(request)
-        network = self.desk.network(said.get("run"))
+        network = self.state.network(said.get("run"))
         same = (network.class_names, network.outcome) == (case.network.class_names, case.network.outcome)
         other = await run_in_threadpool(
-            self.desk.open,
+            self.state.open,
             network,
             case.picture.original,
             case.picture.name,
@@ -205,20 +205,20 @@ class CasePages:
 
     async def portrait(self, request: Request) -> Response:
         said, case = await self._message(request), self._decided(request)
-        html = await self._errand(request, portrait_pieces(case, _number(said.get("prototype"))))
+        html = await self._done(request, detail_pieces(case, _number(said.get("prototype"))))
         return JSONResponse({"html": html})
 
     async def compare(self, request: Request) -> Response:
         said, case = await self._message(request), self._decided(request)
         names = chosen(said.get("explainers"))
-        html = await self._errand(request, compare_pieces(case, _number(said.get("prototype")), names))
+        html = await self._done(request, compare_pieces(case, _number(said.get("prototype")), names))
         return JSONResponse({"html": html})
 
     async def save(self, request: Request) -> Response:
         case = self._decided(request)
         if case.result is None:
             raise ProtoPFaithError("Wait for the first map before saving it.")
-        case.saved = await self._errand(request, save_pieces(case, self.folder.path, keep=self.folder.keep))
+        case.saved = await self._done(request, save_pieces(case, self.folder.path, keep=self.folder.keep))
         files = {name: meaning for name, meaning in MEANINGS.items() if name in case.saved}
         return JSONResponse({"html": render("blocks/saved.html", case=case, files=files)})
 
@@ -229,14 +229,14 @@ class CasePages:
         kept = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(files[name], media_type=KINDS[name], headers=kept)
 
-    async def _errand(self, request: Request, pieces: Generator[None, None, Any]) -> Any:
+    async def _done(self, request: Request, pieces: Generator[None, None, Any]) -> Any:
         """The result of longer work, which is given up when nobody waits for it any more."""
-        errand = Errand(request.scope["visitor"], pieces)
-        self.desk.worker.enter(errand)
-        return await _waited(request, errand.result)
+        job = BackgroundJob(request.scope["visitor"], pieces)
+        self.state.worker.enter(job)
+        return await _waited(request, job.result)
 
     def _case(self, request: Request, name: str = "case") -> Case:
-        case = self.desk.find(request.path_params[name])
+        case = self.state.find(request.path_params[name])
         if case is None:
             raise GoneError
         return case
@@ -248,7 +248,7 @@ class CasePages:
         return case
 
     async def _message(self, request: Request) -> dict[str, Any]:
-        return await read_message(request, self.desk.bounds)
+        return await read_message(request, self.state.bounds)
 
 
 async def _waited(request: Request, future: Future[Any]) -> Any:

@@ -22,7 +22,7 @@ from protopfaith.evaluation.metrics.removal import aopc, removal_curves, removal
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.settings import coarse_players
 from protopfaith.serve.case import Case, Shown
-from protopfaith.serve.linked import LinkedPictures
+from protopfaith.serve.linked_pictures import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.shapley import Players, make_baseline
 from protopfaith.show.heat import scale_of
@@ -107,7 +107,7 @@ def _explained(case: Case, shown: Shown, prototype: int, name: str) -> tuple[Exp
     assert shown.result is not None
     if name == "ours":
         return from_attribution(shown.result.of_outputs([prototype])), "The map of this page, as it is now."
-    image, players, note = case.picture.input, shown.sittings.players.to("cpu"), ""
+    image, players, note = case.picture.input, shown.resumable.players.to("cpu"), ""
     if name in LONG and len(players) > MOST_LONG:
         players = coarse_players(image)
         note = f"On {len(players)} larger regions, since it takes long."
@@ -120,7 +120,7 @@ def _explained(case: Case, shown: Shown, prototype: int, name: str) -> tuple[Exp
 def _aopc(case: Case, shown: Shown, prototype: int, found: Explained) -> float:
     """How fast the distance rises on this image, when what the map calls important is removed."""
     image, model = case.picture.input, case.network.model
-    ranks = removal_ranks(found.maps[0], shown.sittings.players.to("cpu"), torch.Generator().manual_seed(0))
+    ranks = removal_ranks(found.maps[0], shown.resumable.players.to("cpu"), torch.Generator().manual_seed(0))
     baseline, _ = make_baseline(case.settings.baseline, image)
     curves = removal_curves(
         selected_distances(model, [prototype]),

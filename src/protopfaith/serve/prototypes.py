@@ -7,7 +7,7 @@ from typing import Any
 
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.serve.case import Case
-from protopfaith.serve.linked import LinkedPictures
+from protopfaith.serve.linked_pictures import LinkedPictures
 from protopfaith.show.heat import scale_of
 from protopfaith.show.pictures import DrawnPicture
 from protopfaith.show.report import Legend, make_legend

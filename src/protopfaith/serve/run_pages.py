@@ -12,11 +12,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from protopfaith.files import is_file
-from protopfaith.serve.answers import GoneError, kindly
-from protopfaith.serve.desk import Desk
 from protopfaith.serve.finding_pages import finding_cell, finding_evaluation
 from protopfaith.serve.networks import Network
 from protopfaith.serve.pages import render
+from protopfaith.serve.responses import GoneError, errors_as_page
+from protopfaith.serve.state import ServerState
 from protopfaith.show.encoding import data_uri
 from protopfaith.show.wording.numbers import percent
 
@@ -39,21 +39,21 @@ class RunPages:
     """The answers to requests about runs.
 
     Args:
-        desk: which runs there are.
+        state: which runs there are.
     """
 
-    def __init__(self, desk: Desk):
-        self.desk = desk
+    def __init__(self, state: ServerState):
+        self.state = state
 
     def routes(self) -> list[Route]:
         """Which address answers what."""
         return [
-            Route("/evaluation/{run}", kindly(self.evaluation)),
-            Route("/written/{run}/{name}", kindly(self.written)),
+            Route("/evaluation/{run}", errors_as_page(self.evaluation)),
+            Route("/written/{run}/{name}", errors_as_page(self.written)),
         ]
 
     async def evaluation(self, request: Request) -> Response:
-        network = self.desk.network(request.path_params["run"])
+        network = self.state.network(request.path_params["run"])
         if network.outcome == "several":
             asked = finding_cell(network, request.query_params)
             view = await run_in_threadpool(finding_evaluation, network, asked)
@@ -61,16 +61,20 @@ class RunPages:
             view = await run_in_threadpool(evaluation_view, network, _cell(network, request))
         view["reliability"] = await run_in_threadpool(reliability_picture, network)
         view["folder"] = _folder(network)
-        return HTMLResponse(render("evaluation.html", page="evaluation", networks=self.desk.networks, **view))
+        return HTMLResponse(
+            render("evaluation.html", page="evaluation", networks=self.state.networks, **view)
+        )
 
     async def written(self, request: Request) -> Response:
-        network, name = self.desk.network(request.path_params["run"]), request.path_params["name"]
+        network, name = self.state.network(request.path_params["run"]), request.path_params["name"]
         if name not in WRITTEN:
             raise GoneError
         found = written_page(network, name)
         if found is None:
             view = {"name": name, "network": network, "folder": _folder(network)}
-            return HTMLResponse(render("unwritten.html", page=name, networks=self.desk.networks, **view), 404)
+            return HTMLResponse(
+                render("unwritten.html", page=name, networks=self.state.networks, **view), 404
+            )
         text = await run_in_threadpool(found.read_text, encoding="utf-8")
         return HTMLResponse(text, headers={"Content-Security-Policy": own_policy(text)})
 

@@ -23,11 +23,11 @@ from protopfaith.explanation import Explainer
 from protopfaith.files import reason
 from protopfaith.serve.bounds import Bounds
 from protopfaith.serve.case import Case
-from protopfaith.serve.desk import Desk, write_answer
+from protopfaith.serve.cleanup import every
 from protopfaith.serve.networks import Network, run_name
 from protopfaith.serve.pace import GOALS
 from protopfaith.serve.question import FINEST, Question
-from protopfaith.serve.tidying import every
+from protopfaith.serve.state import ServerState, write_answer
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 from protopfaith.specs import check_token
@@ -83,7 +83,7 @@ class Server:
         server: uvicorn's.
         listening: its socket.
         address: of its start page, with the token where there is one.
-        desk: where its cases are kept.
+        state: where its cases are kept.
         folder: where uploads are decoded.
     """
 
@@ -93,11 +93,11 @@ class Server:
         listening: socket.socket,
         address: str,
         *,
-        desk: Desk,
+        state: ServerState,
         folder: PrivateFolder,
     ):
         self.server, self.listening, self.address = server, listening, address
-        self.desk, self.folder = desk, folder
+        self.state, self.folder = state, folder
 
     def run(self) -> None:
         """Until it is interrupted, or `stop` is called."""
@@ -145,9 +145,9 @@ def opened(
         for network in networks:
             worker.when_idle(network.classify_some)
         actual = listening.getsockname()[1]
-        desk = Desk(networks, worker, bounds)
+        state = ServerState(networks, worker, bounds)
         config = uvicorn.Config(
-            make_app(desk, folder, Door(host, actual, token)),
+            make_app(state, folder, Door(host, actual, token)),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -161,8 +161,8 @@ def opened(
         _announce(say, host, address, token, is_local(host))
         if keep:
             say(f"Uploads are kept in {folder.path}, which only you can read.")
-        with every(bounds.tidying, desk.sweep):
-            yield Server(uvicorn.Server(config), listening, address, desk=desk, folder=folder)
+        with every(bounds.cleanup, state.sweep):
+            yield Server(uvicorn.Server(config), listening, address, state=state, folder=folder)
 
 
 def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) -> list[Network]:

@@ -9,7 +9,7 @@ from typing import Any
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.picture import to_pil
 from protopfaith.serve.case import Case
-from protopfaith.serve.linked import LinkedPictures
+from protopfaith.serve.linked_pictures import LinkedPictures
 from protopfaith.serve.pages import render, with_own_ids
 from protopfaith.serve.prototypes import prototype_cards
 from protopfaith.serve.whatif import WhatIf
@@ -75,10 +75,10 @@ def progress_block(case: Case) -> str:
     if shown is None or shown.result is None:
         view["texts"] = ["The first map follows in a moment."] if case.stage == "playing" else []
         return render("blocks/progress.html", **view)
-    result, driving = shown.result, shown.sittings.driving
+    result, driving = shown.result, shown.resumable.driving
     mine = result.of_outputs([driving[-1]])
     error = relative_error(mine.values, mine.standard_errors)
-    regions, sure = len(shown.sittings.players), int(mine.decided().sum())
+    regions, sure = len(shown.resumable.players), int(mine.decided().sum())
     view["share"] = min(1.0, (case.precision / max(result.precision, 1e-9)) ** 2)
     view["texts"] = [
         sides(sure, regions),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.explanation.decision import Decision
-from protopfaith.explanation.sitting import Sittings
+from protopfaith.explanation.resumable_game import ResumableGame
 from protopfaith.network import PrototypeNetwork, probabilities
 from protopfaith.shapley import Attribution
 
@@ -49,7 +49,7 @@ class WhatIf:
 def hide(
     model: PrototypeNetwork,
     decision: Decision,
-    sittings: Sittings,
+    resumable: ResumableGame,
     result: Attribution | None,
     hidden: Sequence[int],
 ) -> WhatIf:
@@ -58,16 +58,16 @@ def hide(
     Args:
         model: the network.
         decision: what it said about the whole image.
-        sittings: the game, whose players these regions are.
+        resumable: the game, whose players these regions are.
         result: the map so far.
         hidden: numbers of the regions.
     """
-    game = sittings.game
-    shown = torch.ones(1, len(sittings.players), dtype=torch.bool, device=game.device)
+    game = resumable.game
+    shown = torch.ones(1, len(resumable.players), dtype=torch.bool, device=game.device)
     shown[0, list(hidden)] = False
     image = game.masked(shown)
-    outputs = sittings.function(image)[0].double().cpu()
-    count, explained = len(model.prototypes), sittings.driving[-1]
+    outputs = resumable.function(image)[0].double().cpu()
+    count, explained = len(model.prototypes), resumable.driving[-1]
     after = _probabilities(model, decision, outputs[:count])
     before = float(game.grand[explained])
     predicted = score = error = None

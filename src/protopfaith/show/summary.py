@@ -10,9 +10,9 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.explanation.many.dataset import Bulk
-from protopfaith.explanation.many.originals import thumbnails
-from protopfaith.explanation.many.summary import Summary
+from protopfaith.explanation.bulk.dataset import Bulk
+from protopfaith.explanation.bulk.summary import Summary
+from protopfaith.explanation.bulk.thumbnails import thumbnails
 from protopfaith.explanation.regions import scaled_labels
 from protopfaith.shapley import Players
 from protopfaith.show.colors import overlay

@@ -6,6 +6,6 @@ from protopfaith.explanation.catalog.catalog import (
     PrototypePortrait,
     explain_prototypes,
 )
-from protopfaith.explanation.catalog.spread import explain_sources
+from protopfaith.explanation.catalog.distributed import explain_sources
 
 __all__ = ["Catalog", "ClassPortrait", "PrototypePortrait", "explain_prototypes", "explain_sources"]

@@ -16,8 +16,8 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.catalog.distributed import explain_sources
 from protopfaith.explanation.catalog.nearest import Patch, Survey, survey
-from protopfaith.explanation.catalog.spread import explain_sources
 from protopfaith.explanation.decision import mark_duplicates
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.game import check_game

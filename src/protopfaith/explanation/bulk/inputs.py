@@ -1,0 +1,282 @@
+"""What is to be explained: image files, folders and DICOM trees, lists, WebDataset tars; in a fixed order."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from protopfaith.anonymous import public_names
+from protopfaith.arguments import named, shown
+from protopfaith.data.frames import split_frame
+from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image, say_once
+from protopfaith.data.listing import CASE
+from protopfaith.data.table import FILES, read_cells
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation.bulk.arrow import pyarrow_module
+from protopfaith.files import is_file, is_folder, reason
+
+LISTS = (".csv", ".parquet")
+BOX = ("left", "top", "right", "bottom")
+MASK = "mask"
+READ = (*FILES, *BOX, MASK)  # columns of a list
+MOST_MEMBER = 1 << 30  # bytes of one file in a tar
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image: a file, or a part of a tar.
+
+    Args:
+        name: what it is called in results; different for every image
+        path: of the file
+        offset: where it begins, in a tar
+        size: its bytes, in a tar; None for a file of its own
+        boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
+        masks: paths of images that are not zero where objects are, where a list says so
+    """
+
+    name: str
+    path: str
+    offset: int = 0
+    size: int | None = None
+    boxes: tuple[Box, ...] = ()
+    masks: tuple[str, ...] = ()
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """The image as a file of its own, while it is read."""
+        if self.size is None:
+            yield Path(self.path)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / f"image{Path(self.name).suffix}"
+            copy.write_bytes(self.content())
+            yield copy
+
+    def content(self) -> bytes:
+        """The bytes of the image file."""
+        with Path(self.path).open("rb") as file:
+            file.seek(self.offset)
+            return file.read() if self.size is None else file.read(self.size)
+
+
+def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list[Item]:
+    """All images that the inputs stand for, in the same order every time.
+
+    Args:
+        inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
+            `file` and one row per image, box or mask, tars as WebDataset has them
+        anonymous: numbers instead of names
+
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "b.png").write_bytes(b""), (folder / "a.png").write_bytes(b"")
+    >>> [item.name for item in list_items([folder])]
+    ['a.png', 'b.png']
+    """
+    found = [item for one in inputs for item in _items(Path(one), alone=len(inputs) == 1)]
+    if not found:
+        raise ProtoPFaithError(
+            "There are no images in what was given; give image files, folders, lists or tars."
+        )
+    unique = _together(found)
+    names = public_names([_place(item) for item in unique], anonymous=anonymous)
+    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
+
+
+def _together(items: Sequence[Item]) -> list[Item]:
+    """Every image once, with the boxes and masks of all its rows: lists have one row per object."""
+    boxes: dict[tuple[str, int], dict[Box, None]] = {}
+    masks: dict[tuple[str, int], dict[str, None]] = {}
+    for item in items:
+        boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
+        masks.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.masks))
+    unique = {(item.path, item.offset): item for item in items}
+    return [
+        replace(item, boxes=tuple(boxes[place]), masks=tuple(masks[place])) for place, item in unique.items()
+    ]
+
+
+def _printable(name: str) -> str:
+    """A name that is no UTF-8 with its bytes spelled out: Parquet has no place for them."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def list_fingerprint(items: Sequence[Item]) -> str:
+    """Changes with the images that are listed, with their masks and with their order."""
+    digest = hashlib.sha256()
+    for item in items:
+        masks = "".join(f"\0{Path(mask).name}" for mask in item.masks)  # folders differ between machines
+        digest.update(f"{item.name}\0{item.size}{masks}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _place(item: Item) -> Path:
+    """A path that tells an image apart from all others: that of its file, or below that of its tar."""
+    return Path(item.path) if item.size is None else Path(item.path) / item.name
+
+
+def _items(path: Path, *, alone: bool) -> Iterator[Item]:
+    if is_folder(path):
+        yield from (Item(file.name, str(file)) for file in _images_below(path))
+    elif path.suffix.lower() in LISTS:
+        yield from _from_list(path)
+    elif path.suffix.lower() == ".tar":
+        yield from _from_tar(path)
+    elif path.name.lower().endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz")):
+        raise ProtoPFaithError(
+            f"{path} is a compressed tar, in which images cannot be found; unpack it to .tar."
+        )
+    elif is_file(split_frame(path)[0]) or (not alone and path.suffix.lower() in SUFFIXES):
+        # a missing one is a bad row
+        yield Item(path.name, str(path))
+    else:
+        raise ProtoPFaithError(f"There is no image, folder, list or tar {path}; check the path.")
+
+
+def _images_below(folder: Path) -> Iterator[Path]:
+    """Image and DICOM files, sorted; what is hidden, and results of ours, is left out. Not all at once in
+    memory: a tree of a million files is walked folder by folder."""
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if CASE in names:
+            folders[:] = []
+            continue
+        for name in sorted(names):
+            path = Path(top) / name
+            if name.startswith(".") or not is_file(path):
+                continue
+            if path.suffix.lower() in SUFFIXES or is_dicom(path):
+                yield path
+
+
+def _from_list(path: Path) -> Iterator[Item]:
+    """Every row of a list; files are relative to the list's folder, as they are in data sets."""
+    rows = _rows(path)
+    lacking = [name for name in BOX if rows and name not in rows[0]]
+    if len(lacking) == 1:  # a column named left alone may mean a side of the body
+        raise ProtoPFaithError(
+            f"The list {path} has no column {lacking[0]!r}, and a box has {', '.join(BOX)}; add it."
+        )
+    for row in rows:
+        column = next((name for name in FILES if name in row), None)
+        if column is None:
+            raise ProtoPFaithError(
+                f"The list {path} has no column named {', '.join(FILES)}, but {', '.join(list(row)[:5])}; "
+                "name the column of files so."
+            )
+        if not isinstance(row[column], str | None):
+            raise ProtoPFaithError(
+                f"The list {path} has {shown(row[column])} in its column {column}; give the paths of files, "
+                "as text."
+            )
+        file = str(row[column] or "").strip()
+        if not Path(file).name:
+            raise ProtoPFaithError(f"The list {path} has a row without a file ({shown(file)}); remove it.")
+        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path), masks=_masks(row, path))
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    """The rows of a list, by the headings of their columns in lower case."""
+    if path.suffix.lower() == ".csv":
+        return _csv_rows(path)
+    parquet = pyarrow_module("parquet")
+    try:
+        if not is_file(path):
+            raise OSError("there is no such file")
+        names = [name for name in parquet.read_schema(path).names if name.lower() in READ]
+        return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
+    except Exception as error:  # whatever a damaged file leads to
+        raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
+
+
+def _csv_rows(path: Path) -> list[dict[str, object]]:
+    cells = list(read_cells(path, "a CSV file with a column of files").values())
+    header = [heading.lower() for heading in cells[0]] if cells else []
+    twice = [name for name in READ if header.count(name) > 1]
+    if twice:
+        raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
+    long = next((row for row in cells[1:] if any(row[len(header) :])), None)
+    if long is not None:
+        raise ProtoPFaithError(
+            f"The list {path} has more cells than headings in a row ({shown(','.join(long))}); put names "
+            "with commas between quotation marks."
+        )
+    places = {name: header.index(name) for name in READ if name in header}
+    if not places:  # for the sentence that names some of them
+        places = {name: place for place, name in enumerate(header[:5])}
+    return [
+        {name: row[place] if place < len(row) else None for name, place in places.items()}
+        for row in cells[1:]
+    ]
+
+
+def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
+    return [{name.strip().lower(): value for name, value in row.items()} for row in rows]
+
+
+def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
+    given = [row.get(name) for name in BOX]
+    if any(value is None or value == "" for value in given):
+        return ()
+    try:
+        numbers = [float(str(value)) for value in given]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
+    left, top, right, bottom = numbers
+    if not (left < right and top < bottom):
+        raise ProtoPFaithError(
+            f"The list {path} has a box from {left:g}, {top:g} to {right:g}, {bottom:g}, which is empty; "
+            "give left, top, right and bottom in pixels."
+        )
+    return ((left, top, right, bottom),)
+
+
+def _masks(row: dict[str, object], path: Path) -> tuple[str, ...]:
+    """Relative to the list's folder, as files are; whether it can be read is said in the row of its image."""
+    mask = row.get(MASK)
+    if mask is None or (isinstance(mask, float) and math.isnan(mask)) or not str(mask).strip():
+        return ()
+    return (str(path.parent / str(mask).strip()),)
+
+
+def _from_tar(path: Path) -> Iterator[Item]:
+    """Members that are named like images, and those of any other name that begin like one."""
+    try:
+        with tarfile.open(path, "r:") as archive, path.open("rb") as content:
+            for member in archive:
+                name = Path(member.name).name
+                suffix = Path(name).suffix.lower()
+                if name[:1] == "." or member.isdir():
+                    continue
+                if not member.isreg() or member.issparse() or member.size > MOST_MEMBER:
+                    if suffix in SUFFIXES | {".dcm"}:
+                        say_once(
+                            f"{named(path)} has images that are links, devices or too large, such as "
+                            f"{named(name)}; they are left out."
+                        )
+                    continue
+                content.seek(member.offset_data)
+                if suffix in SUFFIXES | {".dcm"} or looks_like_image(content.read(min(member.size, 132))):
+                    yield Item(_inside(member.name), str(path), member.offset_data, member.size)
+    except (tarfile.TarError, OSError, ValueError) as error:
+        if isinstance(error, PermissionError):
+            raise ProtoPFaithError(f"{named(path)} cannot be read ({reason(error)}); check it.") from error
+        raise ProtoPFaithError(f"{path} is no readable tar, or is cut; give another copy.") from error
+
+
+def _inside(name: str) -> str:
+    """The name of a member, without what leads out of the tar: it is only ever a name."""
+    return "/".join(part for part in name.split("/") if part not in ("", ".", "..")) or "image"
