@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -44,6 +44,10 @@ class Interval:
         if math.isnan(self.low):
             return f"{self.value:.3f}"
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """For JSON, which has no not-a-number: None instead."""
+        return {name: None if math.isnan(number) else number for name, number in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
