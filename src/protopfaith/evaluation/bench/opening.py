@@ -107,8 +107,8 @@ def understand(
 def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device) -> list[Tensor]:
     """Training images, evenly over the set, normalized, in batches."""
     indices = range(0, len(images), -(-len(images) // SAMPLE))
-    batches = [list(indices)[i : i + 64] for i in range(0, len(indices), 64)]
-    return [preprocessing.normalize(torch.stack([images.image(i) for i in b])).to(device) for b in batches]
+    batches = [indices[start : start + 64] for start in range(0, len(indices), 64)]
+    return [preprocessing.normalize(images.uint8(batch)).to(device) for batch in batches]
 
 
 def _mean_color(sample: Sequence[Tensor]) -> tuple[float, ...]:
