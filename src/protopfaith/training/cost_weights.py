@@ -14,9 +14,8 @@ class CostWeights:
     """How much each cost counts. The defaults are the paper's: what it has not is off."""
 
     cluster: float = setting(0.5, "lambda 1: every image near some prototype of its class", **BOUNDS)
-    separation: float = setting(
-        0.5, "lambda 2: every image far from prototypes of other classes", **BOUNDS
-    )  # subtracted
+    # Subtracted.
+    separation: float = setting(0.5, "lambda 2: every image far from prototypes of other classes", **BOUNDS)
     # The paper does not divide. With P = 1,000 prototypes both costs hardly count if they are divided.
     per_prototype: bool = setting(False, "divide both by the number of prototypes, as the authors' code does")
     diversity: float = setting(0.0, "prototypes of one class repel each other", **BOUNDS)
