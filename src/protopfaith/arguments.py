@@ -37,6 +37,16 @@ def shown(value: Any) -> str:
     return text if len(text) <= 110 else text[:100] + ", ..."
 
 
+def some_of(names: Iterable[str], most: int = 3) -> str:
+    """The first of many names in a message.
+
+    >>> some_of(["a", "b", "c", "d"]), some_of(["a", "b"])
+    ('a, b, c, ...', 'a, b')
+    """
+    first = list(islice(names, most + 1))
+    return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
+
+
 def named(path: Path | str) -> str:
     """A path in a message: on one line, and printable whatever its bytes are."""
     return "".join(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from protopfaith.annotations import check_fields
 from protopfaith.arguments import finite_number
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.typed import section, setting
 
 HiddenWith = Literal["zero", "blur", "color"]
 SIDE = {"at_least": 1, "at_most": 4096}
@@ -29,12 +30,14 @@ class Hiding:
     8
     """
 
-    share: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    smallest: int = field(default=8, metadata=SIDE)
-    largest: int = field(default=64, metadata=SIDE)
-    baseline: HiddenWith = "zero"
-    stages: Literal["all", "plain", "prototypes"] = "all"
-    copies: bool = False
+    share: float = setting(0.0, "of the images; 0: none", at_least=0, at_most=1)
+    smallest: int = setting(8, "side of a region in pixels", **SIDE)
+    largest: int = setting(64, "side of a region in pixels", **SIDE)
+    baseline: HiddenWith = setting("zero", "what stands there: zero (after normalization), blur or color")
+    stages: Literal["all", "plain", "prototypes"] = setting(
+        "all", "all, plain (the plain classifier) or prototypes"
+    )
+    copies: bool = setting(False, "hide them in copies beside the whole images, see costs.hidden")
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -65,16 +68,21 @@ class Augmentation:
     0.0
     """
 
-    rotation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 360})
-    shear: float = field(default=0.0, metadata={"at_least": 0, "at_most": 89})
-    translation: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    scale: tuple[float, float] = field(default=(1.0, 1.0), metadata={"above": 0, "at_most": 100})
-    flip: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    padding: Padding = "zeros"
-    color: float = field(default=0.0, metadata={"at_least": 0, "at_most": 1})
-    # null: as they are
-    size: tuple[int, int] | None = field(default=None, metadata={"at_least": 8, "at_most": 4096})
-    hide: Hiding = field(default_factory=Hiding)
+    rotation: float = setting(0.0, "largest angle in degrees", at_least=0, at_most=360)
+    shear: float = setting(0.0, "largest angle in degrees", at_least=0, at_most=89)
+    translation: float = setting(0.0, "largest shift, as a share of the image", at_least=0, at_most=1)
+    scale: tuple[float, float] = setting((1.0, 1.0), "smallest and largest factor", above=0, at_most=100)
+    flip: float = setting(0.0, "probability of a mirror image", at_least=0, at_most=1)
+    padding: Padding = setting("zeros", "what fills the corners: zeros, border or reflection")
+    color: float = setting(
+        0.0, "brightness, contrast and saturation change by up to this share", at_least=0, at_most=1
+    )
+    size: tuple[int, int] | None = setting(
+        None, "height and width of the images trained on; null: as they are", at_least=8, at_most=4096
+    )
+    hide: Hiding = section(
+        Hiding, "regions that are hidden, so that the network knows what explanations show it"
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)

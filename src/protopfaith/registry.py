@@ -75,10 +75,8 @@ def borrowed(what: str, function: Callable[..., object]) -> Iterator[None]:
         if _is_ours(function) or is_out_of_memory(error):
             raise
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        why, place = (
-            f"{type(error).__name__}: {reason(error)}",
-            f"line {frame.lineno} of {Path(frame.filename).name}",
-        )
+        why = f"{type(error).__name__}: {reason(error)}"
+        place = f"line {frame.lineno} of {Path(frame.filename).name}"
         raise ProtoPFaithError(f"{what} fails with {why} ({place}); correct it.") from error
 
 

@@ -1,8 +1,8 @@
 """Plain mappings (from YAML) to frozen dataclasses and back, strictly: a typo is an error that names it.
 
 Supported field types: bool, int, float, str, Path, None, `X | None`, `Literal`, `tuple`, `dict`,
-other dataclasses. A field may carry bounds: `metadata={"at_least": 0, "above": 0, "at_most": 1}`; those of
-a tuple hold for each of its numbers.
+other dataclasses. A field may say what it means, and carry bounds (`at_least`, `above`, `at_most`), see
+`setting`; bounds of a tuple hold for each of its numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import math
 import operator
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,6 +27,23 @@ BOUNDS = {
     "above": (operator.gt, "more than"),
     "at_most": (operator.le, "at most"),
 }
+
+
+def setting(default: T, meaning: str, **bounds: float) -> T:
+    """A field of a dataclass: its default, its meaning in one line for people, and its bounds.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Walk:
+    ...     steps: int = setting(10, "how many", at_least=1)
+    >>> Walk().steps, dataclasses.fields(Walk)[0].metadata["meaning"]
+    (10, 'how many')
+    """
+    return dataclasses.field(default=default, metadata={"meaning": meaning, **bounds})
+
+
+def section(kind: Callable[[], T], meaning: str) -> T:
+    """The same for a field that holds a dataclass or a dict of its own."""
+    return dataclasses.field(default_factory=kind, metadata={"meaning": meaning})
 
 
 @dataclasses.dataclass(frozen=True)

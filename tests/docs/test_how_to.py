@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import protopfaith
 from protopfaith.conversion import FORMATS
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
@@ -21,6 +24,13 @@ IN_A_BROWSER = "explorer"  # whose steps are clicks: tests/serve tries them
 FOLDER = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = [page for page in sorted(FOLDER.glob("*.md")) if page.stem != IN_A_BROWSER]
 REGISTRIES = (DATASETS, FORMATS, EXPLAINERS, RULES, ENCODERS, ESTIMATORS, FAMILIES, TRAINERS)
+IN_THE_PACKAGE = {
+    "data-set": "data",
+    "encoder": "network/encoders",
+    "estimator": "shapley/estimators",
+    "explainer": "evaluation/explainers",
+    "moment-rule": "moments/rules",
+}
 BLOCK = re.compile(r'^```python(?: title="(?P<file>[\w.]+)")?\n(?P<code>.*?)^```', re.DOTALL | re.MULTILINE)
 
 
@@ -66,3 +76,21 @@ def test_the_examples_run_as_they_are(page: Path, workshop: Path, monkeypatch: p
         if not block["file"]:
             exec(compile(block["code"], str(page), "exec"), namespace)
     assert all(name.removesuffix(".py") in sys.modules for name in files)
+
+
+def test_the_examples_work_as_files_of_the_package(tmp_path: Path) -> None:
+    package = Path(protopfaith.__file__).parent
+    shutil.copytree(package, tmp_path / "protopfaith", ignore=shutil.ignore_patterns("__pycache__"))
+    modules = []
+    for page, folder in IN_THE_PACKAGE.items():
+        for block in BLOCK.finditer((FOLDER / f"{page}.md").read_text(encoding="utf-8")):
+            if block["file"]:
+                (tmp_path / "protopfaith" / folder / block["file"]).write_text(
+                    block["code"], encoding="utf-8"
+                )
+                modules.append(f"protopfaith.{folder}.{block['file']}".removesuffix(".py").replace("/", "."))
+    code = (
+        "import sys, protopfaith.evaluation; from protopfaith.data import DATASETS; "
+        f"sys.exit(str(missing) if (missing := {set(modules)!r} - sys.modules.keys()) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

@@ -50,7 +50,7 @@ def test_an_interruption_ends_all_and_another_call_goes_on(tmp_path, monkeypatch
     processes = []
 
     def interrupt(bar, trainings, running) -> None:
-        if trainings[0].epochs():
+        if at_once.epochs_so_far(trainings[0].folder):
             processes.extend(training.process for training in running)
             raise KeyboardInterrupt
 
@@ -62,9 +62,9 @@ def test_an_interruption_ends_all_and_another_call_goes_on(tmp_path, monkeypatch
     monkeypatch.undo()
     assert train_at_once({tmp_path / "run": recipe}, 2, progress=False) == {}
     assert Run(tmp_path / "run").is_finished()
-    assert at_once._is_finished(at_once.Training(recipe, tmp_path / "run"))
+    assert at_once._is_done(at_once.Training(recipe, tmp_path / "run"))
     changed = recipe_from_dict(recipe.to_dict(), ["seed=9"])  # what is started says that it cannot be
-    assert not at_once._is_finished(at_once.Training(changed, tmp_path / "run"))
+    assert not at_once._is_done(at_once.Training(changed, tmp_path / "run"))
 
 
 def test_several_devices_and_odd_numbers_are_refused() -> None:

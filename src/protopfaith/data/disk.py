@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from protopfaith.annotations import check_arguments
+from protopfaith.arguments import some_of
 from protopfaith.data.cache import CachedImages, cache_folder, cached_images, content_hashes, write_json
 from protopfaith.data.imagedata import ImageData, split_pool
 from protopfaith.data.imageset import ImageSet, Record
@@ -209,8 +210,7 @@ def refuse_unreadable(cached: CachedImages, skip: bool) -> None:
 
 def _about_unreadable(cached: CachedImages) -> list[str]:
     count = len(cached.unreadable)
-    names = ", ".join(list(cached.unreadable)[:5]) + (", ..." if count > 5 else "")
-    return [f"{count} unreadable images are skipped: {names}."] if count else []
+    return [f"{count} unreadable images are skipped: {some_of(cached.unreadable, 5)}."] if count else []
 
 
 def _about_left_out(split_of: Sequence[str]) -> list[str]:

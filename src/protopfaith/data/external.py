@@ -125,34 +125,36 @@ def load_external(
         raise ProtoPFaithError("External data has no name; give a data set, a folder or a CSV file.")
     place = None if root is None else Path(root).expanduser()
     path = Path(data).expanduser()
-    if groups is not None and (findings is not None or not _is_class_folder(data, path)):
+    is_folder_of_classes = data == "folder" or (data not in DATASETS and is_folder(path))
+    if groups is not None and (findings is not None or not is_folder_of_classes):
         raise ProtoPFaithError(
             "Groups are given for a folder of images; a CSV file has them in a column named patient or group."
         )
-    if findings is not None:
-        return _with_findings(data, place, preprocessing, findings)
-    if data == "folder":
-        return _from_folder(existing_folder(place, "folder"), preprocessing, groups)
+    if is_folder_of_classes and findings is not None:
+        raise ProtoPFaithError(
+            "A folder of classes says one class of each image, but this network decides on several findings; "
+            f"give {FINDINGS_EXPECTED}."
+        )
+    if is_folder_of_classes:
+        folder = existing_folder(place if data == "folder" else path, "folder")
+        return _from_folder(folder, preprocessing, groups)
     if data in DATASETS:
-        return _from_name(data, place, preprocessing)
-    if is_folder(path):
-        return _from_folder(existing_folder(path, "folder"), preprocessing, groups)
+        return _from_name(data, place, preprocessing, findings)
     if is_file(path):
-        return _from_table(path, place or path.parent, preprocessing)
+        return _from_table(path, place or path.parent, preprocessing, findings)
     raise nothing_named("data set, folder or CSV file", data, DATASETS)
-
-
-def _is_class_folder(data: str, path: Path) -> bool:
-    return data == "folder" or (data not in DATASETS and is_folder(path))
 
 
 # --- a data set by name
 
 
-def _from_name(name: str, root: Path | None, preprocessing: Preprocessing) -> External:
+def _from_name(
+    name: str, root: Path | None, preprocessing: Preprocessing, findings: Sequence[str] | None
+) -> External:
     """All splits together: the network was trained on none of them, or what it has seen is left out later."""
-    found = load_data(name, root=root, size=preprocessing.size, skip_unreadable=True)
-    places = [(images, row) for images in found.sets().values() for row in range(len(images))]
+    data = load_data(name, root=root, size=preprocessing.size, skip_unreadable=True)
+    places = [(images, row) for images in data.sets().values() for row in range(len(images))]
+    columns = _finding_columns(name, data, findings)
 
     def pixels(index: int) -> torch.Tensor:
         images, row = places[index]
@@ -162,22 +164,39 @@ def _from_name(name: str, root: Path | None, preprocessing: Preprocessing) -> Ex
         images, row = places[index]
         return images.sha256(row)
 
-    samples = tuple(_sample(images, row) for images, row in places)
-    return External(name, samples, pixels, content, _notes_of(found))
+    def sample(images: ImageSet, row: int) -> Sample:
+        record = images.records[row]
+        label = images.classes[record.label] if findings is None else ""
+        known = tuple(-1 if column is None else record.findings[column] for column in columns)
+        return Sample(record.path, label, record.group, record.about, known)
+
+    unreadable = [note for note in data.notes if "unreadable" in note]
+    absent = [one for one, column in zip(findings or (), columns, strict=True) if column is None]
+    samples = tuple(sample(images, row) for images, row in places)
+    return External(name, samples, pixels, content, (*unreadable, *_about_absent(absent)))
 
 
-def _sample(images: ImageSet, row: int) -> Sample:
-    record = images.records[row]
-    if images.outcome == "several":
+def _finding_columns(name: str, data: ImageData, findings: Sequence[str] | None) -> list[int | None]:
+    """Where the data set has each finding of the network, None for those that it lacks; nothing for a network
+    that decides for one class. Raises if the data set is of the other kind, or has none of the findings."""
+    if (findings is not None) != (data.outcome == "several"):
         raise ProtoPFaithError(
             "The images of this data set have several findings each, but the network decides for one class; "
             "give data with one class per image."
+            if findings is None
+            else f"The images of {name} have one class each, but this network decides on several findings; "
+            f"give {FINDINGS_EXPECTED}."
         )
-    return Sample(record.path, images.classes[record.label], record.group, record.about)
-
-
-def _notes_of(data: ImageData) -> tuple[str, ...]:
-    return tuple(note for note in data.notes if "unreadable" in note)
+    if findings is None:
+        return []
+    known = [loosely(one) for one in data.classes]
+    columns = [known.index(loosely(one)) if loosely(one) in known else None for one in findings]
+    if all(column is None for column in columns):
+        raise ProtoPFaithError(
+            f"The network knows none of the findings of {name}, such as {shown(data.classes[0])}; it knows "
+            f"{shown(findings[0])} and others."
+        )
+    return columns
 
 
 # --- a folder of classes
@@ -212,87 +231,30 @@ def _groups(listing: Listing, groups: Path | str | None) -> tuple[dict[str, str]
 # --- a table of files
 
 
-def _from_table(path: Path, root: Path, preprocessing: Preprocessing) -> External:
-    if not is_folder(root):
-        raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
-    table = read_table(path, EXPECTED)
-    file, label = table.needed(FILES), table.needed(LABEL_COLUMNS)
-    group = table.known(GROUPS)
-    samples = []
-    for row in table.rows:
-        name = listed_name(row[file], str(path))
-        about = table.about(row, (file, label, group))
-        samples.append(Sample(name, row[label], "" if group is None else row[group], about))
-    check_once((sample.path for sample in samples), str(path))
-    return _from_files(path.stem, root, samples, preprocessing)
-
-
-# --- several findings
-
-
-def _with_findings(
-    data: str, root: Path | None, preprocessing: Preprocessing, names: Sequence[str]
-) -> External:
-    """A data set of several findings by name, or a table with one column per finding."""
-    path = Path(data).expanduser()
-    if data in DATASETS and data != "folder":
-        return _findings_from_name(data, root, preprocessing, names)
-    if data == "folder" or is_folder(path):
-        raise ProtoPFaithError(
-            "A folder of classes says one class of each image, but this network decides on several findings; "
-            f"give {FINDINGS_EXPECTED}."
-        )
-    if is_file(path):
-        return _findings_from_table(path, root or path.parent, preprocessing, names)
-    raise nothing_named("data set, folder or CSV file", data, DATASETS)
-
-
-def _findings_from_name(
-    name: str, root: Path | None, preprocessing: Preprocessing, names: Sequence[str]
-) -> External:
-    found = load_data(name, root=root, size=preprocessing.size, skip_unreadable=True)
-    places = [(images, row) for images in found.sets().values() for row in range(len(images))]
-    if any(images.outcome != "several" for images in found.sets().values()):
-        raise ProtoPFaithError(
-            f"The images of {name} have one class each, but this network decides on several findings; give "
-            f"{FINDINGS_EXPECTED}."
-        )
-    classes = [loosely(one) for one in found.classes]
-    columns = [classes.index(loosely(one)) if loosely(one) in classes else None for one in names]
-    if all(column is None for column in columns):
-        raise ProtoPFaithError(
-            f"The network knows none of the findings of {name}, such as {shown(found.classes[0])}; it knows "
-            f"{shown(names[0])} and others."
-        )
-
-    def pixels(index: int) -> torch.Tensor:
-        images, row = places[index]
-        return preprocessing.uint8(images.image(row))
-
-    def sample(images: ImageSet, row: int) -> Sample:
-        record = images.records[row]
-        known = tuple(-1 if column is None else record.findings[column] for column in columns)
-        return Sample(record.path, "", record.group, record.about, known)
-
-    samples = tuple(sample(images, row) for images, row in places)
-    absent = [one for one, column in zip(names, columns, strict=True) if column is None]
-    notes = (*_notes_of(found), *_about_absent(absent))
-    return External(name, samples, pixels, lambda index: places[index][0].sha256(places[index][1]), notes)
-
-
-def _findings_from_table(
-    path: Path, root: Path, preprocessing: Preprocessing, names: Sequence[str]
+def _from_table(
+    path: Path, root: Path, preprocessing: Preprocessing, findings: Sequence[str] | None
 ) -> External:
     if not is_folder(root):
         raise ProtoPFaithError(f"There is no folder {root}; give the folder that holds the images.")
-    table = read_table(path, FINDINGS_EXPECTED)
+    table = read_table(path, EXPECTED if findings is None else FINDINGS_EXPECTED)
     file, group = table.needed(FILES), table.known(GROUPS)
-    values, columns, absent = known_findings(table, names)
-    samples = []
-    for row, known in zip(table.rows, values, strict=True):
-        name = listed_name(row[file], str(path))
-        about = table.about(row, (file, group, *columns))
-        samples.append(Sample(name, "", "" if group is None else row[group], about, known))
+    labels, absent = [""] * len(table.rows), list[str]()
+    known: list[tuple[int, ...]] = [()] * len(table.rows)
+    if findings is None:
+        columns = [table.needed(LABEL_COLUMNS)]
+        labels = [row[columns[0]] for row in table.rows]
+    else:
+        known, columns, absent = known_findings(table, findings)
+    samples = [
+        Sample(
+            listed_name(row[file], str(path)),
+            label,
+            "" if group is None else row[group],
+            table.about(row, (file, group, *columns)),
+            values,
+        )
+        for row, label, values in zip(table.rows, labels, known, strict=True)
+    ]
     check_once((sample.path for sample in samples), str(path))
     found = _from_files(path.stem, root, samples, preprocessing)
     return replace(found, notes=tuple(_about_absent(absent)))

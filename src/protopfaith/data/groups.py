@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.arguments import path as as_path
-from protopfaith.arguments import shown
+from protopfaith.arguments import shown, some_of
 from protopfaith.data.cache import remember_each
 from protopfaith.data.images import is_dicom
 from protopfaith.data.listing import READABLE, Listing
@@ -64,7 +64,7 @@ def _about_others(path: Path, names: Sequence[str], known: Mapping[str, str]) ->
     if not others:
         return []
     count = "1 line" if len(others) == 1 else f"{len(others):,} lines"
-    some = ", ".join(map(shown, others[:3])) + (", ..." if len(others) > 3 else "")
+    some = some_of(map(shown, others))
     return [
         f"{count} of the groups {path} name none of the images, or a name that several have ({some}), and "
         "are left out."
@@ -125,7 +125,7 @@ def people(listing: Listing) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     unknown = [path for path in files if path not in known]
     if not unknown:
         return known, []
-    names = unknown[0] + (", ..." if len(unknown) > 1 else "")
+    names = some_of(unknown, 1)
     return known, [
         f"The headers of {len(unknown):,} DICOM files ({names}) cannot be read, so that it is not known whom "
         "they show; a patient of theirs may be in several splits."
@@ -151,6 +151,6 @@ def parted(groups: Sequence[str], split_of: Sequence[str]) -> list[str]:
     if not several:
         return []
     return [
-        f"Images that belong together ({', '.join(several[:3])}{', ...' if len(several) > 3 else ''}) are in "
+        f"Images that belong together ({some_of(several)}) are in "
         "several of the folders train, validation and test; what is measured there may be too good."
     ]

@@ -157,9 +157,14 @@ class ImageSet(Dataset[tuple[torch.Tensor, int | torch.Tensor]]):
     def _place(self, index: int) -> int:
         return whole_number(index, "The number of an image", least=-len(self), most=len(self) - 1)
 
-    def uint8(self) -> torch.Tensor:
-        """The whole set: uint8, N x C x H x W."""
-        return torch.from_numpy(np.ascontiguousarray(self.pixels[self.rows]))
+    def uint8(self, indices: Sequence[int] | None = None) -> torch.Tensor:
+        """Images as they are stored: uint8, N x C x H x W.
+
+        Args:
+            indices: which images of the set; None: all
+        """
+        rows = self.rows if indices is None else self.rows[[self._place(index) for index in indices]]
+        return torch.from_numpy(np.ascontiguousarray(self.pixels[rows]))
 
     def sha256(self, index: int) -> str:
         """The fingerprint of the image file (of the pixels, for embedded data).

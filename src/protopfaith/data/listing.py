@@ -12,6 +12,7 @@ from typing import Literal
 from PIL import Image
 
 from protopfaith.annotations import check_fields
+from protopfaith.arguments import some_of
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, leads_nowhere, reason
@@ -167,7 +168,7 @@ def check_once(names: Iterable[str], listed_in: str) -> None:
     """A table may speak of every file once."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ProtoPFaithError(f"{listed_in} lists {_some(twice)} more than once; keep one line of each.")
+        raise ProtoPFaithError(f"{listed_in} lists {some_of(twice)} more than once; keep one line of each.")
 
 
 def check_all_there(root: Path, paths: Sequence[str], listed_in: str, where: str) -> None:
@@ -178,7 +179,7 @@ def check_all_there(root: Path, paths: Sequence[str], listed_in: str, where: str
     if missing:
         raise ProtoPFaithError(
             f"{len(missing)} of {len(paths)} images that {listed_in} lists are not in {root} "
-            f"({_some(missing)}); unpack the archive again ({where})."
+            f"({some_of(missing)}); unpack the archive again ({where})."
         )
 
 
@@ -191,8 +192,4 @@ def unlisted_note(
     extra = [path for path in found if path not in listed]
     if not extra:
         return []
-    return [f"{len(extra)} images in {folder.name}/ have no label and are left out ({_some(extra)})."]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return [f"{len(extra)} images in {folder.name}/ have no label and are left out ({some_of(extra)})."]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,8 +25,9 @@ from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.roots import RSNA as WHERE
 from protopfaith.data.roots import RSNA_OFFICIAL, check_rsna
 from protopfaith.data.splits import connected, deal, with_fold
+from protopfaith.data.table import read_table
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import existing_folder, read_plain_text
+from protopfaith.files import existing_folder
 
 IMAGES, BOXES, DETAILS = RSNA_OFFICIAL
 CLASSES = ("healthy", "pneumonia")
@@ -102,7 +101,7 @@ def _with_split_note(listing: Listing, patients: Mapping[str, Patient]) -> Listi
 
 
 def _label(text: str, where: Path) -> str:
-    label = LABELS.get(str(text).strip().lower().replace("_", " "))
+    label = LABELS.get(text.strip().lower().replace("_", " "))
     if label is None:
         raise ProtoPFaithError(
             f"{where} has the class {text!r}; expected normal (or healthy) and lung_opacity (or pneumonia)."
@@ -111,7 +110,6 @@ def _label(text: str, where: Path) -> str:
 
 
 # --- the official files
-# ---------------------------------------------------------------------------------------
 
 
 def _list_official(root: Path) -> Listing:
@@ -129,8 +127,7 @@ def _list_official(root: Path) -> Listing:
 
 
 def _official_labels(root: Path) -> dict[str, str]:
-    table = _csv(root / DETAILS, ("patientId", "class"))
-    labels = dict(zip(table["patientId"], table["class"].str.strip().str.lower(), strict=True))
+    labels = {name: label.lower() for name, label in _columns(root / DETAILS, ("patientId", "class"))}
     unknown = sorted(set(labels.values()) - set(LABELS) - {IGNORED})
     if unknown:
         raise ProtoPFaithError(
@@ -141,14 +138,20 @@ def _official_labels(root: Path) -> dict[str, str]:
 
 
 def _official_boxes(root: Path) -> dict[str, tuple[Box, ...]]:
-    table = _csv(root / BOXES, ("patientId", "x", "y", "width", "height", "Target"))
     found: dict[str, tuple[Box, ...]] = {}
-    for name, *numbers in table.loc[
-        table["Target"] == "1", ["patientId", "x", "y", "width", "height"]
-    ].values:
-        x, y, width, height = (_number(number, root / BOXES) for number in numbers)
-        found[name] = (*found.get(name, ()), (x, y, x + width, y + height))
+    names = ("patientId", "Target", "x", "y", "width", "height")
+    for name, target, *numbers in _columns(root / BOXES, names):
+        if target == "1":
+            x, y, width, height = (_number(number, root / BOXES) for number in numbers)
+            found[name] = (*found.get(name, ()), (x, y, x + width, y + height))
     return found
+
+
+def _columns(path: Path, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The values of these columns, row by row."""
+    table = read_table(path, f"a table with the columns {', '.join(names)}")
+    places = [table.needed((name,)) for name in names]
+    return [tuple(row[place] for place in places) for row in table.rows]
 
 
 def _number(text: str, where: Path) -> float:
@@ -161,53 +164,28 @@ def _number(text: str, where: Path) -> float:
 
 
 # --- a folder of pictures with labels.csv
-# ---------------------------------------------------------------------
 
 
 def _list_labels(root: Path) -> tuple[Listing, dict[str, Patient]]:
     """Columns `file` and `label`; `patient`, `age` and `sex` are used when they are there."""
     from protopfaith.data.dicom import age_in_years
 
-    table = _csv(root / "labels.csv", ("file", "label"))
-    rows = table.to_dict("records")
-    rows = [row for row in rows if str(row["label"]).strip().lower().replace("_", " ") != IGNORED]
-    paths = [str(row["file"]).replace("\\", "/") for row in rows]
+    table = read_table(root / "labels.csv", "a table with the columns file, label")
+    file, label = table.needed(("file",)), table.needed(("label",))
+    optional = {name: table.known((name,)) for name in ("patient", "age", "sex")}
+    rows = [row for row in table.rows if row[label].lower().replace("_", " ") != IGNORED]
+    paths = [row[file].replace("\\", "/") for row in rows]
     check_once(paths, "labels.csv")
     check_all_there(root, paths, "labels.csv", "or correct labels.csv")
-    labels = [_label(row["label"], root / "labels.csv") for row in rows]
+    labels = [_label(row[label], table.path) for row in rows]
     entries = tuple(Entry(path, label) for path, label in sorted(zip(paths, labels, strict=True)))
-    patients: dict[str, Patient] = {
-        path: {
-            "id": row.get("patient") or None,
-            "age": age_in_years(str(row.get("age") or "")),
-            "sex": row.get("sex") or None,
+    patients: dict[str, Patient] = {}
+    for path, row in zip(paths, rows, strict=True):
+        known = {name: "" if place is None else row[place] for name, place in optional.items()}
+        patients[path] = {
+            "id": known["patient"] or None,
+            "age": age_in_years(known["age"]),
+            "sex": known["sex"] or None,
         }
-        for path, row in zip(paths, rows, strict=True)
-    }
-    everything = [str(name).replace("\\", "/") for name in table["file"]]
-    notes = unlisted_note(root, root, everything)
+    notes = unlisted_note(root, root, [row[file].replace("\\", "/") for row in table.rows])
     return Listing("rsna", root, entries, CLASSES, tuple(notes)), patients
-
-
-def _csv(path: Path, columns: tuple[str, ...]) -> Any:
-    """All values as text, empty where there is none."""
-    import pandas
-
-    lines = io.StringIO(read_plain_text(path, "a table with the columns " + ", ".join(columns)), newline="")
-    try:
-        numbered = [
-            (number, row) for number, row in enumerate(csv.reader(lines, strict=True), start=1) if row
-        ]
-    except csv.Error as error:
-        raise ProtoPFaithError(f"{path} cannot be read as a table ({error}); get it again.") from error
-    header, *rows = [row for _, row in numbered] or [[]]
-    missing = [column for column in columns if column not in header]
-    if missing or not rows:
-        what = f"no column {missing[0]!r}" if missing else "no rows"
-        raise ProtoPFaithError(f"{path} has {what}; expected the columns {', '.join(columns)}.")
-    for number, row in numbered:
-        if len(row) != len(header):
-            raise ProtoPFaithError(
-                f"Row {number} of {path} has {len(row)} values for {len(header)} columns; correct it."
-            )
-    return pandas.DataFrame(rows, columns=header)

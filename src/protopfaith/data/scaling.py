@@ -82,9 +82,7 @@ class Scaling:
         """Values of any kind as uint8."""
         low, high = self._ends(values)
         result = np.empty(values.shape, np.uint8)
-        for start in range(
-            0, len(values), STRIP
-        ):  # in strips: as float64 the whole takes many times its size
+        for start in range(0, len(values), STRIP):
             strip = values[start : start + STRIP].astype(np.float64)
             scaled = np.clip((strip - low) / max(high - low, 1e-12), 0, 1)
             result[start : start + STRIP] = np.floor(255 * np.nan_to_num(scaled) + 0.5)

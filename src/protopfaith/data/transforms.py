@@ -143,11 +143,10 @@ def warp(
     images: Tensor,
     matrices: Tensor,
     padding: Padding = "zeros",
-    mode: str = "bilinear",
     size: tuple[int, int] | None = None,
 ) -> Tensor:
-    """Moves the content of each image (N x C x H x W) by its matrix; `mode="nearest"` suits masks. The
-    result is sampled at `size`, that of the images by default."""
+    """Moves the content of each image (N x C x H x W) by its matrix. The result is sampled at `size`,
+    that of the images by default."""
     height, width = images.shape[-2:]
     half = constant((width / 2, height / 2), torch.float32, matrices.device)
     inverse = torch.linalg.inv_ex(matrices[:, :, :2]).inverse  # inv itself would wait for the GPU
@@ -157,7 +156,7 @@ def warp(
     shape = [*images.shape[:2], *(size or images.shape[-2:])]
     grid = functional.affine_grid(theta, shape, align_corners=False)
     return functional.grid_sample(
-        images.to(torch.float32), grid, mode=mode, padding_mode=padding, align_corners=False
+        images.to(torch.float32), grid, mode="bilinear", padding_mode=padding, align_corners=False
     )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
+from protopfaith.arguments import some_of
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.data.external import External
 from protopfaith.evaluation.external_answers import ExternalAnswers, ask_about, match_classes
@@ -132,7 +133,7 @@ def _about_missing(truth: Tensor, names: Sequence[str]) -> list[str]:
     missing = [name for index, name in enumerate(names) if index not in present]
     if not missing:
         return []
-    some = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+    some = some_of(missing, 5)
     return [
         f"{len(missing)} of {len(names)} classes have no images here ({some}); means are over the others."
     ]
@@ -142,5 +143,4 @@ def _about_few(rows: Sequence[Row]) -> list[str]:
     few = [row.name for row in rows if row.name != DIFFERENCE and row.groups < FEW]
     if not few:
         return []
-    some = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
-    return [f"Fewer than {FEW} images or patients each, so that intervals are rough: {some}."]
+    return [f"Fewer than {FEW} images or patients each, so that intervals are rough: {some_of(few, 5)}."]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import named, whole_number
+from protopfaith.arguments import named, some_of, whole_number
 from protopfaith.data import Preprocessing
 from protopfaith.data.external import External
 from protopfaith.data.findings import loosely
@@ -114,9 +114,8 @@ def match_classes(labels: Sequence[str], class_names: Sequence[str]) -> tuple[li
             f"The network knows none of the classes of these images, such as {name[:80]!r}; "
             f"{did_you_mean(name, class_names)}"
         )
-    named_some = ", ".join(f"{label[:80]!r} ({count})" for label, count in unknown.most_common(5))
-    more = ", ..." if len(unknown) > 5 else ""
-    return found, [f"Images of classes that the network does not have are left out: {named_some}{more}."]
+    some = some_of((f"{label[:80]!r} ({count})" for label, count in unknown.most_common()), 5)
+    return found, [f"Images of classes that the network does not have are left out: {some}."]
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,10 @@ from protopfaith.data.external import External
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.external_answers import ExternalAnswers, ask_about
 from protopfaith.evaluation.external_results import DIFFERENCE, EXTERNAL, INTERNAL, file_name, write_external
-from protopfaith.evaluation.findings import evaluate_findings, write_findings
+from protopfaith.evaluation.findings import calibrated, evaluate_findings, judge_logits, write_findings
 from protopfaith.evaluation.metrics.bootstrap import RESAMPLES, Interval, difference
-from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of, judge_findings, plain
-from protopfaith.network import PatchNetwork, probabilities
-from protopfaith.training.calibration import as_calibrator
+from protopfaith.evaluation.metrics.findings import SCORES, FindingsEvaluation, cell_of
+from protopfaith.network import PatchNetwork
 from protopfaith.training.reference import Reference
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ExternalFindings:
             **self.result.to_dict(),
             "internal": None if self.internal is None else self.internal.to_dict(),
             "differences": {
-                name: {score: plain(found) for score, found in scores.items()}
+                name: {score: found.to_dict() for score, found in scores.items()}
                 for name, scores in self.differences().items()
             },
             "subgroups": {name: part.to_dict() for name, part in self.parts.items()},
@@ -215,13 +215,11 @@ def evaluate_external_findings(
         notes.append(
             f"Left out, as nothing is known of their findings: {len(external) - len(labeled)} images."
         )
-    logits = answers.logits.double()
     truth = torch.tensor([external.samples[index].findings for index in answers.judged]).double()
     truth[truth < 0] = torch.nan
-    found = probabilities(
-        as_calibrator(None if reference is None else reference.calibrator)(logits), "several"
+    judge = partial(
+        judge_logits, names=model.class_names, reference=reference, resamples=resamples, seed=seed
     )
-    judge = _Judge(model.class_names, reference, resamples, seed)
     inside = None
     if internal is not None and len(internal):
         inside = evaluate_findings(
@@ -235,44 +233,18 @@ def evaluate_external_findings(
         )
     members, about_columns = answers.subgroups(columns)
     parts = {
-        name: judge(found[places], truth[places], [groups[place] for place in places])
-        for name, places in members.items()
+        name: judge(answers.logits[at], truth[at], groups=[groups[place] for place in at], with_raw=False)
+        for name, at in members.items()
     }
     return ExternalFindings(
         external.name,
-        judge(found, truth, groups, logits.sigmoid()),
+        judge(answers.logits, truth, groups=groups),
         inside,
         parts,
-        _images(answers, found),
+        _images(answers, calibrated(answers.logits, reference)),
         (*external.notes, *notes, *about_columns),
         resamples,
     )
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """Judges sets of images alike."""
-
-    names: Sequence[str]
-    reference: Reference | None
-    resamples: int
-    seed: int
-
-    def __call__(
-        self, found: Tensor, truth: Tensor, groups: Sequence[str], raw: Tensor | None = None
-    ) -> FindingsEvaluation:
-        rules = None if self.reference is None else self.reference.rules
-        calibrated = self.reference is not None and self.reference.calibrator is not None
-        return judge_findings(
-            found,
-            truth,
-            self.names,
-            thresholds=None if rules is None else [rule.threshold for rule in rules],
-            groups=groups,
-            resamples=self.resamples,
-            seed=self.seed,
-            raw=raw if calibrated else None,
-        )
 
 
 def _images(answers: ExternalAnswers, found: Tensor) -> tuple[JudgedFindings, ...]:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.csvfile import write_rows
-from protopfaith.evaluation.metrics.bootstrap import (
-    SCORES,
-    Interval,
-)
+from protopfaith.evaluation.metrics.bootstrap import SCORES, Interval
 from protopfaith.evaluation.metrics.classification import Classification
 from protopfaith.files import atomic
 
@@ -92,7 +89,7 @@ class ExternalEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts, for JSON; not-a-number becomes None."""
         rows = [
-            {**asdict(row), "scores": {name: _plain(interval) for name, interval in row.scores.items()}}
+            {**asdict(row), "scores": {name: interval.to_dict() for name, interval in row.scores.items()}}
             for row in self.rows
         ]
         return {
@@ -158,7 +155,3 @@ def file_name(name: str) -> str:
     'external-St._Mary_s_2024'
     """
     return f"external-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:60]}"
-
-
-def _plain(interval: Interval) -> dict[str, float | None]:
-    return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from protopfaith.annotations import check_arguments
 from protopfaith.data import ImageSet, Preprocessing
@@ -48,18 +52,45 @@ def evaluate_findings(
     if not len(images):
         raise ProtoPFaithError("The set holds no images to evaluate on; choose another split.")
     logits = set_logits(model, images, preprocessing, batch_size)
-    calibrator = None if reference is None else reference.calibrator
-    rules = None if reference is None else reference.rules
-    return judge_findings(
-        probabilities(as_calibrator(calibrator)(logits.double()), "several"),
+    return judge_logits(
+        logits,
         images.labels,
         model.class_names,
-        thresholds=None if rules is None else [rule.threshold for rule in rules],
+        reference,
         groups=[record.group for record in images.records],
         resamples=resamples,
         seed=seed,
-        raw=None if calibrator is None else probabilities(logits.double(), "several"),
     )
+
+
+def judge_logits(
+    logits: Tensor,
+    labels: Tensor,
+    names: Sequence[str],
+    reference: Reference | None,
+    *,
+    with_raw: bool = True,
+    **drawn: Any,
+) -> FindingsEvaluation:
+    """Judges logits (N, C) against labels by the calibration and the thresholds of a reference; the other
+    arguments are those of `judge_findings`. `with_raw` also measures the calibration error without
+    calibration."""
+    calibrator = None if reference is None else reference.calibrator
+    rules = None if reference is None else reference.rules
+    return judge_findings(
+        calibrated(logits, reference),
+        labels,
+        names,
+        thresholds=None if rules is None else [rule.threshold for rule in rules],
+        raw=probabilities(logits.double(), "several") if with_raw and calibrator is not None else None,
+        **drawn,
+    )
+
+
+def calibrated(logits: Tensor, reference: Reference | None) -> Tensor:
+    """The probabilities of findings, calibrated where the reference knows how."""
+    calibrator = as_calibrator(None if reference is None else reference.calibrator)
+    return probabilities(calibrator(logits.double()), "several")
 
 
 def write_findings(folder: Path, name: str, result: FindingsEvaluation) -> None:

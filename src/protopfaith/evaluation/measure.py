@@ -11,7 +11,7 @@ from torch import Tensor
 
 from protopfaith.annotations import check_arguments
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench.opening import understand
+from protopfaith.evaluation.bench.request import make_request
 from protopfaith.evaluation.bench.runner import Bench, Step
 from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
 from protopfaith.evaluation.bench.subjects import Subject, prototypes_of
@@ -83,7 +83,7 @@ def faithfulness(
     (ExplainerResult('owen', 1 prototypes), ExplainerResult('random', 1 prototypes))
     """
     check_arguments(faithfulness, locals())
-    asked = understand(
+    request = make_request(
         run,
         out_folder,
         prototypes=prototypes,
@@ -102,20 +102,20 @@ def faithfulness(
         autocast=autocast,
         device=device,
     )
-    settings, folder = asked.settings, asked.folder
+    settings, folder = request.settings, request.folder
     with _Steps(progress) as telling:
-        bench, sample = asked.open(telling)
-        aside = {} if ray is None else measure_on_ray(asked, ray, bench, telling.bar)
-        names = [name for name in asked.names if name not in aside]
+        bench, sample = request.open(telling)
+        aside = {} if ray is None else measure_on_ray(request, ray, bench, telling.bar)
+        names = [name for name in request.names if name not in aside]
         telling.expect(sum(map(bench.steps_of, [*names, *([TRUTH] if settings.truth_budget else [])])))
         truth = bench.truth() if settings.truth_budget else None
         results, skipped = _results(bench, names, truth, aside)
         telling("tables and figures")
-    told = _settings(asked.run, bench.settings, asked.device)
+    told = _settings(request.run, bench.settings, request.device)
     found = _found(bench, results, truth, sample, folder=folder, skipped=skipped, settings=told)
     from protopfaith.show.faithfulness.files import write
 
-    write(found, bench, bench.model, f"Faithfulness of explanations: {asked.run.folder.name}")
+    write(found, bench, bench.model, f"Faithfulness of explanations: {request.run.folder.name}")
     return found
 
 

@@ -12,7 +12,7 @@ import torch
 from protopfaith.annotations import check_arguments
 from protopfaith.crew import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench.opening import Judgment, understand
+from protopfaith.evaluation.bench.request import Request, make_request
 from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.bench.settings import TRUTH
 from protopfaith.progress import Bar
@@ -52,9 +52,9 @@ def measure_share(
     0
     """
     check_arguments(measure_share, locals())
-    understood = understand(run, out_folder, **asked)
-    bench, _ = understood.open(_silent)
-    tasks = tasks_of(bench, understood)
+    request = make_request(run, out_folder, **asked)
+    bench, _ = request.open(_silent)
+    tasks = tasks_of(bench, request)
     own = [task for task in share(tasks, shard) if not is_done(bench, task)]
     with Bar(progress) as bar:
         for name, what, place in bar.track(own, "measuring", len(own)):
@@ -65,11 +65,11 @@ def measure_share(
     return sum(not is_done(bench, task) for task in tasks if task not in own)
 
 
-def measure_on_ray(asked: Judgment, address: str, bench: Bench, bar: Bar) -> dict[str, str]:
+def measure_on_ray(request: Request, address: str, bench: Bench, bar: Bar) -> dict[str, str]:
     """Fills the folder of results with all measurements.
 
     Args:
-        asked: what is measured
+        request: what is measured
         address: `"local"`, or that of a cluster
         bench: opened for it
         bar: of progress
@@ -78,13 +78,13 @@ def measure_on_ray(asked: Judgment, address: str, bench: Bench, bar: Bar) -> dic
         Explainers that killed their workers, and why they were set aside.
     """
     check_address(address)
-    threads, kind = torch.get_num_threads(), torch.device(asked.device).type
-    place = Run(asked.run.folder.absolute(), asked.run.trusted_root())
-    remote = replace(asked, run=place, folder=asked.folder.absolute(), device=kind)
-    tasks = [task for task in tasks_of(bench, asked) if not is_done(bench, task)]
-    bar.begin("measuring", total=len(tasks) + len(asked.names))
+    threads, kind = torch.get_num_threads(), torch.device(request.device).type
+    place = Run(request.run.folder.absolute(), request.run.trusted_root())
+    remote = replace(request, run=place, folder=request.folder.absolute(), device=kind)
+    tasks = [task for task in tasks_of(bench, request) if not is_done(bench, task)]
+    bar.begin("measuring", total=len(tasks) + len(request.names))
     aside: dict[str, str] = {}
-    curves = ((name, CURVES, 0) for name in asked.names if name not in aside)
+    curves = ((name, CURVES, 0) for name in request.names if name not in aside)
     needs = needs_of(kind, threads)
     for (name, what, _), answer in on_ray(
         address,
@@ -107,12 +107,12 @@ def measure_on_ray(asked: Judgment, address: str, bench: Bench, bar: Bar) -> dic
     return aside
 
 
-def tasks_of(bench: Bench, asked: Judgment) -> list[Task]:
+def tasks_of(bench: Bench, request: Request) -> list[Task]:
     """Everything that can be measured on its own, in the same order everywhere."""
-    names = [*([TRUTH] if asked.settings.truth_budget else []), *asked.names]
+    names = [*([TRUTH] if request.settings.truth_budget else []), *request.names]
     maps = [(name, MAPS, place) for name in names for place in range(len(bench.subjects_of(name)))]
-    checked = {name: min(asked.settings.checked, len(bench.subjects_of(name))) for name in asked.names}
-    return maps + [(name, CHECKS, place) for name in asked.names for place in range(checked[name])]
+    checked = {name: min(request.settings.checked, len(bench.subjects_of(name))) for name in request.names}
+    return maps + [(name, CHECKS, place) for name in request.names for place in range(checked[name])]
 
 
 def is_done(bench: Bench, task: Task) -> bool:
@@ -138,14 +138,14 @@ class BenchWorker:
     """A bench, opened once; what it measures goes to the folder of results.
 
     Args:
-        asked: what is measured
+        request: what is measured
         threads: of a CPU, which rounding depends on
     """
 
-    def __init__(self, asked: Judgment, threads: int):
-        if asked.device == "cpu":
+    def __init__(self, request: Request, threads: int):
+        if request.device == "cpu":
             torch.set_num_threads(threads)
-        self.bench, _ = asked.open(_silent)
+        self.bench, _ = request.open(_silent)
 
     def answer(self, name: str, what: str, place: int) -> str | None:
         """None, or why it could not be measured: `faithfulness` then finds that out again, and says so."""

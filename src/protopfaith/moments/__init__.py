@@ -9,9 +9,10 @@
 (torch.Size([1, 2, 2, 2]), True)
 """
 
-from protopfaith.moments import rules as rules  # registers them
 from protopfaith.moments.dispatch import RULES, rule
 from protopfaith.moments.elementwise import fused
 from protopfaith.moments.gaussian import Gaussian
+
+from protopfaith.moments import rules as rules  # isort: skip (registers them; they may import the above)
 
 __all__ = ["RULES", "Gaussian", "fused", "rule", "rules"]

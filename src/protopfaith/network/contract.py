@@ -154,9 +154,7 @@ class PrototypeNetwork(Protocol):
     prototype_classes: Any  # (P,), a tensor: the class of each, NO_CLASS for a prototype of none
     sources: list[PrototypeSource | None]  # None: never projected
     similarity: str  # "linear": minus the distance; any other name: another function of it
-    activation: (
-        str  # what latent values end with: for "relu1" and "sigmoid" distances are at most L, for "unit" 4
-    )
+    activation: str  # of latent values: for "relu1" and "sigmoid" distances are at most L, for "unit" 4
     encoder_name: str | None
     training: bool
 

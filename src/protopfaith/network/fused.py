@@ -111,9 +111,8 @@ class FusedProtoPNet:
             parts = [self.model.encoder] if self._pools else [self.model.encoder, self.model.features]
             latent = fuse(nn.Sequential(*parts), x.device, dtype)
             return latent if self._agrees(latent, x[:2], dtype) else None
-        except (
-            Exception
-        ) as error:  # tracing runs the encoder's own code, kernels differ by device and version
+        # Tracing runs the encoder's own code, and kernels differ by device and version.
+        except Exception as error:
             logger.debug("The network is not fused (%s: %s).", type(error).__name__, error)
             return None
 

@@ -19,7 +19,7 @@ from protopfaith.arguments import whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.progress import Bar
 from protopfaith.training.recipe import Recipe, decisive
-from protopfaith.training.run import Run
+from protopfaith.training.run import Run, epochs_so_far, is_finished
 from protopfaith.training.schedule import make_stages
 
 MOST = 64
@@ -63,17 +63,10 @@ class Training:
         if self.process is None or self.process.poll() is None:
             return False
         self._close()
-        self.expected = self.epochs()
+        self.expected = epochs_so_far(self.folder)
         if self.process.returncode:
             self.problem = last_error(self.log_path) or f"it ended with code {self.process.returncode}"
         return True
-
-    def epochs(self) -> int:
-        """That are done."""
-        try:
-            return max(self.folder.joinpath("metrics.csv").read_bytes().count(b"\n") - 1, 0)
-        except OSError:
-            return 0
 
     def stop(self) -> None:
         """Ends the process; its run stays as it was after the last checkpoint."""
@@ -112,7 +105,7 @@ def train_at_once(
     """
     check_at_once(at_once, list(recipes.values()))
     trainings = [Training(recipe, folder) for folder, recipe in recipes.items()]
-    waiting = [training for training in trainings if not _is_finished(training)]
+    waiting = [training for training in trainings if not _is_done(training)]
     environment = _environment(min(at_once, max(len(waiting), 1)))
     running: list[Training] = []
     with Bar(progress) as bar, tempfile.TemporaryDirectory() as place:
@@ -167,7 +160,7 @@ def _look(bar: Bar, trainings: list[Training], running: list[Training]) -> None:
             bar.say(f"{name}: {measured}")
         else:
             bar.say(f"{name}: {training.problem}")
-    done = {training.folder.name: training.epochs() for training in trainings}
+    done = {training.folder.name: epochs_so_far(training.folder) for training in trainings}
     note = ", ".join(f"{training.folder.name} epoch {done[training.folder.name]}" for training in running)
     bar.update(done=sum(done.values()), total=sum(training.expected for training in trainings), note=note)
 
@@ -177,12 +170,10 @@ def _problem(training: Training) -> ProtoPFaithError:
     return ProtoPFaithError(f"{training.folder} could not be trained ({said}); see {training.log_path}.")
 
 
-def _is_finished(training: Training) -> bool:
+def _is_done(training: Training) -> bool:
     """Whether nothing is left to do; one that had another recipe is started, for the sentence about that."""
-    if not (training.folder / "recipe.yaml").is_file():
-        return False
-    run = Run(training.folder)
-    return run.is_finished() and decisive(run.recipe()) == decisive(training.recipe)
+    folder = training.folder
+    return is_finished(folder) and decisive(Run(folder).recipe()) == decisive(training.recipe)
 
 
 def _environment(processes: int) -> dict[str, str]:

@@ -29,11 +29,14 @@ def signs_of_collapse(before: float | None, after: float | None, prototypes: Dis
             f"Only {prototypes.distinct} of {prototypes.total} prototypes are distinct: those of a class "
             "have collapsed onto each other."
         )
-    if before is not None and after is not None and before - after > FALL:
-        sentences.append(
-            f"Projection took the validation balanced accuracy from {before:.3f} to {after:.3f}."
-        )
-    return sentences
+    return sentences + signs_of_fall(before, after)
+
+
+def signs_of_fall(before: float | None, after: float | None) -> list[str]:
+    """A sentence where projection has cost much; the same numbers as in `signs_of_collapse`."""
+    if before is None or after is None or before - after <= FALL:
+        return []
+    return [f"Projection took the validation balanced accuracy from {before:.3f} to {after:.3f}."]
 
 
 def signs_of_shortfall(plain: float | None, prototypes: float | None, images: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from protopfaith.files import atomic
 from protopfaith.training.family import trainer_named
+from protopfaith.training.progress import TITLES
 from protopfaith.training.run import Run
 
 if TYPE_CHECKING:
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHADES = {"pretraining": "#dddddd", "warmup": "#fee8c8", "joint": "#deebf7", "classifier": "#e5f5e0"}
-NAMES = {
-    "pretraining": "plain classifier",
-    "warmup": "warm-up (Z, Q)",
-    "joint": "joint (V, Z, Q)",
-}
 
 
 def curves_figure(metrics: pd.DataFrame, last_part: str = "F") -> Figure:
@@ -30,7 +26,7 @@ def curves_figure(metrics: pd.DataFrame, last_part: str = "F") -> Figure:
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = metrics.epoch + 1
     for axes in (above, below):
-        _shade(axes, metrics, NAMES | {"classifier": f"projected ({last_part})"})
+        _shade(axes, metrics, TITLES | {"classifier": f"projected ({last_part})"})
         axes.spines[["top", "right"]].set_visible(False)
     above.plot(epochs, metrics.train_balanced_accuracy, color="#d95f02", label="training (augmented)")
     validation = metrics.validation_balanced_accuracy

@@ -17,7 +17,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import AGAIN, reason, refuse_existing, remove_leftovers
+from protopfaith.files import AGAIN, is_file, reason, refuse_existing, remove_leftovers
 from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
@@ -111,6 +111,14 @@ def train(
         _fit(trainer, folder)
         if fabric.is_global_zero:
             _conclude(run, data, model)
+    return run
+
+
+def train_or_resume(recipe: Recipe, folder: Path, fabric: Fabric, progress: bool) -> Run:
+    """Trains one of several runs, from where it was left; a finished one stays as it is."""
+    started = fabric.broadcast(is_file(folder / "recipe.yaml"))
+    run = train(recipe, folder, resume=started, fabric=fabric, progress=progress)
+    fabric.barrier()
     return run
 
 

@@ -242,23 +242,30 @@ class Trainer(Hooks):
         Args:
             stage: that begins
         """
-        recipe, preprocessing = self.recipe, self.data.preprocessing
-        if stage.name == "pretraining" and recipe.schedule.pretraining.probe:
+        if stage.name == "pretraining" and self.recipe.schedule.pretraining.probe:
             self._start_from_probe()
         if stage.name == "joint":
             self._recover(stage)
         first = next((other for other in self.stages if other.name != "pretraining"), None)
-        if stage == first and stage.name != "classifier" and recipe.model.initialization != "random":
-            head = self.head if recipe.model.initialization == "evidence" else None
-            generator = torch.Generator().manual_seed(seed_for(recipe.seed, "patches"))
-            prototypes = self.start(self.model, self.images.train, preprocessing, generator, head)
-            self.model.prototypes.data.copy_(self.fabric.broadcast(prototypes))
+        if stage == first and stage.name != "classifier" and self.recipe.model.initialization != "random":
+            self.start_prototypes()
         if stage.projected and self.projecting:
-            before = prototype_accuracy(self.model, self.images)
-            self._project(distinct=recipe.projection.distinct)
-            after = prototype_accuracy(self.model, self.images)
-            for sentence in signs_of_collapse(before, after, distinct_prototypes(self.model)):
-                self.progress.say(sentence)
+            self.project_prototypes()
+
+    def start_prototypes(self) -> None:
+        """Puts prototypes where training starts from; not called where they start at random."""
+        head = self.head if self.recipe.model.initialization == "evidence" else None
+        generator = torch.Generator().manual_seed(seed_for(self.recipe.seed, "patches"))
+        prototypes = self.start(self.model, self.images.train, self.data.preprocessing, generator, head)
+        self.model.prototypes.data.copy_(self.fabric.broadcast(prototypes))
+
+    def project_prototypes(self) -> None:
+        """Makes prototypes parts of training images, and says what that has spoiled."""
+        before = prototype_accuracy(self.model, self.images)
+        self._project(distinct=self.recipe.projection.distinct)
+        after = prototype_accuracy(self.model, self.images)
+        for sentence in signs_of_collapse(before, after, distinct_prototypes(self.model)):
+            self.progress.say(sentence)
 
     def _project(self, *, distinct: bool = False) -> None:
         self.project(

@@ -58,6 +58,17 @@ def balanced_accuracy(confusion: Tensor) -> float:
     return float((confusion.diagonal()[occurs].double() / totals[occurs]).mean())
 
 
+def accuracy_of(logits: Tensor, labels: Tensor) -> float:
+    """The balanced accuracy of logits (N, C) for labels (N,), or (N, C) of findings.
+
+    >>> accuracy_of(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+    0.5
+    """
+    confusion = empty_confusion(labels, logits.shape[1], logits.device)
+    add_to_confusion(confusion, logits, labels)
+    return balanced_accuracy(confusion)
+
+
 @torch.no_grad()
 def set_logits(
     model: PatchNetwork, images: ImageSet, preprocessing: Preprocessing, batch_size: int = 64
@@ -66,7 +77,7 @@ def set_logits(
     whole_number(batch_size, "The batch size", least=1)
     device = model.prototypes.device
     batches = torch.arange(len(images)).split(min(batch_size, len(images)))
-    pixels = (torch.stack([images.image(i) for i in batch.tolist()]).to(device) for batch in batches)
+    pixels = (images.uint8(batch.tolist()).to(device) for batch in batches)
     return torch.cat([model(preprocessing.normalize(batch)).cpu() for batch in pixels])
 
 
@@ -74,9 +85,7 @@ def set_balanced_accuracy(model: PatchNetwork, images: ImageSet, preprocessing: 
     """Of `model` (in evaluation mode) on a set; not-a-number for an empty one."""
     if not len(images):
         return float("nan")
-    confusion = empty_confusion(images.labels, len(images.classes))
-    add_to_confusion(confusion, set_logits(model, images, preprocessing), images.labels)
-    return balanced_accuracy(confusion)
+    return accuracy_of(set_logits(model, images, preprocessing), images.labels)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from protopfaith.training.batch_norm import batch_norms
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
-from protopfaith.training.metrics import add_to_confusion, balanced_accuracy
+from protopfaith.training.metrics import accuracy_of
 from protopfaith.training.reference import fit_temperature
 from protopfaith.training.resemblance import signs_of_leakage
 
@@ -140,7 +141,8 @@ def fit_probe(
         best = _best_of_path(
             standard[~held_out], labels[~held_out], classes, standard[held_out], labels[held_out]
         )
-        weight, bias = _fit_path(standard, labels, classes, best.decay)
+        path = _path(standard, labels, classes)
+        weight, bias = next((weight, bias) for decay, weight, bias in path if decay == best.decay)
         best = LinearProbe(weight, bias, best.decay, best.accuracy)
     else:
         judged = (validation[0].float() - mean) / spread
@@ -154,9 +156,8 @@ def _every_fifth(labels: Tensor) -> Tensor:
     held_out = torch.zeros_like(labels, dtype=torch.bool)
     for label in labels.unique():
         held_out[(labels == label).nonzero().flatten()[HELD_OUT - 1 :: HELD_OUT]] = True
-    return (
-        held_out if held_out.any() else ~held_out
-    )  # fewer than five of each: judged by what it was fitted to
+    # Fewer than five of each: judged by what it was fitted to.
+    return held_out if held_out.any() else ~held_out
 
 
 def _best_of_path(
@@ -168,21 +169,13 @@ def _best_of_path(
     found: list[tuple[tuple[float, float], LinearProbe]] = []
     for decay, weight, bias in _path(features, labels, classes):
         logits = functional.linear(judged, weight, bias)
-        accuracy = _accuracy(logits, judged_labels)
+        accuracy = accuracy_of(logits, judged_labels)
         loss = float(functional.cross_entropy(logits, judged_labels))
         found.append(((accuracy, -loss), LinearProbe(weight, bias, decay, accuracy)))
-        if len(found) > 3 and max(found[-3:], key=_rank)[0] < max(found[:-3], key=_rank)[0]:
+        ranks = [rank for rank, _ in found]
+        if len(found) > 3 and max(ranks[-3:]) < max(ranks[:-3]):
             break  # it only fits the training images more closely from here
-    return max(found, key=_rank)[1]
-
-
-def _rank(entry: tuple[tuple[float, float], LinearProbe]) -> tuple[float, float]:
-    return entry[0]
-
-
-def _fit_path(features: Tensor, labels: Tensor, classes: int, last: float) -> tuple[Tensor, Tensor]:
-    """Weight and bias at the decay `last`."""
-    return next((weight, bias) for decay, weight, bias in _path(features, labels, classes) if decay == last)
+    return max(found, key=itemgetter(0))[1]
 
 
 def _path(features: Tensor, labels: Tensor, classes: int) -> Iterator[tuple[float, Tensor, Tensor]]:
@@ -218,13 +211,6 @@ def class_weights(labels: Tensor, classes: int) -> Tensor:
         return finding_weights(labels)
     counts = torch.bincount(labels, minlength=classes).float()
     return torch.where(counts > 0, len(labels) / ((counts > 0).sum() * counts.clamp_min(1)), 0.0)
-
-
-def _accuracy(logits: Tensor, labels: Tensor) -> float:
-    classes = logits.shape[1]
-    confusion = torch.zeros(classes, classes, dtype=torch.long, device=logits.device)
-    add_to_confusion(confusion, logits, labels)
-    return balanced_accuracy(confusion)
 
 
 def blend(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from protopfaith.training.recipe_sections import (
     ScheduleRecipe,
     TreeRecipe,
 )
-from protopfaith.typed import Unparsed, from_dict, to_dict
+from protopfaith.typed import Unparsed, from_dict, section, setting, to_dict
 from protopfaith.yamlfile import parse_yaml
 
 FAMILIES = ("quick",)
@@ -55,16 +55,22 @@ class Recipe:
     Recipe(birds: small, 5 prototypes per class, 6 cycles, seed 0)
     """
 
-    seed: int = field(default=0, metadata=SEED)
-    data: DataRecipe = field(default_factory=DataRecipe)
-    augmentation: Augmentation = field(default_factory=Augmentation)
-    model: ModelRecipe = field(default_factory=ModelRecipe)
-    tree: TreeRecipe = field(default_factory=TreeRecipe)
-    costs: CostWeights = field(default_factory=CostWeights)
-    optimization: OptimizationRecipe = field(default_factory=OptimizationRecipe)
-    schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
-    projection: ProjectionRecipe = field(default_factory=ProjectionRecipe)
-    compute: ComputeRecipe = field(default_factory=ComputeRecipe)
+    seed: int = setting(0, "of all random choices", **SEED)
+    data: DataRecipe = section(DataRecipe, "which images")
+    augmentation: Augmentation = section(Augmentation, "what may happen to a training image")
+    model: ModelRecipe = section(
+        ModelRecipe, "the network: encoder V, features Z, prototypes Q, classifier F"
+    )
+    tree: TreeRecipe = section(TreeRecipe, "of the family prototree")
+    costs: CostWeights = section(CostWeights, "what is minimized beside the cross-entropy")
+    optimization: OptimizationRecipe = section(OptimizationRecipe, "AdamW")
+    schedule: ScheduleRecipe = section(
+        ScheduleRecipe, "pre-training, warm-up, then cycles of joint training, projection and classifier"
+    )
+    projection: ProjectionRecipe = section(
+        ProjectionRecipe, "prototypes become latent vectors of training images"
+    )
+    compute: ComputeRecipe = section(ComputeRecipe, "where and how fast; may change when a run is resumed")
 
     def __repr__(self) -> str:
         model, schedule = self.model, self.schedule
@@ -217,13 +223,13 @@ def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
         raise ProtoPFaithError(f"The override {shown(override)} must look like section.key=value.")
     *sections, last = key.strip().split(".")
     values = inner = dict(values)
-    for section in sections:
-        entry = inner.get(section, {})
+    for name in sections:
+        entry = inner.get(name, {})
         if not isinstance(entry, dict):
             raise ProtoPFaithError(
-                f"The override {shown(override)} leads into {section!r}, which holds one value."
+                f"The override {shown(override)} leads into {name!r}, which holds one value."
             )
-        inner[section] = dict(entry)
-        inner = inner[section]
+        inner[name] = dict(entry)
+        inner = inner[name]
     inner[last] = Unparsed(text)
     return values

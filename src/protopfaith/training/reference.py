@@ -420,8 +420,7 @@ def _seen(
     classes = images.labels.clone() if one else torch.zeros(len(images), dtype=torch.long)
     for start in range(0, len(images), batch_size):
         batch = range(start, min(start + batch_size, len(images)))
-        pixels = torch.stack([images.image(i) for i in batch]).to(model.prototypes.device)
-        inputs = preprocessing.normalize(pixels)
+        inputs = preprocessing.normalize(images.uint8(batch).to(model.prototypes.device))
         maps = model.distance_maps(inputs)
         nearest = maps.amin(dim=(-2, -1))
         distances.append(nearest.double().cpu())

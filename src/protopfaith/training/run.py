@@ -329,6 +329,19 @@ def _wrong_result(result: dict[str, Any]) -> str | None:
     return None
 
 
+def is_finished(folder: Path) -> bool:
+    """Whether there is a run whose training came to its end."""
+    return is_file(folder / "recipe.yaml") and Run(folder).is_finished()
+
+
+def epochs_so_far(folder: Path) -> int:
+    """How many epochs a run has behind it, also while another process writes there; 0 before it has begun."""
+    try:
+        return max((folder / "metrics.csv").read_bytes().count(b"\n") - 1, 0)
+    except OSError:
+        return 0
+
+
 def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageData:
     """The images that a recipe names; `root` replaces the recipe's."""
     data = recipe.data

@@ -42,11 +42,8 @@ TRAINED_PARTS: dict[StageName, tuple[str, ...]] = {
     "joint": ("encoder", "features", "prototypes"),
     "classifier": ("classifier",),
 }
-DECAYED_PARTS = (
-    "encoder",
-    "features",
-    "head",
-)  # weight decay would pull prototypes away from real latent vectors
+# Not prototypes: weight decay would pull them away from real latent vectors.
+DECAYED_PARTS = ("encoder", "features", "head")
 
 
 MULTIPLIER_OF = {"scale": "features"}  # parts whose rate is another's

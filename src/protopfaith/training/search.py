@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
 from protopfaith.training.folds import FOLDS, check_folds, of_fold
 from protopfaith.training.grid import load_grid
-from protopfaith.training.launch import make_fabric, train
+from protopfaith.training.launch import make_fabric, train_or_resume
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
@@ -68,19 +67,22 @@ def train_folds(
 
     instance(recipe, Recipe, "A recipe", "what load_recipe gives")
     check_folds(folds)
-    check_at_once(at_once, [recipe], apart=_apart(shard, ray))
-    check_workers(ray, [recipe])
-    folder, fabric = _open(recipe, folder, resume or tuple(shard) != WHOLE)
-    recipes = {folder / f"fold_{fold}": of_fold(recipe, fold) for fold in folds}
-    options = _Together(at_once, tuple(shard), ray, resume, progress)
-    failed = _train_together(recipes, fabric, options)
+    recipes, fabric, failed = _train_apart(
+        {f"fold_{fold}": of_fold(recipe, fold) for fold in folds},
+        folder,
+        at_once=at_once,
+        shard=shard,
+        ray=ray,
+        resume=resume,
+        progress=progress,
+    )
     if failed is None:
         return pd.DataFrame()
     rows = []
     for fold, (place, own) in zip(folds, recipes.items(), strict=True):
         if place in failed:
             continue
-        run = _train_or_skip(own, place, fabric, progress)
+        run = train_or_resume(own, place, fabric, progress)
         data = Run(run.folder, recipe.data.root).data()  # where this recipe says, whoever made the run
         test = set_balanced_accuracy(run.model(fabric.device), data.test, data.preprocessing)
         rows.append({"fold": fold, **_result(run), "test_balanced_accuracy": test})
@@ -90,7 +92,7 @@ def train_folds(
     numbers = table.drop(columns="fold")
     summary = [{"fold": "mean", **numbers.mean()}, {"fold": "std", **numbers.std(ddof=0)}]
     table = pd.concat([table, pd.DataFrame(summary)], ignore_index=True)
-    _write(table, folder / "folds.csv", fabric)
+    _write(table, Path(folder) / "folds.csv", fabric)
     if failed:
         raise _several(failed)
     return table
@@ -147,59 +149,62 @@ def train_grid(
     recipes = grid.recipes(overrides)
     for encoder in dict.fromkeys(recipe.model.encoder for recipe in recipes):
         ENCODERS[encoder]  # raises for an unknown one before the first training
-    check_at_once(at_once, recipes, apart=_apart(shard, ray))
-    check_workers(ray, recipes)
-    folder, fabric = _open(recipes[0], folder, resume or tuple(shard) != WHOLE)
-    places = [folder / f"{number:03d}" for number in range(len(recipes))]
-    options = _Together(at_once, tuple(shard), ray, resume, progress)
-    failed = _train_together(dict(zip(places, recipes, strict=True)), fabric, options)
+    own, fabric, failed = _train_apart(
+        {f"{number:03d}": recipe for number, recipe in enumerate(recipes)},
+        folder,
+        at_once=at_once,
+        shard=shard,
+        ray=ray,
+        resume=resume,
+        progress=progress,
+    )
     if failed is None:
         return pd.DataFrame()
     rows = []
     table = pd.DataFrame()
-    for number, (recipe, point) in enumerate(zip(recipes, grid.points(), strict=True)):
-        if places[number] in failed:
+    for (place, recipe), point in zip(own.items(), grid.points(), strict=True):
+        if place in failed:
             continue
-        run = _train_or_skip(recipe, places[number], fabric, progress)
-        rows.append({"run": f"{number:03d}", **point, **_result(run)})
+        run = train_or_resume(recipe, place, fabric, progress)
+        rows.append({"run": place.name, **point, **_result(run)})
         order = ["validation_balanced_accuracy", "distinct_prototypes"]
         table = pd.DataFrame(rows).sort_values(order, ascending=False, ignore_index=True)
-        _write(table, folder / "runs.csv", fabric)
+        _write(table, Path(folder) / "runs.csv", fabric)
     if failed:
         raise _several(failed)
     return table
 
 
-@dataclass(frozen=True)
-class _Together:
-    """How several runs are trained, if not one after the other."""
+def _train_apart(
+    recipes: Mapping[str, Recipe],
+    folder: Path | str,
+    *,
+    at_once: int,
+    shard: Sequence[int],
+    ray: str | None,
+    resume: bool,
+    progress: bool,
+) -> tuple[dict[Path, Recipe], Fabric, dict[Path, ProtoPFaithError] | None]:
+    """Trains the runs that are not to be trained one after the other in this process: at once, as a shard, or
+    by Ray.
 
-    at_once: int
-    shard: tuple[int, ...]
-    ray: str | None
-    resume: bool
-    progress: bool
+    Args:
+        recipes: of all runs, by the names of their folders in `folder`
 
-
-def _apart(shard: Sequence[int], ray: str | None) -> bool:
-    return tuple(shard) != WHOLE or ray is not None
-
-
-def _train_together(
-    recipes: dict[Path, Recipe], fabric: Fabric, asked: _Together
-) -> dict[Path, ProtoPFaithError] | None:
-    """Trains what is not trained one after the other: what failed; None if others train the rest."""
-    if _apart(asked.shard, asked.ray):
-        left = train_spread(
-            recipes,
-            fabric,
-            resume=asked.resume,
-            shard=asked.shard,
-            ray=asked.ray,
-            progress=asked.progress,
-        )
-        return None if left else {}
-    return train_at_once(recipes, asked.at_once, progress=asked.progress) if asked.at_once > 1 else {}
+    Returns:
+        The runs by their folders; processes for those that are left, which may be all; and those that could
+        not be trained, with the reason, or None if other shards have not finished theirs.
+    """
+    all_recipes = list(recipes.values())
+    spread = tuple(shard) != WHOLE or ray is not None
+    check_at_once(at_once, all_recipes, apart=spread)
+    check_workers(ray, all_recipes)
+    folder, fabric = _open(all_recipes[0], folder, resume or tuple(shard) != WHOLE)
+    own = {folder / name: recipe for name, recipe in recipes.items()}
+    if spread:
+        left = train_spread(own, fabric, resume=resume, shard=shard, ray=ray, progress=progress)
+        return own, fabric, None if left else {}
+    return own, fabric, train_at_once(own, at_once, progress=progress) if at_once > 1 else {}
 
 
 def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabric]:
@@ -210,13 +215,6 @@ def _open(recipe: Recipe, folder: Path | str, resume: bool) -> tuple[Path, Fabri
         refuse_existing(folder)
     fabric.launch()
     return folder, fabric
-
-
-def _train_or_skip(recipe: Recipe, folder: Path, fabric: Fabric, progress: bool) -> Run:
-    started = fabric.broadcast((folder / "recipe.yaml").is_file())
-    run = train(recipe, folder, resume=started, fabric=fabric, progress=progress)
-    fabric.barrier()
-    return run
 
 
 def _result(run: Run) -> dict[str, Any]:

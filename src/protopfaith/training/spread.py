@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,9 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, refuse_existing
 from protopfaith.progress import Bar
 from protopfaith.shards import WHOLE, share
-from protopfaith.training.launch import train
+from protopfaith.training.launch import train, train_or_resume
 from protopfaith.training.recipe import Recipe
-from protopfaith.training.run import Run
+from protopfaith.training.run import epochs_so_far, is_finished
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -50,17 +49,11 @@ def train_spread(
             refuse_existing(folder)
     if ray is None:
         for folder in own:
-            started = fabric.broadcast(is_file(folder / "recipe.yaml"))
-            train(recipes[folder], folder, resume=started, fabric=fabric, progress=progress)
-            fabric.barrier()
+            train_or_resume(recipes[folder], folder, fabric, progress)
     else:
-        left = {folder: recipes[folder] for folder in own if not _is_finished(folder)}
+        left = {folder: recipes[folder] for folder in own if not is_finished(folder)}
         _on_ray(ray, left, fabric.device.type, progress)
-    return fabric.broadcast([folder for folder in recipes if not _is_finished(folder)])
-
-
-def _is_finished(folder: Path) -> bool:
-    return is_file(folder / "recipe.yaml") and Run(folder).is_finished()
+    return fabric.broadcast([folder for folder in recipes if not is_finished(folder)])
 
 
 def check_workers(address: str | None, recipes: Iterable[Recipe]) -> None:
@@ -106,19 +99,10 @@ def _answers(
         needs=needs_of(device, threads),
         given=lambda folder: (folder.absolute(), recipes[folder]),
         ahead=1,
-        meanwhile=lambda: bar.update(note=f"{sum(map(_epochs, recipes)):,} epochs so far"),
+        meanwhile=lambda: bar.update(note=f"{sum(map(epochs_so_far, recipes)):,} epochs so far"),
     )
     for folder, answer in found:
         yield folder, answer.why if isinstance(answer, SetAside) else answer
-
-
-def _epochs(folder: Path) -> int:
-    """Of a run so far."""
-    try:
-        with (folder / "metrics.csv").open(encoding="utf-8", newline="") as file:
-            return sum(1 for _ in csv.DictReader(file))
-    except (OSError, ValueError, csv.Error):  # not begun, or being written
-        return 0
 
 
 class TrainingWorker:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
 from protopfaith.network import PatchNetwork
 from protopfaith.training.batches import ImageBatches
 from protopfaith.training.images import TrainingImages
-from protopfaith.training.metrics import add_to_confusion, balanced_accuracy, empty_confusion
+from protopfaith.training.metrics import accuracy_of
 from protopfaith.training.objectives import PlainObjective
 from protopfaith.training.schedule import Stage
 
@@ -26,13 +25,13 @@ def validation(
     if len(batches) == 0:
         return lambda: None
     if stage.name == "pretraining":
-        return lambda: _accuracy(plain_outputs(model, head, images), batches)
+        return lambda: accuracy_of(plain_outputs(model, head, images), batches.labels)
     if stage.projected:  # distances do not change in this stage
         distances = stored_distances(model, images, batches)
-        return lambda: _accuracy(model.logits(distances), batches)
+        return lambda: accuracy_of(model.logits(distances), batches.labels)
     if images.recipe.compute.validate == "projected":
         return lambda: None
-    return lambda: _accuracy(model.logits(stored_distances(model, images, batches)), batches)
+    return lambda: accuracy_of(model.logits(stored_distances(model, images, batches)), batches.labels)
 
 
 def plain_outputs(model: PatchNetwork, head: nn.Linear, images: TrainingImages) -> Tensor:
@@ -44,7 +43,8 @@ def prototype_accuracy(model: PatchNetwork, images: TrainingImages) -> float | N
     """The validation balanced accuracy of the prototype network as it is; None without validation images."""
     if len(images.validation) == 0:
         return None
-    return _accuracy(model.logits(stored_distances(model, images, images.validation)), images.validation)
+    batches = images.validation
+    return accuracy_of(model.logits(stored_distances(model, images, batches)), batches.labels)
 
 
 def stored_distances(model: PatchNetwork, images: TrainingImages, batches: ImageBatches) -> Tensor:
@@ -57,10 +57,3 @@ def _outputs(
 ) -> Tensor:
     model.eval()
     return images.outputs(batches, function)
-
-
-@torch.no_grad()
-def _accuracy(logits: Tensor, batches: ImageBatches) -> float:
-    confusion = empty_confusion(batches.labels, logits.shape[1], logits.device)
-    add_to_confusion(confusion, logits, batches.labels)
-    return balanced_accuracy(confusion)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.evaluation.bench.request import check_request
+from protopfaith.evaluation.bench.request import check_request, make_request
 from protopfaith.evaluation.bench.settings import make_settings
 from protopfaith.evaluation.explainers import default_explainers
+from protopfaith.training import Run
 
 
 def test_what_is_usual_is_fine() -> None:
@@ -29,3 +32,25 @@ def test_what_is_usual_is_fine() -> None:
 def test_what_cannot_come_to_a_good_end_is_said_before_any_work(names, prototypes, settings, message) -> None:
     with pytest.raises(ProtoPFaithError, match=message):
         check_request(names, prototypes, make_settings((48, 48), "cpu", **settings))
+
+
+def test_what_is_left_open_is_as_usual(run: Run) -> None:
+    asked = make_request(run.folder, None)
+    assert asked.names == tuple(default_explainers())
+    assert asked.folder == run.folder / "faithfulness"
+    assert asked.settings.truth_budget > 0
+
+
+def test_the_bench_has_the_prototypes_asked_for(run: Run, tmp_path: Path) -> None:
+    bench, sample = make_request(run, tmp_path, prototypes=[2, 0], explainers=["random", "random"]).open(
+        print
+    )
+    assert sorted(bench.prototypes) == [0, 2]
+    assert sum(map(len, sample)) == len(run.data().train)
+    assert len(bench.settings.mean_color) == 3
+
+
+@pytest.mark.parametrize("asked", [{"explainers": "ours"}, {"prototypes": 0}, {"seed": -1}, {"steps": 2}])
+def test_nonsense_is_refused_before_any_work(run: Run, asked: dict[str, object]) -> None:
+    with pytest.raises(ProtoPFaithError):
+        make_request(run, None, **asked)  # type: ignore[arg-type]

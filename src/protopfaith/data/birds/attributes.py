@@ -11,9 +11,8 @@ import numpy as np
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import finite_number
 from protopfaith.data.birds.drawing import choose_plumage, draw_variants
-from protopfaith.data.birds.loading import SPLITS, bird_ids, check_drawing, drawing_key
+from protopfaith.data.birds.loading import SPLITS, bird_ids, check_drawing, drawn_once
 from protopfaith.data.birds.species import PARTS, SHARED
-from protopfaith.data.cache import build_once, cache_folder
 from protopfaith.data.imagedata import ImageData, split_pool
 from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.preprocessing import Preprocessing
@@ -52,7 +51,7 @@ def finding_part(name: str) -> str:
     return FINDINGS[name][0]
 
 
-def draw_attributes(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> tuple[np.ndarray, ...]:
+def draw_attributes(counts: Mapping[str, int], seed: int, size: int) -> tuple[np.ndarray, ...]:
     """Pixels, part maps and findings (N x 6, 0 or 1). A bird is on two pictures, in two poses."""
     ids = bird_ids(counts)
     pixels = np.empty((len(ids), 3, size, size), np.uint8)
@@ -70,32 +69,6 @@ def draw_attributes(counts: Mapping[str, int], *, seed: int = 0, size: int = 96)
         pixels[row] = np.asarray(drawn.image).transpose(2, 0, 1)
         part_maps[row] = drawn.part_map
     return pixels, part_maps, findings
-
-
-def cached_attributes(counts: Mapping[str, int], *, seed: int, size: int) -> tuple[np.ndarray, ...]:
-    """The same, drawn once for each version of the drawing and then mapped from the cache folder."""
-    folder = cache_folder() / "images" / f"birds_multilabel-{size}x{size}-{drawing_key(counts, seed)}"
-    names = ("pixels", "part_maps", "findings")
-    drawn: list[tuple[np.ndarray, ...]] = []
-
-    def build(partial_folder: Path) -> None:
-        drawn.append(draw_attributes(counts, seed=seed, size=size))
-        for name, array in zip(names, drawn[0], strict=True):
-            np.save(partial_folder / f"{name}.npy", array)
-
-    def read(built_folder: Path) -> tuple[np.ndarray, ...]:
-        found = tuple(np.load(built_folder / f"{name}.npy", mmap_mode="r") for name in names)
-        count = len(bird_ids(counts))
-        shapes = ((count, 3, size, size), (count, size, size), (count, len(FINDINGS)))
-        if tuple(array.shape for array in found) != shapes:
-            raise ValueError("another shape")
-        return found
-
-    try:
-        return build_once(folder, build, read)
-    except ProtoPFaithError:
-        # Nowhere to keep them (read-only home, full disk): birds can always be drawn again.
-        return drawn[0] if drawn else draw_attributes(counts, seed=seed, size=size)
 
 
 @DATASETS.register("birds_multilabel")
@@ -119,7 +92,8 @@ def load_birds_multilabel(
     side = check_drawing(counts, root, size, fewest=FEWEST)
     if not 0 <= finite_number(missing, "The share of missing labels") <= 0.9:
         raise ProtoPFaithError(f"The share of missing labels lies between 0 and 0.9, but it is {missing:g}.")
-    birds = _image_set(counts, cached_attributes(counts, seed=seed, size=side), missing, seed)
+    arrays = drawn_once("birds_multilabel", counts, seed, side, draw_attributes, findings=(len(FINDINGS),))
+    birds = _image_set(counts, arrays, missing, seed)
     groups = [record.group for record in birds.records]
     splits = [path.split("/")[0] for path in birds.paths]
     findings = [record.findings for record in birds.records]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from protopfaith.errors import ProtoPFaithError
 SPLITS = ("train", "validation", "test")
 MOST_BIRDS = 1_000_000
 MOST_PIXELS = 1_000_000_000
+Draw = Callable[[Mapping[str, int], int, int], tuple[np.ndarray, ...]]  # of birds per split, a seed, a size
 
 
 def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
@@ -33,7 +34,11 @@ def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> I
     """
     check_arguments(draw_birds, locals())
     check_drawing(counts, None, size, fewest=0)
-    seed = seed_number(seed)
+    return _image_set(counts, *_draw(counts, seed_number(seed), size))
+
+
+def _draw(counts: Mapping[str, int], seed: int, size: int) -> tuple[np.ndarray, ...]:
+    """Pixels and part maps."""
     ids = bird_ids(counts)
     pixels = np.empty((len(ids), 3, size, size), np.uint8)
     part_maps = np.empty((len(ids), size, size), np.uint8)
@@ -42,34 +47,44 @@ def draw_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> I
         bird = draw_bird(CLASSES[index % len(CLASSES)], rng, size)
         pixels[row] = np.asarray(bird.image).transpose(2, 0, 1)
         part_maps[row] = bird.part_map
-    return _image_set(counts, pixels, part_maps)
+    return pixels, part_maps
 
 
-def cached_birds(counts: Mapping[str, int], *, seed: int = 0, size: int = 96) -> ImageSet:
-    """The same, drawn once for each version of the drawing and then mapped from the cache folder."""
-    folder = cache_folder() / "images" / f"birds-{size}x{size}-{drawing_key(counts, seed)}"
-    drawn: list[ImageSet] = []
+def drawn_once(
+    name: str, counts: Mapping[str, int], seed: int, size: int, draw: Draw, **more: tuple[int, ...]
+) -> tuple[np.ndarray, ...]:
+    """What `draw` gives for these arguments, drawn once for each version of the drawing and then mapped from
+    the cache folder.
+
+    Args:
+        name: of the data set
+        counts: birds in each split
+        seed: of the drawing
+        size: the side of an image
+        draw: gives pixels and part maps, and then what `more` names
+        more: the shape of one image's entry in each further array, by the array's name
+    """
+    folder = cache_folder() / "images" / f"{name}-{size}x{size}-{drawing_key(counts, seed)}"
+    shapes = {"pixels": (3, size, size), "part_maps": (size, size), **more}
+    drawn: list[tuple[np.ndarray, ...]] = []
 
     def build(partial_folder: Path) -> None:
-        birds = draw_birds(counts, seed=seed, size=size)
-        drawn.append(birds)
-        np.save(partial_folder / "pixels.npy", birds.pixels)
-        np.save(partial_folder / "part_maps.npy", np.asarray(birds.part_maps))
+        drawn.append(draw(counts, seed, size))
+        for array_name, array in zip(shapes, drawn[0], strict=True):
+            np.save(partial_folder / f"{array_name}.npy", array)
 
-    def read(built_folder: Path) -> tuple[np.ndarray, np.ndarray]:
-        pixels, part_maps = (
-            np.load(built_folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "part_maps")
-        )
-        if pixels.shape != (len(bird_ids(counts)), 3, size, size) or part_maps.shape != pixels[:, 0].shape:
+    def read(built_folder: Path) -> tuple[np.ndarray, ...]:
+        found = tuple(np.load(built_folder / f"{array_name}.npy", mmap_mode="r") for array_name in shapes)
+        count = len(bird_ids(counts))
+        if [array.shape for array in found] != [(count, *shape) for shape in shapes.values()]:
             raise ValueError("another shape")
-        return pixels, part_maps
+        return found
 
     try:
-        built = build_once(folder, build, read)
+        return build_once(folder, build, read)
     except ProtoPFaithError:
         # Nowhere to keep them (read-only home, full disk): birds can always be drawn again.
-        return drawn[0] if drawn else draw_birds(counts, seed=seed, size=size)
-    return _image_set(counts, *built)
+        return drawn[0] if drawn else draw(counts, seed, size)
 
 
 def bird_ids(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -137,7 +152,7 @@ def load_birds(
     seed = seed_number(seed)
     counts = {"train": train, "validation": validation, "test": test}
     side = check_drawing(counts, root, size, fewest=len(CLASSES))
-    birds = cached_birds(counts, seed=seed, size=side)
+    birds = _image_set(counts, *drawn_once("birds", counts, seed, side, _draw))
     splits = [path.split("/")[0] for path in birds.paths]
     groups = birds.paths
     split_of = with_fold(splits, birds.paths, birds.labels.tolist(), groups, fold=fold, seed=seed)

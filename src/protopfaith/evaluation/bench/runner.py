@@ -67,9 +67,8 @@ class Bench:
     def options(self) -> Options:
         """Those of the settings, with a batch size that was measured once instead of for every game."""
         options, first = self.settings.options, self.subjects[0]
-        game_of(
-            self.prepared, first.image, first.prototypes, options, check=True
-        )  # is the network repeatable?
+        # Raises if the network does not answer alike twice.
+        game_of(self.prepared, first.image, first.prototypes, options, check=True)
         if options.batch_size is not None:
             return options
         function = selected_distances(self.prepared, first.prototypes)

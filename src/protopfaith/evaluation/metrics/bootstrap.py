@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -44,6 +44,10 @@ class Interval:
         if math.isnan(self.low):
             return f"{self.value:.3f}"
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """For JSON, which has no not-a-number: None instead."""
+        return {name: None if math.isnan(number) else number for name, number in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +127,16 @@ def interval_of(value: float, draws: Tensor, certain: int = 0) -> Interval:
     return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
-def percentiles(draws: Tensor, level: float = LEVEL) -> tuple[float, float]:
-    """The middle part of what was drawn; not-a-number for fewer than two numbers.
+def percentiles(draws: Tensor) -> tuple[float, float]:
+    """The middle 95% of what was drawn; not-a-number for fewer than two numbers.
 
-    >>> [round(end, 6) for end in percentiles(torch.arange(101.0), 0.9)]
-    [5.0, 95.0]
+    >>> [round(end, 6) for end in percentiles(torch.arange(101.0))]
+    [2.5, 97.5]
     """
     known = draws[~draws.isnan()].double()
     if len(known) < 2:
         return math.nan, math.nan
-    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+    ends = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)
     low, high = known.quantile(ends).tolist()
     return low, high
 

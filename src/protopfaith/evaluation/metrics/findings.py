@@ -103,15 +103,15 @@ class FindingsEvaluation:
         return {
             "images": self.images,
             "groups": self.groups,
-            "mean_auroc": plain(self.mean_auroc),
-            "mean_average_precision": plain(self.mean_average_precision),
+            "mean_auroc": self.mean_auroc.to_dict(),
+            "mean_average_precision": self.mean_average_precision.to_dict(),
             "findings": [
                 {
                     "name": one.name,
                     "present": one.present,
                     "absent": one.absent,
                     "threshold": one.threshold,
-                    **{score: plain(getattr(one, score)) for score in SCORES},
+                    **{score: getattr(one, score).to_dict() for score in SCORES},
                     **{name: _number(getattr(one, name)) for name in ERRORS},
                     "steps": {key: list(values) for key, values in asdict(one.steps).items()},
                 }
@@ -150,7 +150,7 @@ class FindingsEvaluation:
         headings = [f"{score}{end}" for score in SCORES for end in ("", "_low", "_high")]
         rows: list[list[object]] = [["finding", "present", "absent", "threshold", *headings, *ERRORS]]
         for one in self.findings:
-            ends = [value for score in SCORES for value in plain(getattr(one, score)).values()]
+            ends = [value for score in SCORES for value in getattr(one, score).to_dict().values()]
             ends += [_number(getattr(one, name)) for name in ERRORS]
             texts = ["" if value is None else value for value in ends]
             rows.append([safe_cell(one.name), one.present, one.absent, one.threshold, *texts])
@@ -346,11 +346,6 @@ def _certain(labels: Tensor, index: Tensor, score: str) -> int:
     """Patients that an exact bound is computed from, where a score is 0 or 1 and resamples never vary."""
     wanted = {"sensitivity": labels == 1, "specificity": labels == 0}.get(score)
     return 0 if wanted is None else len(index[wanted].unique())
-
-
-def plain(interval: Interval) -> dict[str, float | None]:
-    """For JSON, which has no not-a-number."""
-    return {key: None if math.isnan(value) else value for key, value in asdict(interval).items()}
 
 
 def _number(value: float) -> float | None:

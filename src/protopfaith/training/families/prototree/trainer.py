@@ -24,7 +24,7 @@ from protopfaith.dtypes import unrounded
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import FAMILIES, PatchNetwork, ProtoTree, distinct_prototypes
 from protopfaith.network.tree import log_mixture
-from protopfaith.training.collapse import FALL
+from protopfaith.training.collapse import signs_of_fall
 from protopfaith.training.families.prototree.pruning import prune_tree
 from protopfaith.training.families.prototree.start import (
     ROUNDS,
@@ -198,18 +198,7 @@ class TreeTrainer(Trainer):
         milestones = sorted({max(1, round(share * iterations)) for share in self.recipe.tree.milestones})
         return MultiStepLR(optimizer, milestones, gamma=0.5)
 
-    def prepare_stage(self, stage: Stage) -> None:
-        """What happens once, before a stage's first epoch."""
-        if stage.name == "pretraining":
-            super().prepare_stage(stage)
-            return
-        first = next(other for other in self.stages if other.name != "pretraining")
-        if stage == first and stage.name != "classifier" and self.recipe.model.initialization != "random":
-            self._start_on_patches()
-        if stage.projected and self.projecting:
-            self._prune_and_project()
-
-    def _start_on_patches(self) -> None:
+    def start_prototypes(self) -> None:
         """Prototypes start on patches. Where the plain classifier knows which classes are alike, on those of
         classes to their right, and leaves on their classes; else on patches of all classes in turn."""
         tree = self.tree
@@ -247,21 +236,15 @@ class TreeTrainer(Trainer):
         self.tree.train(training)
         return float(self.fabric.broadcast(torch.cat(found).median()))
 
-    def _prune_and_project(self) -> None:
+    def project_prototypes(self) -> None:
+        """Leaves near chance go first."""
         tree, before = self.tree, prototype_accuracy(self.tree, self.images)
         gone = tree.prune_leaves(self.recipe.tree.prune)
         if gone:
             self.progress.say(f"{gone} of {len(tree.leaves)} leaves are near chance and go.")
         self._project()
-        after = prototype_accuracy(tree, self.images)
-        if before is not None and after is not None and before - after > FALL:
-            self.progress.say(
-                f"Projection took the validation balanced accuracy from {before:.3f} to {after:.3f}."
-            )
-
-    def conclude_stage(self, stage: Stage) -> None:
-        if stage.name == "pretraining":
-            super().conclude_stage(stage)
+        for sentence in signs_of_fall(before, prototype_accuracy(tree, self.images)):
+            self.progress.say(sentence)
 
     def last_parameters(self) -> list[nn.Parameter]:
         """Leaves, which learn without gradients: they stand where the optimizer wants something to hold."""
