@@ -37,6 +37,9 @@ SMALL = [
     "compute.channels_last=true",
 ]
 
+# By how much the mean loss of 20 steps may differ: rounding grows from step to step, and noise of bfloat16's
+# size at every convolution moves it by four percent.
+ROUNDING = {"32-true": 0.02, "bf16-mixed": 0.1}
 COPIES = ["augmentation.hide.share=0.5", "augmentation.hide.copies=true"]
 
 
@@ -74,11 +77,12 @@ def test_two_passes_of_one_step_are_replayed_as_they_are_computed(autocast: bool
     assert len(graphed.steps) == 2
 
 
+@pytest.mark.parametrize("precision", ROUNDING)
 @pytest.mark.parametrize(("more", "passes"), [([], 1), (COPIES, 2)])
 def test_training_with_graphs_has_the_losses_of_training_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], passes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], passes: int, precision: str
 ) -> None:
-    captured = []
+    captured, rounding = [], ROUNDING[precision]
 
     def counted(encoder: nn.Module, images: Tensor) -> graphs.Step:
         step = capture_step(encoder, images)
@@ -88,12 +92,13 @@ def test_training_with_graphs_has_the_losses_of_training_without(
     monkeypatch.setattr(graphs, "capture_step", counted)
     losses = {}
     for wanted in ("auto", "never"):
-        recipe = load_recipe("birds", [*SMALL, *more, f"compute.graphs={wanted}"])
+        overrides = [*SMALL, *more, f"compute.precision={precision}", f"compute.graphs={wanted}"]
+        recipe = load_recipe("birds", overrides)
         table = train(recipe, tmp_path / wanted, progress=False).metrics()
         losses[wanted] = table[table.stage.isin(["pretraining", "joint"])].loss.to_numpy()
     assert len(captured) == 2 * passes
-    assert losses["auto"][0] == pytest.approx(losses["never"][0], rel=0.02)
-    assert losses["auto"] == pytest.approx(losses["never"], rel=0.15)  # rounding grows from step to step
+    assert losses["auto"][0] == pytest.approx(losses["never"][0], rel=rounding)
+    assert losses["auto"] == pytest.approx(losses["never"], rel=0.1 + rounding)
 
 
 @pytest.mark.parametrize("more", [[], COPIES])
