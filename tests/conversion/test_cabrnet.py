@@ -35,7 +35,8 @@ def test_cabrnets_own_networks_say_the_same(name: str, tmp_path: Path) -> None:
     kept = state["classifier.proto_class_map"].bool().any(1)  # some may be switched off
     x, logits, distances = (torch.from_numpy(answers[key]) for key in ("x", "logits", "distances"))
     with torch.no_grad():
-        assert torch.allclose(model(x), logits, rtol=1e-5, atol=1e-5 * float(logits.abs().max()))
+        rounding = 1e-6  # logarithms of ratios near one, whatever is left of them
+        assert torch.allclose(model(x), logits, rtol=1e-5, atol=1e-5 * float(logits.abs().max()) + rounding)
         expected = distances[:, kept]
         assert torch.allclose(model.distances(x), expected, rtol=1e-5, atol=1e-5 * float(expected.max()))
     assert found.run.preprocessing().mean == (0.5, 0.5, 0.5)

@@ -85,7 +85,11 @@ def probing(recipe: Recipe, trained, tmp_path) -> Recipe:
 
 def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_path) -> None:
     """Not even where training destroys the encoder."""
-    wild = ["schedule.pretraining.learning_rate=3.0", "schedule.cycles=1", "schedule.warmup.batch_norm=eval"]
+    wild = [
+        "schedule.pretraining.learning_rate=100.0",
+        "schedule.cycles=1",
+        "schedule.warmup.batch_norm=eval",
+    ]
     run = train(recipe_from_dict(probing.to_dict(), wild), tmp_path / "run", data=data, progress=False)
     result = run.result()
     assert result["plain_classifier"] >= result["linear_probe"] > 0.5

@@ -64,11 +64,11 @@ class Attribution:
         wrong_signs: (outputs, n): chances, where the estimator has a posterior that says them
 
     >>> from protopfaith.shapley import Game, estimate
-    >>> image = torch.arange(4.0).reshape(1, 2, 2)
+    >>> image = torch.arange(1.0, 5.0).reshape(1, 2, 2)
     >>> game = Game(lambda x: x.flatten(1).square().sum(1), image, Players.windows((2, 2), 1))
     >>> found = estimate(game, "exact")
     >>> found.values.round(decimals=6).tolist(), found.maps().shape
-    ([[0.0, 1.0, 4.0, 9.0]], torch.Size([1, 2, 2]))
+    ([[1.0, 4.0, 9.0, 16.0]], torch.Size([1, 2, 2]))
     """
 
     values: Tensor

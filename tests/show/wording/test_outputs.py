@@ -8,6 +8,7 @@ import torch
 from protopfaith.explanation import Explanation
 from protopfaith.show.wording.decision import lead
 from protopfaith.show.wording.outputs import (
+    UNCHANGED,
     about_empty,
     adds_up,
     against,
@@ -24,7 +25,8 @@ def test_every_output_has_a_name_and_a_sum(explanation: Explanation, output: str
     regions = maps_by_output(explanation)[output]
     assert output_name(explanation, output)
     said = adds_up(explanation, output, regions)
-    assert f"{float(regions.values.sum()):+.3g}" in said
+    total = float(regions.values.sum())
+    assert ("nothing" if abs(total) < UNCHANGED else f"{total:+.3g}") in said
     empty = explanation.empty_prediction
     assert empty is not None
     assert explanation.class_names[empty] in about_empty(explanation)
