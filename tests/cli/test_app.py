@@ -18,7 +18,7 @@ from protopfaith.cli.app import ORDER, Lines, next_command, same_command
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
-from protopfaith.explanation.settings import USUAL_BUDGET, USUAL_SOURCE_BUDGET
+from protopfaith.explanation.settings import USUAL_BUDGET, USUAL_PRECISION, USUAL_SOURCE_BUDGET
 from protopfaith.network import ENCODERS
 from protopfaith.shapley import ESTIMATORS
 from tests.cli.conftest import TINY, fails_with, protopfaith
@@ -57,7 +57,8 @@ def test_recipes_and_help_name_everything(place: Path) -> None:
 def test_help_names_the_usual_budgets(place: Path, command: str) -> None:
     words = " ".join(protopfaith(place, command, "--help").stdout.replace("│", " ").split())
     assert "Default: {cpu:,}, on a GPU {gpu:,} (".format(**USUAL_BUDGET) in words
-    assert "(a source image: {cpu:,}, on a GPU {gpu:,});".format(**USUAL_SOURCE_BUDGET) in words
+    assert "(a source image: {cpu:,}, on a GPU {gpu:,}),".format(**USUAL_SOURCE_BUDGET) in words
+    assert f"where a map is precise to {USUAL_PRECISION} before" in words
 
 
 def test_help_names_what_judging_usually_takes(place: Path) -> None:

@@ -10,9 +10,17 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.explanation import Explainer, Settings, ShapleyAttribution, explain, explain_prototypes
+from protopfaith.explanation import (
+    Explainer,
+    Settings,
+    ShapleyAttribution,
+    explain,
+    explain_function,
+    explain_prototypes,
+)
 from protopfaith.explanation.settings import (
     USUAL_BUDGET,
+    USUAL_PRECISION,
     USUAL_SOURCE_BUDGET,
     coarse_players,
     make_players,
@@ -48,6 +56,7 @@ def test_the_device_decides_where_nothing_else_is_said(device: str, kind: str) -
     found = Settings().on(device, (224, 224))
     assert found.players == usual_window(device, (224, 224)) == {"cpu": 28, "gpu": 16}[kind]
     assert (found.budget, found.source_budget) == (USUAL_BUDGET[kind], USUAL_SOURCE_BUDGET[kind])
+    assert found.precision == USUAL_PRECISION
     assert found.on(device, (224, 224)) == found
     for said in (Settings(8, budget=77), Settings(8, precision=0.1), Settings(8, 0.1, 77)):
         assert said.on(device, (224, 224)) == replace(said, source_budget=said.budget)
@@ -90,6 +99,26 @@ def test_the_same_words_every_time_and_on_one_line() -> None:
     assert "\n" not in repr(Settings(baseline=torch.rand(3, 40, 40), options={"shrinkage": False}))
 
 
+@pytest.mark.parametrize("method", ["exact", "dasp", "moment_path"])
+def test_what_does_not_sample_does_what_it_always_did(method: str) -> None:
+    assert Settings(estimator=method).on("cpu", (224, 224)).precision is None
+
+
+def test_easy_games_stop_early_and_hard_ones_take_the_budget(
+    explainer: Explainer, pixels: torch.Tensor
+) -> None:
+    hard = explain(explainer, pixels, players=4, sources=False)  # an untrained network: all regions interact
+    assert hard.evaluations == USUAL_BUDGET["cpu"]
+    assert hard.precision > USUAL_PRECISION
+    assert not hard.reached
+    easy = explain_function(
+        lambda images: images.sum((2, 3)), pixels, preprocessing=explainer.preprocessing, players=4
+    )
+    assert easy.evaluations < USUAL_BUDGET["cpu"]
+    assert easy.precision <= USUAL_PRECISION
+    assert easy.reached
+
+
 def test_every_explanation_takes_the_usual_budget_of_its_device(
     explainer: Explainer, pixels: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +148,7 @@ def test_maps_of_sources_are_kept_apart_by_the_budget_that_was_used(
     monkeypatch.setitem(USUAL_SOURCE_BUDGET, "cpu", 90)
     explainer.sources.explain([0], plan)
     assert explainer.sources.known([0], plan)
-    assert explainer.sources.known([0], replace(plan, budget=90))
+    assert explainer.sources.known([0], replace(plan, precision=USUAL_PRECISION, budget=90))
     monkeypatch.setitem(USUAL_SOURCE_BUDGET, "cpu", 120)
     assert not explainer.sources.known([0], plan)
     assert explainer.sources.explain([0], plan)[0].evaluations == 120

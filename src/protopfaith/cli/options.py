@@ -91,8 +91,8 @@ Budget = Annotated[
         min=2,
         max=10**12,
         help="Evaluations of the network at most, for the image and again for each source image that is new. "
-        "Default: 1,024, on a GPU 12,288 (a source image: 512, on a GPU 12,288); with --precision as many as "
-        "it takes, up to 327,680.",
+        "Default: 1,024, on a GPU 12,288 (a source image: 512, on a GPU 12,288), or fewer where a map is "
+        "precise to 0.1 before; with --precision alone as many as it takes, up to 327,680.",
     ),
 ]
 Estimator = Annotated[

@@ -145,10 +145,21 @@ def explain_files(
     """
     check_arguments(explain_files, locals())
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
-    settings = Settings.of(settings, **keywords).on(explainer.device, explainer.size)
+    stated = Settings.of(settings, **keywords)
+    settings = stated.on(explainer.device, explainer.size)
     instance(folder, (str, Path), "Where to write", "a folder")
     request = _Request(
-        explainer, Path(folder), target, versus, settings, tuple(figures), coarse, mask, anonymous, dicom
+        explainer,
+        Path(folder),
+        target,
+        versus,
+        settings,
+        tuple(figures),
+        coarse,
+        mask,
+        anonymous,
+        dicom,
+        precision_asked=stated.precision is not None,
     )
     request.check()
     remove_leftovers(request.folder)
@@ -192,6 +203,7 @@ class _Request:
         mask: where the object is, for all images
         anonymous: numbers instead of names of files
         dicom: whether the map is written as DICOM files, too
+        precision_asked: whether to say which images did not reach it
         names: what the files are called in results
     """
 
@@ -205,6 +217,7 @@ class _Request:
     mask: MaskLike | None
     anonymous: bool = False
     dicom: bool = False
+    precision_asked: bool = False
     names: dict[Path, str] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -271,7 +284,8 @@ class _Request:
         explanation = self._explained(path, early, overall)
         self._write(explanation, case, study, damaged=damaged)
         early.unlink(missing_ok=True)
-        _warn_if_imprecise(explanation, self.names[path] if self.anonymous else str(path))
+        if self.precision_asked and not explanation.reached:
+            _warn_of_error(explanation, self.names[path] if self.anonymous else str(path))
         return case, explanation
 
     def _explained(self, path: Path, early: Path, overall: Overall) -> Explanation:
@@ -337,17 +351,15 @@ def _write_early(quick: Explanation, path: Path) -> None:
     logger.info("A first, coarse answer: %s", path)
 
 
-def _warn_if_imprecise(explanation: Explanation, path: str) -> None:
+def _warn_of_error(explanation: Explanation, path: str) -> None:
     from protopfaith.show.wording.numbers import percent
     from protopfaith.show.wording.sharpness import strength
 
-    asked = explanation.precision_asked
-    if asked is not None and not explanation.reached:
-        logger.warning(
-            "%s: the precision ±%s was not reached: how strongly regions speak is %s with %s evaluations; "
-            "allow more (--budget), or take larger regions (--players).",
-            path,
-            percent(asked),
-            strength(explanation.precision),
-            f"{explanation.evaluations:,}",
-        )
+    logger.warning(
+        "%s: the precision ±%s was not reached: how strongly regions speak is %s with %s evaluations; "
+        "allow more (--budget), or take larger regions (--players).",
+        path,
+        percent(explanation.precision_asked or 0),
+        strength(explanation.precision),
+        f"{explanation.evaluations:,}",
+    )

@@ -39,8 +39,10 @@ from protopfaith.specs import (
 # that an image takes minutes. Fixed numbers, no time limit: results do not depend on how busy a machine is.
 USUAL_BUDGET = {"cpu": 1_024, "gpu": 12_288}
 USUAL_SOURCE_BUDGET = {"cpu": 512, "gpu": 12_288}
-# For very many images: where maps are this precise, the rest of the budget is saved. A relative error of 0.2
-# is a correlation of about 0.98 with the true values.
+# Where maps are this precise, the rest of the budget is saved: easy images stop early, and hard ones say
+# that they are. With very many images more is saved: a relative error of 0.2 is a correlation of about 0.98
+# with the true values.
+USUAL_PRECISION = 0.1
 BULK_PRECISION = 0.2
 COARSE = 7  # rows and columns of windows in the first, quick answer
 COARSE_BUDGET = 512
@@ -70,7 +72,8 @@ class Settings:
             windows), a label image (H x W, whole numbers), or `Players`; by default 16 pixels, on a CPU
             larger ones where there would be more than 8 x 8.
         precision: relative standard error at which to stop, for the class's prototypes and the class itself.
-        budget: evaluations of the network per game at most; where neither is given 1,024, on a GPU 12,288.
+        budget: evaluations of the network per game at most. Where neither is given, a game stops at a
+            precision of 0.1, or else after 1,024, on a GPU 12,288 evaluations.
         estimator: a name of `protopfaith.shapley.ESTIMATORS`.
         baseline: what stands where a region is absent.
         seed: of all random choices.
@@ -86,15 +89,15 @@ class Settings:
         output: what the map of the class adds up to: `"margin"` (its logit minus the mean of all logits, the
             default), `"logit"`, `"versus"` (minus the logit of the class it is compared with, or else of the
             next one; the default where a class to compare with is given), or `"log_probability"`.
-        source_budget: evaluations per source image; where neither a budget nor a precision is given 512, on a
-            GPU 12,288, else the same as for the image.
+        source_budget: evaluations per source image at most; where neither a budget nor a precision is given
+            512, on a GPU 12,288, else the same as for the image.
         source_parts: where sources are not explained, still show the parts of them that prototypes are, as
             far as the images are at hand.
 
     >>> Settings(players=8, budget=512)
     Settings(players=8, budget=512)
     >>> Settings.of(Settings(), seed=3).on("cpu", (224, 224))
-    Settings(players=28, budget=1024, seed=3, source_budget=512)
+    Settings(players=28, precision=0.1, budget=1024, seed=3, source_budget=512)
     """
 
     players: PlayersLike | None = None
@@ -173,14 +176,15 @@ class Settings:
         return replace(
             self,
             players=_sized(self.players, device, size),
+            precision=USUAL_PRECISION if open_end and self.traits.samples else self.precision,
             budget=usual_budget(device) if open_end else self.budget,
             source_budget=_usual(USUAL_SOURCE_BUDGET, device) if open_end else source_budget,
             autocast=choose_autocast(self.autocast, device),
         )
 
     def made_frugal(self, device: torch.device | str) -> Settings:
-        """For very many images: where neither a precision nor a budget was said, easy images stop early, and
-        the usual budget is the limit for hard ones.
+        """For very many images: where neither a precision nor a budget was said, they stop earlier than one
+        alone would.
 
         Args:
             device: where to compute

@@ -51,6 +51,11 @@ class Traits:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    @property
+    def samples(self) -> bool:
+        """Whether it evaluates coalitions until they suffice, so that easy games can end early."""
+        return self.planned and self.evaluates
+
 
 def checked_by(check: Callable[..., None]) -> Callable[[EstimatorFunction], EstimatorFunction]:
     """An estimator with a check that can be called alone, before any work.

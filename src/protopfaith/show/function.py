@@ -21,7 +21,7 @@ from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
-from protopfaith.show.wording.sharpness import sides, strength
+from protopfaith.show.wording.sharpness import hard, sides, strength
 from protopfaith.show.wording.trust import LIMITS
 from protopfaith.show.wording.verdicts import Verdict, verdict_on
 
@@ -131,8 +131,7 @@ def remarks(explanation: FunctionExplanation) -> list[str]:
             f"{one.name}: {known} How strongly they do is {strength(error)} (relative error {error:.3g})."
         )
     if explanation.precision_asked is not None and not explanation.reached:
-        asked = percent(explanation.precision_asked)
-        said.append(f"The precision asked for, ±{asked}, was not reached; give a larger budget.")
+        said.append(hard(explanation.evaluations, f"±{percent(explanation.precision_asked)}"))
     gap = max(abs(one.regions.gap) for one in explanation.outputs)
     said.append(f"Before it was redistributed, the sum of a map was off by {gap:.2g} at most.")
     return said

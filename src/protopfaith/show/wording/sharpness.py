@@ -21,6 +21,16 @@ def sides(colored: int, regions: int, do: str = "speak for or against") -> str:
     return f"{colored} of {regions} regions are colored: it is clear whether they {do}."
 
 
+def hard(evaluations: int, goal: str) -> str:
+    """What is said of an image whose budget was spent before its map was as precise as it was to be.
+
+    >>> hard(1024, "±10%")
+    'This image is hard: 1,024 evaluations did not suffice for ±10%. More of them give a sharper map.'
+    """
+    spent = f"{evaluations:,} evaluations"
+    return f"This image is hard: {spent} did not suffice for {goal}. More of them give a sharper map."
+
+
 def strength(error: float) -> str:
     """How well it is known how much a region matters, from a map's relative error.
 

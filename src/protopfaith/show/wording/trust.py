@@ -13,7 +13,7 @@ from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import about_empty, own_map
-from protopfaith.show.wording.sharpness import strength
+from protopfaith.show.wording.sharpness import hard, strength
 from protopfaith.show.wording.verdicts import ROUGH, is_rough
 
 BASELINES = {
@@ -141,13 +141,13 @@ def _how(explanation: Explanation) -> Remark:
 
 
 def _precision(explanation: Explanation) -> Remark:
-    missed = ""
-    if explanation.precision_asked is not None and not explanation.reached:
-        missed = f"The precision asked for, ±{percent(explanation.precision_asked)}, was not reached"
+    asked = explanation.precision_asked
+    missed = asked is not None and not explanation.reached
+    goal = "" if asked is None else f"±{percent(asked)}"
     if not explanation.class_map.errors_known:
         return Remark(
             "This estimator gives no standard errors: how far off its values are is not known.",
-            f"{missed}." if missed else "",
+            f"Whether the precision asked for, {goal}, was reached is not known either." if missed else "",
         )
     if explanation.precision == 0:
         return Remark("How strongly regions speak is known exactly: values have no sampling error.")
@@ -155,7 +155,7 @@ def _precision(explanation: Explanation) -> Remark:
         f"How strongly regions speak is {strength(explanation.precision)} in the worst of the maps of this "
         f"image: values are off by {explanation.precision:.3g} of a typical one (relative error). Point at a "
         "region to see its own error.",
-        f"{missed}: allow more evaluations." if missed else "",
+        hard(explanation.evaluations, goal) if missed else "",
     )
 
 
