@@ -51,6 +51,17 @@ def test_the_best_share_is_kept(plain, best) -> None:
     assert f"kept at {best:g} of the way" in found.sentences()[0]
 
 
+def test_where_training_only_harms_it_stays_as_it_came(plain) -> None:
+    start = moved(plain)
+    told = iter([0.75, *[0.5] * (len(SHARES) - 1)])
+    plain.move_as_far_as_it_helps(start, lambda: next(told))
+    kept = plain.state()
+    encoder = [name for name in start if name.startswith("encoder.")]
+    assert any("running_" in name for name in encoder)  # those that the probe was fitted to
+    for name in encoder:
+        torch.testing.assert_close(kept[name], start[name])
+
+
 def test_of_equally_good_ones_it_is_the_furthest(plain) -> None:
     assert plain.move_as_far_as_it_helps(moved(plain), lambda: 0.5).share == 1.0
 

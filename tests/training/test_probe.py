@@ -84,12 +84,8 @@ def probing(recipe: Recipe, trained, tmp_path) -> Recipe:
 
 
 def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_path) -> None:
-    """Not even where training destroys the encoder."""
-    wild = [
-        "schedule.pretraining.learning_rate=100.0",
-        "schedule.cycles=1",
-        "schedule.warmup.batch_norm=eval",
-    ]
+    """Not even where the rate is thousands of times too high."""
+    wild = ["schedule.pretraining.learning_rate=100.0", "schedule.cycles=1"]
     run = train(recipe_from_dict(probing.to_dict(), wild), tmp_path / "run", data=data, progress=False)
     result = run.result()
     assert result["plain_classifier"] >= result["linear_probe"] > 0.5
@@ -97,11 +93,6 @@ def test_the_plain_classifier_is_never_worse_than_the_probe(probing, data, tmp_p
     per_class = torch.bincount(data.validation.labels).tolist()
     low, high = balanced_interval(result["validation_balanced_accuracy"], per_class)
     assert f"(95% interval {low:.2f} to {high:.2f}: {len(data.validation)} images" in run.comparison()
-    before, after = load_file(probing.model.weights), run.model().encoder.state_dict()
-    statistics = [name for name in before if "running_" in name]
-    assert statistics
-    for name in statistics:  # V as it came has the batch norms that the probe was fitted to
-        torch.testing.assert_close(after[name], before[name])
 
 
 @pytest.mark.parametrize("too_sure", [0.5, 30.0])
