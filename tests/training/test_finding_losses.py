@@ -70,7 +70,7 @@ def test_missing_labels_do_not_change_gradients(batch) -> None:
 def test_nothing_known_costs_nothing() -> None:
     logits = torch.randn(2, 3, requires_grad=True)
     cost = finding_cross_entropy(logits, torch.full((2, 3), NAN))
-    assert float(cost) == 0
+    assert cost.item() == 0
     assert bool((torch.autograd.grad(cost, logits)[0] == 0).all())
 
 
@@ -98,7 +98,7 @@ def test_a_finding_without_prototypes_against_it_has_no_such_cost() -> None:
     cluster, separation = cluster_and_separation(
         distances, torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([1.0])
     )
-    assert float(cluster) == pytest.approx(0.3)
+    assert cluster.item() == pytest.approx(0.3)
     assert float(separation) == 0
     assert torch.isfinite(torch.autograd.grad(cluster - separation, distances)[0]).all()
 

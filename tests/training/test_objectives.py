@@ -117,7 +117,7 @@ def test_copies_change_nothing_about_whole_images(model, batch):
             assert len(one) == len(other)
             assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
         assert all(torch.equal(a, b) for a, b in zip(of_plain[1], statistics, strict=True))
-        assert float(taught["loss"]) > float(plain["loss"])
+        assert taught["loss"].item() > plain["loss"].item()
 
 
 def test_the_cost_of_copies_is_that_of_the_trained_network_on_them(model, batch):

@@ -61,6 +61,7 @@ def test_classes_have_their_mean_map(bulk_of_two: Bulk) -> None:
     assert found.failures == (("7.png", "It is <broken>."),)
 
 
+@pytest.mark.filterwarnings("error")  # three different maps are three groups at most
 def test_what_stands_out_is_named(bulk_of_two: Bulk) -> None:
     found = summarize(bulk_of_two)
     assert [name for name, _ in found.outside] == ["3.png"]

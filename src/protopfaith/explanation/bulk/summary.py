@@ -230,13 +230,15 @@ class _Table:
         }
 
     def groups(self) -> tuple[Group, ...]:
+        length = np.linalg.norm(self.maps, axis=1, keepdims=True)
+        alike = self.maps / np.maximum(length, 1e-30)
         count = min(MOST_GROUPS, len(self.names) // IMAGES_PER_GROUP)
+        if count > 1:
+            count = min(count, len(np.unique(alike, axis=0)))  # copies of an image have one map
         if count < 2:
             return ()
         from sklearn.cluster import KMeans, MiniBatchKMeans
 
-        length = np.linalg.norm(self.maps, axis=1, keepdims=True)
-        alike = self.maps / np.maximum(length, 1e-30)
         whole: Any = KMeans if len(alike) <= FEW else MiniBatchKMeans  # which misses small groups
         means = whole(count, random_state=0, n_init=3).fit(alike)
         found = [
