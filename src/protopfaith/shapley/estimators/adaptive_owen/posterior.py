@@ -132,25 +132,30 @@ def _widths(estimates: Tensor, noise: Tensor) -> Tensor:
     return widths[:, None].expand(-1, noise.shape[1], -1)
 
 
-def _chances(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> Tensor:
-    """How likely each guess is for each player, given its estimate: (outputs, n, guesses)."""
-    spread = guesses.widths + noise[..., None]
-    log = -0.5 * ((estimates[..., None] - guesses.centers).square() / spread + spread.log())
+def _chances(away: Tensor, spread: Tensor) -> Tensor:
+    """How likely each guess is for each player, whose estimate lies `away` from the guess, where its variance
+    about the guess would be `spread`: each (outputs, n, guesses)."""
+    log = -0.5 * (away.square() / spread + spread.log())
     likelihood = (log - log.amax(2, keepdim=True)).exp()
+    joint = likelihood * _shares(likelihood.float())[:, None]
+    return joint / joint.sum(2, keepdim=True)
+
+
+def _shares(likelihood: Tensor) -> Tensor:
+    """How often each guess is right, as all players (outputs, n, guesses) tell: (outputs, guesses), times
+    all that counts (which stays the same, as each player says one in all)."""
     counts = torch.full_like(likelihood[:, 0], COUNT)
     counts[:, 0] = COUNT_OF_ZERO
-    # Shares times all that counts (which stays the same, as each player says one in all): new ones are the
-    # old ones times what the players say of them, plus what counts beforehand. So few operations do, and
-    # none of the full size is written.
-    everything = estimates.shape[1] + COUNT_OF_ZERO + COUNT * (counts.shape[1] - 1)
-    share = torch.full_like(counts, everything / counts.shape[1])
+    # New shares are the old ones times what the players say of them, plus what counts beforehand. So few
+    # operations do, and none of the full size is written.
+    players, guesses = likelihood.shape[1:]
+    share = torch.full_like(counts, (players + COUNT_OF_ZERO + COUNT * (guesses - 1)) / guesses)
     transposed = likelihood.transpose(1, 2)
     for _ in range(STEPS):
         evidence = torch.bmm(likelihood, share[..., None])
         said = torch.bmm(transposed, evidence.reciprocal_())
         share = torch.addcmul(counts, share, said[..., 0])
-    joint = likelihood * share[:, None]
-    return joint / joint.sum(2, keepdim=True)
+    return share
 
 
 @dataclass(frozen=True)
@@ -165,9 +170,10 @@ class _Mixture:
 
     @staticmethod
     def of(estimates: Tensor, noise: Tensor, guesses: _Guesses) -> _Mixture:
-        gain = guesses.widths / (guesses.widths + noise[..., None])
-        means = guesses.centers + gain * (estimates[..., None] - guesses.centers)
-        chances = _chances(estimates, noise, guesses)
+        away, spread = estimates[..., None] - guesses.centers, guesses.widths + noise[..., None]
+        gain = guesses.widths / spread
+        means = torch.addcmul(guesses.centers, gain, away)
+        chances = _chances(away, spread)
         taken = chances * (1 - gain).square()
         lost = (taken * guesses.widths).sum(2)
         flattened = taken[..., : 1 + 2 * WIDTHS].sum(2) * noise
