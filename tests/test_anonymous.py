@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protopfaith.anonymous import public_names, safe_cell, write_key
+from protopfaith.anonymous import public_names, safe_cell, without_path, write_key
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -21,6 +21,12 @@ def test_numbers_say_nothing() -> None:
         "image-0002",
         "image-0001",
     ]
+
+
+@pytest.mark.parametrize("path", ["im/n", "/im/mag/g", "e/an.png"])
+def test_names_and_folders_are_replaced_as_whole_words(path: str) -> None:
+    said = without_path(f"The image {path} cannot be read", Path(path), "image-0001")
+    assert said == "The image image-0001 cannot be read"
 
 
 def test_the_key_is_its_owner_s_alone(tmp_path: Path) -> None:

@@ -73,15 +73,17 @@ def without_path(text: str, path: Path, name: str) -> str:
     'image-0001 is empty'
     >>> without_path("/home/me/jane.png is empty", Path("/home/me/jane.png"), "me/jane.png")
     'me/jane.png is empty'
+    >>> without_path("The image im/x.png is empty, and im is a folder", Path("im/x.png"), "x.png")
+    'The image x.png is empty, and ... is a folder'
     """
     file = path.with_name(re.sub(r"(?<=.)#\d+$", "", path.name)) if path.name else path  # of a frame
     parts = [str(part) for one in (path, file) for part in (one.absolute(), one, one.name)]
     instead = {spelled: name for part in parts for spelled in (part, repr(part)[1:-1]) if part}
     parents = [parent for parent in (path.absolute().parent, path.parent) if len(parent.name) > 1]
-    instead |= {str(parent): "..." for parent in parents}
-    # All at once: a name may hold what is looked for.
+    instead |= {str(parent): "..." for parent in parents if str(parent) not in instead}
+    # All at once: a name may hold what is looked for. As whole words: "im" is no part of "image".
     wanted = "|".join(re.escape(part) for part in sorted(instead, key=len, reverse=True))
-    return re.sub(wanted, lambda found: instead[found[0]], text) if instead else text
+    return re.sub(rf"(?<!\w)(?:{wanted})(?!\w)", lambda found: instead[found[0]], text) if instead else text
 
 
 def safe_cell(text: str) -> str:
