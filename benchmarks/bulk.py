@@ -6,6 +6,7 @@
     python benchmarks/bulk.py --simulate 0.35 --seconds 120       # given seconds per image and to start
 
 --limit N takes N of the images, evenly spaced. --at-once: how many one process explains at the same time.
+Ctrl-C ends the present way early; what is told then is of the parts that were finished.
 Ray's overhead is the time that workers spend on an image beyond what the image took. The simulation hands
 1,000,000 images to up to 64 workers as the program does, with the measured seconds per image (each varied by
 --spread), stragglers (--stragglers of the images take --slower times as long) and workers that die
@@ -31,7 +32,7 @@ import torch
 from rich.table import Table
 
 from opening import make_console, spread
-from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk
+from protopfaith.explanation import Bulk, Explainer, Settings, explain_bulk, open_bulk
 from protopfaith.explanation.bulk.inputs import list_items
 from protopfaith.training import Run
 
@@ -80,7 +81,7 @@ def measure(options: argparse.Namespace, settings: Settings, images: list[Path],
     console.print(f"the run was loaded in {loading:.1f} s, the first image took {took:.1f} s")
     for at_once in options.at_once:
         seconds, found = _timed(explainer, images, folder / f"serial-{at_once}", settings, at_once=at_once)
-        count = found.manifest.images
+        count = found.table(["seconds"]).num_rows
         own = float(np.nanmean(found.frame(["seconds"])["seconds"]))
         name = "serial" if at_once == 1 else f"{at_once} at a time"
         over = _ms(seconds / count - own / at_once)
@@ -145,7 +146,12 @@ def _timed(
     explainer: Explainer, images: list[Path], folder: Path, settings: Settings, **how: Any
 ) -> tuple[float, Bulk]:
     start = perf_counter()
-    found = explain_bulk(explainer, images, folder, settings=settings, **how)
+    try:
+        found = explain_bulk(explainer, images, folder, settings=settings, **how)
+    except KeyboardInterrupt:
+        found = open_bulk(folder)
+        if not found.finished_parts():
+            raise
     return perf_counter() - start, found
 
 
