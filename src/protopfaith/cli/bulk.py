@@ -12,8 +12,9 @@ from protopfaith.cli.app import app, fail_for, interruptible, note, same_command
 from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
 from protopfaith.cli.options import Device, check_spread
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import MANIFEST, check_free, is_file
+from protopfaith.files import is_file
 from protopfaith.shards import parse_shard
+from protopfaith.writing import MANIFEST, check_free
 
 if TYPE_CHECKING:
     from protopfaith.explanation import Settings

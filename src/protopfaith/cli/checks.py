@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, check_can_be_made, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -19,6 +19,7 @@ from protopfaith.specs import (
     parse_players,
 )
 from protopfaith.tensorfile import TensorFileError, read_header
+from protopfaith.writing import check_can_be_made
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 

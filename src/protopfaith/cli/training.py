@@ -15,10 +15,10 @@ from protopfaith.cli.checks import check_file, check_overrides, check_recipe, ch
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import refuse_existing
 from protopfaith.training.folds import FOLDS, check_folds
 from protopfaith.training.grid import load_grid
 from protopfaith.training.recipe import load_recipe
+from protopfaith.writing import refuse_existing
 
 if TYPE_CHECKING:
     import pandas as pd

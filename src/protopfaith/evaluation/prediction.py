@@ -18,13 +18,13 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.explanation.familiarity import is_unfamiliar, nearness
-from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
 from protopfaith.training.calibration import Calibrator, as_calibrator
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.reference import Reference
 from protopfaith.training.thresholds import FindingRule
 from protopfaith.training.typical import traits
+from protopfaith.writing import atomic
 
 NOT_FINITE = (
     "The network's logits for {} are not finite numbers, so it has no class; if other images fail as well, "

@@ -38,8 +38,9 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike
 from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings
-from protopfaith.files import atomic, is_file, is_folder, remove_leftovers
+from protopfaith.files import is_file, is_folder
 from protopfaith.progress import Bar
+from protopfaith.writing import atomic, remove_leftovers
 
 logger = logging.getLogger("protopfaith")
 

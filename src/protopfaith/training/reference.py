@@ -18,7 +18,7 @@ from torch import Tensor
 from protopfaith.arguments import finite_number, whole_number
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, plain_file, read_json
+from protopfaith.files import plain_file, read_json
 from protopfaith.network import PrototypeNetwork, outcome_of
 from protopfaith.progress import told_time
 from protopfaith.training.calibration import (
@@ -33,6 +33,7 @@ from protopfaith.training.hidden import hidden_accuracies, seen_in_training
 from protopfaith.training.run import Run
 from protopfaith.training.thresholds import FindingRule, choose_rules, rules_from_json, rules_to_json
 from protopfaith.training.typical import Typical, fit_typical, traits
+from protopfaith.writing import atomic
 
 logger = logging.getLogger("protopfaith")
 NAME = "reference.json"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, refuse_existing
 from protopfaith.network import ENCODERS
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
@@ -20,6 +19,7 @@ from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
 from protopfaith.training.spread import check_workers, train_spread
+from protopfaith.writing import atomic, refuse_existing
 
 if TYPE_CHECKING:
     import pandas as pd

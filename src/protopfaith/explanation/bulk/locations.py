@@ -11,7 +11,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.inputs import Item
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.files import atomic, is_file
+from protopfaith.files import is_file
+from protopfaith.writing import atomic
 
 NAME = "_where.parquet"
 
