@@ -30,7 +30,7 @@ from protopfaith.training.images import seed_for
 from protopfaith.training.new_run import check_own_recipe, check_resumable, create_run
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import ComputeRecipe
-from protopfaith.training.reference import keep_reference
+from protopfaith.training.reference_measurement import keep_reference
 from protopfaith.training.run import Run, load_recipe_data
 from protopfaith.writing import AGAIN, refuse_existing, remove_leftovers
 
