@@ -16,8 +16,7 @@ from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.conversion.check import Check, check_conversion
 from protopfaith.conversion.foreign import ForeignNetwork, build
 from protopfaith.conversion.formats import Asked, read_network
-from protopfaith.conversion.protopnet import read_boxes
-from protopfaith.conversion.sources import FoundSources, find_sources
+from protopfaith.conversion.sources import FoundSources, find_sources, read_boxes
 from protopfaith.data import ImageData
 from protopfaith.data.birds import CLASSES, draw_bird
 from protopfaith.devices import choose_device
