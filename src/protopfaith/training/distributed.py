@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from protopfaith.crew import SetAside, check_address, needs_of, on_ray
+from protopfaith.cluster import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.progress import Bar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 
-def train_spread(
+def train_distributed(
     recipes: Mapping[Path, Recipe],
     fabric: Fabric,
     *,
