@@ -168,8 +168,8 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
-    """Raises if a result would overwrite what is read, a folder, or a file of another kind: of another
-    suffix, or not empty and without that beginning."""
+    """Raises if a result would overwrite what is read, a folder, or a file of another kind (of another
+    suffix, or not empty and without that beginning), or if its folder takes nothing new."""
     if path is None:
         return
     if not str(path) or str(path) == "." or is_folder(path):
@@ -186,6 +186,8 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: 
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."
         )
+    if is_file(target) or not _exists(target):  # a pipe is written to where it is
+        check_can_be_made(target.parent)
 
 
 def _same(path: Path, other: Path) -> bool:
