@@ -25,7 +25,7 @@ from protopfaith.training.calibration import (
     calibrator_to_json,
 )
 from protopfaith.training.run import Run
-from protopfaith.training.thresholds import FindingRule, rules_from_json, rules_to_json
+from protopfaith.training.thresholds import HALF, FindingRule, rules_from_json, rules_to_json
 from protopfaith.training.typical import Typical
 from protopfaith.writing import atomic
 
@@ -187,6 +187,11 @@ def weights_hash(model: PrototypeNetwork) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def rules_of(reference: Reference | None, count: int) -> tuple[FindingRule, ...]:
+    """How the probabilities of so many findings are read; where nothing was measured, one half decides."""
+    return (None if reference is None else reference.rules) or (HALF,) * count
 
 
 def reference_of(run: Run, model: PrototypeNetwork) -> Reference | None:
