@@ -34,8 +34,8 @@ from protopfaith.evaluation import default_explainers, faithfulness
 from protopfaith.evaluation.bench.settings import default_window
 from protopfaith.evaluation.prediction import classify_set
 from protopfaith.explanation.settings import usual_budget
-from protopfaith.files import atomic
 from protopfaith.training import Run
+from protopfaith.writing import atomic
 from scattering import scattering
 
 GIB = 1 << 30

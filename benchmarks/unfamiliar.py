@@ -34,7 +34,8 @@ from protopfaith.explanation.familiarity import is_unfamiliar, nearness
 from protopfaith.network import PrototypeNetwork, outcome_of, probabilities
 from protopfaith.training import Run, load_recipe, train
 from protopfaith.training.calibration import as_calibrator
-from protopfaith.training.reference import Reference, measure_reference
+from protopfaith.training.reference import Reference
+from protopfaith.training.reference_measurement import measure_reference
 from protopfaith.training.typical import traits
 
 SURE = 0.95

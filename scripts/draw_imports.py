@@ -34,7 +34,7 @@ LEVELS = (
     (BASE,),
 )
 """From top to bottom: a package imports only from rows below its own."""
-DOORS = ("cli",)
+IMPORTING_LATE = ("cli",)
 NOTES = {
     "cli": "one command per verb",
     "serve": "the explorer",
@@ -63,17 +63,17 @@ class Import:
     @property
     def counts(self) -> bool:
         """The command line imports inside its commands, so that `--help` stays quick: that is its way."""
-        return not self.lazy or room_of(self.importer) in DOORS
+        return not self.lazy or package_of(self.importer) in IMPORTING_LATE
 
     @property
-    def rooms(self) -> tuple[str, str]:
-        return room_of(self.importer), room_of(self.imported)
+    def packages(self) -> tuple[str, str]:
+        return package_of(self.importer), package_of(self.imported)
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     """`protopfaith.shapley.game` is in `shapley`; modules without a package are the base.
 
-    >>> room_of("protopfaith.shapley.game"), room_of("protopfaith.errors")
+    >>> package_of("protopfaith.shapley.game"), package_of("protopfaith.errors")
     ('shapley', 'base')
     """
     name = module.split(".")[1] if "." in module else ""
@@ -83,25 +83,25 @@ def room_of(module: str) -> str:
 def imports() -> list[Import]:
     """All imports between modules of the package, those inside functions marked as lazy.
 
-    The package's own `__init__` and `__main__` are doors, not rooms, and are left out.
+    The package's own `__init__` and `__main__` are in none of these packages, and are left out.
     """
-    doors = {SOURCE / "__init__.py", SOURCE / "__main__.py"}
+    apart = {SOURCE / "__init__.py", SOURCE / "__main__.py"}
     return [
-        found for path in sorted(SOURCE.rglob("*.py")) if path not in doors for found in _imports_of(path)
+        found for path in sorted(SOURCE.rglob("*.py")) if path not in apart for found in _imports_of(path)
     ]
 
 
 def edges() -> set[tuple[str, str]]:
     """(importer, imported) for packages: at the top of modules, and in the commands of the command line."""
-    return {found.rooms for found in imports() if found.counts and len(set(found.rooms)) == 2}
+    return {found.packages for found in imports() if found.counts and len(set(found.packages)) == 2}
 
 
 def lazy_imports() -> set[tuple[str, str]]:
     """(importing module, imported package) for imports inside functions that leave their package."""
     return {
-        (found.importer, room_of(found.imported))
+        (found.importer, package_of(found.imported))
         for found in imports()
-        if not found.counts and len(set(found.rooms)) == 2
+        if not found.counts and len(set(found.packages)) == 2
     }
 
 
@@ -150,10 +150,10 @@ def draw() -> str:
     Everything imports the base, so those arrows are left out, as are those to a package that is reached
     through another.
     """
-    present = {room for edge in edges() for room in edge}
-    rows = [[room for room in level if room in present] for level in LEVELS]
+    present = {package for edge in edges() for package in edge}
+    rows = [[package for package in level if package in present] for level in LEVELS]
     rows = [row for row in rows if row]
-    places = {room: _place(row, i, j) for i, row in enumerate(rows) for j, room in enumerate(row)}
+    places = {package: _place(row, i, j) for i, row in enumerate(rows) for j, package in enumerate(row)}
     missing = sorted(present - places.keys())
     if missing:
         sys.exit(f"{', '.join(missing)} has no place in LEVELS of scripts/draw_imports.py; give it one.")
@@ -166,7 +166,7 @@ def draw() -> str:
         f"<style>{STYLE}</style>",
         '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>',
         *(_arrow(places, edge) for edge in arrows),
-        *(_box(room, place) for room, place in places.items()),
+        *(_box(package, place) for package, place in places.items()),
         "</svg>\n",
     ])  # fmt: skip
 
@@ -179,8 +179,8 @@ def _direct(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
 def _reachable(arrows: set[tuple[str, str]], start: str, goal: str) -> bool:
     seen, todo = {start}, [start]
     while todo:
-        room = todo.pop()
-        following = {there for here, there in arrows if here == room} - seen
+        package = todo.pop()
+        following = {there for here, there in arrows if here == package} - seen
         seen |= following
         todo += following
     return goal in seen
@@ -191,12 +191,12 @@ def _place(row: list[str], i: int, j: int) -> tuple[float, float]:
     return WIDTH * (j + 0.5) / len(row), ROW * i + ROW / 2
 
 
-def _box(room: str, place: tuple[float, float]) -> str:
+def _box(package: str, place: tuple[float, float]) -> str:
     x, y = place
     return (
         f'<rect x="{x - BOX / 2:g}" y="{y - HEIGHT / 2:g}" width="{BOX}" height="{HEIGHT}" rx="6"/>'
-        f'<text x="{x:g}" y="{y - 2:g}">{room}</text>'
-        f'<text class="note" x="{x:g}" y="{y + 14:g}">{NOTES.get(room, "")}</text>'
+        f'<text x="{x:g}" y="{y - 2:g}">{package}</text>'
+        f'<text class="note" x="{x:g}" y="{y + 14:g}">{NOTES.get(package, "")}</text>'
     )
 
 

@@ -36,7 +36,7 @@ log = logging.getLogger("mkdocs.hooks.protopfaith")
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the API's pages, one per package, where the navigation says `api/`; examples become code."""
     config.markdown_extensions.append(ExamplesAsCode())  # type: ignore[arg-type]
-    pages = [{"Overview": "api/index.md"}, *({room: f"api/{room}.md"} for room in rooms())]
+    pages = [{"Overview": "api/index.md"}, *({folder: f"api/{folder}.md"} for folder in folders())]
     for section in config.nav or []:
         for entry in next(iter(section.values())) if isinstance(next(iter(section.values())), list) else []:
             if entry.get("API") == "api/":
@@ -47,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that no one writes by hand, and those that lie at the top of the repository."""
     pages = {"api/index.md": overview(), "command-line.md": command_line()}
-    pages |= {f"api/{room}.md": api_page(room) for room in rooms()}
+    pages |= {f"api/{folder}.md": api_page(folder) for folder in folders()}
     pages |= {f"{name.lower()}.md": top_level(f"{name}.md") for name in ("CONTRIBUTING", "CHANGELOG")}
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
@@ -93,17 +93,17 @@ class _Fence(Preprocessor):
 # The API
 
 
-def rooms() -> list[str]:
+def folders() -> list[str]:
     """The packages right below the top one that have names for others."""
     top = importlib.import_module(PACKAGE)
     names = [module.name for module in pkgutil.iter_modules(top.__path__) if module.ispkg]
     return [name for name in names if name not in WITHOUT_PAGE]
 
 
-def api_page(room: str) -> str:
+def api_page(folder: str) -> str:
     """One package: its docstring, its names, and those that only its subpackages offer."""
-    package = importlib.import_module(f"{PACKAGE}.{room}")
-    parts = [f"# {PACKAGE}.{room}", inspect.getdoc(package) or ""]
+    package = importlib.import_module(f"{PACKAGE}.{folder}")
+    parts = [f"# {PACKAGE}.{folder}", inspect.getdoc(package) or ""]
     seen: set[int] = set()
     for module in _packages(package):
         names = [name for name, thing in _public(module) if id(thing) not in seen or not callable(thing)]
@@ -124,9 +124,9 @@ def overview() -> str:
     if rows:
         lines += ["With `import protopfaith as pf`:", "", "| name | what it is |", "| --- | --- |", *rows, ""]
     lines += ["| package | what it holds |", "| --- | --- |"]
-    for room in rooms():
-        summary = _first_line(importlib.import_module(f"{PACKAGE}.{room}"))
-        lines.append(f"| [`{PACKAGE}.{room}`]({room}.md) | {summary} |")
+    for folder in folders():
+        summary = _first_line(importlib.import_module(f"{PACKAGE}.{folder}"))
+        lines.append(f"| [`{PACKAGE}.{folder}`]({folder}.md) | {summary} |")
     return "\n".join(lines) + "\n"
 
 
@@ -134,7 +134,7 @@ def _top_name(top: ModuleType, name: str) -> str | None:
     thing = getattr(top, name)
     if not callable(thing):
         return None
-    home = next((room for room in rooms() if thing.__module__.startswith(f"{PACKAGE}.{room}.")), None)
+    home = next((folder for folder in folders() if thing.__module__.startswith(f"{PACKAGE}.{folder}.")), None)
     shown = f"[`pf.{name}`]({home}.md#{PACKAGE}.{home}.{name})" if home else f"`pf.{name}`"
     return f"| {shown} | {_first_line(thing)} |"
 

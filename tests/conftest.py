@@ -1,4 +1,4 @@
-"""Property tests draw new examples at every desk, and in CI always the same ones.
+"""Property tests draw new examples in every run, and in CI always the same ones.
 
 What tests of several folders share is here as well: one Ray, and a network of findings.
 """
@@ -24,9 +24,9 @@ if "PROTOPFAITH_STATE" not in os.environ:  # not the user's own
     _STATE = tempfile.TemporaryDirectory(prefix="protopfaith-state-")  # goes with this process
     os.environ["PROTOPFAITH_STATE"] = _STATE.name
 
-settings.register_profile("desk", deadline=None)  # a busy machine is slow, which is no error
+settings.register_profile("local", deadline=None)  # a busy machine is slow, which is no error
 settings.register_profile("ci", derandomize=True, deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 HEAVY = {
-    "cluster": ("test_crew.py", "test_spread.py", "test_distributed.py", "test_on_ray.py"),
+    "cluster": ("test_cluster.py", "test_distributed.py", "test_on_ray.py"),
     "browser": ("test_browser.py", "test_finding_pages.py"),
 }
 """Fixtures that start programs of their own, and the files that may use them."""

@@ -72,21 +72,22 @@ def test_what_may_be_imported_goes_one_way() -> None:
 
 @pytest.mark.parametrize("package", BELOW)
 def test_imports_point_downward(package: str) -> None:
+    allowed = BELOW[package] | {package}
     upward = [
         f"{found.importer}:{found.line} imports {found.imported}"
         for found in drawing.imports()
-        if found.counts and found.rooms[0] == package and found.rooms[1] not in BELOW[package] | {package}
+        if found.counts and found.packages[0] == package and found.packages[1] not in allowed
     ]
     assert upward == []
 
 
 def test_imports_inside_functions_point_upward_only_for_sugar() -> None:
-    upward = {(module, room) for module, room in drawing.lazy_imports() if room not in _reach(module)}
+    upward = {(module, other) for module, other in drawing.lazy_imports() if other not in _reach(module)}
     assert upward == SUGAR
 
 
 def _reach(module: str) -> set[str]:
-    return BELOW[drawing.room_of(module)]
+    return BELOW[drawing.package_of(module)]
 
 
 def test_the_drawing_is_up_to_date() -> None:

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from protopfaith.files import atomic
+from protopfaith.writing import atomic
 
 
 def write_rows(path: Path | str, rows: Iterable[Sequence[object]], *, private: bool = False) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from protopfaith.files import atomic
 from protopfaith.npz import read_npz
+from protopfaith.writing import atomic
 
 Record = dict[str, np.ndarray]
 

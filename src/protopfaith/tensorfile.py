@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protopfaith.files import atomic, plain_file
+from protopfaith.files import plain_file
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -209,3 +209,12 @@ def test_a_table_of_others_is_not_overwritten(tmp_path: Path, content: str) -> N
         table.write_text(ours)
         for path in (table, link, pipe, tmp_path / "new.csv"):
             check_output_file(path, ".csv", beginning=b"image,class,")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="has no folder that even root cannot write to")
+def test_a_file_whose_folder_takes_nothing_new_is_told_before_the_work() -> None:
+    for path in ("/proc/out.csv", "/proc/deeper/out.csv"):
+        with pytest.raises(
+            ProtoPFaithError, match=r"^/proc.* cannot be written: in /proc nothing can be made"
+        ):
+            check_output_file(Path(path), ".csv")

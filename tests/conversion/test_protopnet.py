@@ -18,7 +18,7 @@ import torch
 
 from protopfaith.conversion import convert
 from protopfaith.conversion.formats import Asked
-from protopfaith.conversion.protopnet import read_boxes, read_protopnet
+from protopfaith.conversion.protopnet import read_protopnet
 from protopfaith.errors import ProtoPFaithError
 from tests.conversion.originals import as_its_program, original, save_original
 
@@ -286,31 +286,3 @@ def test_strides_in_the_first_convolution_are_seen(tmp_path: Path) -> None:
     found = convert(save_original(network, tmp_path / "a.pth"), tmp_path / "run")
     assert found.network.encoder == "resnet50_v1"
     assert_same(network, found.run.model())
-
-
-def test_boxes_must_be_those_of_the_network(tmp_path: Path) -> None:
-    np.save(tmp_path / "bb.npy", np.zeros((6, 6)))
-    assert read_boxes(tmp_path / "bb.npy", 6)[5].image == 0
-    with pytest.raises(ProtoPFaithError, match="for each of the 5 prototypes"):
-        read_boxes(tmp_path / "bb.npy", 5)
-    np.save(tmp_path / "bb.npy", np.full((6, 6), np.inf))
-    assert not read_boxes(tmp_path / "bb.npy", 6)
-
-
-def _declared(shape: str) -> bytes:
-    """The beginning of an array that says it has this shape."""
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
-    return b"\x93NUMPY\x01\x00v\x00" + header.ljust(117).encode() + b"\n"
-
-
-@pytest.mark.parametrize("content", [_declared("(10000000000000, 6)"), _declared("[[[[["), b"\x93NUMPY"])
-def test_boxes_that_are_no_array_are_one_sentence(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "bb.npy").write_bytes(content)
-    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
-        read_boxes(tmp_path / "bb.npy", 6)
-    np.savez(tmp_path / "bb.npz", boxes=np.zeros((6, 6)))
-    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
-        read_boxes(tmp_path / "bb.npz", 6)
-    (tmp_path / "bb.npy").write_bytes(b"none")
-    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
-        read_boxes(tmp_path / "bb.npy", 6)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from protopfaith.conversion import convert
+from protopfaith.conversion.sources import read_boxes
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import explain, load_explanation
 from tests.conversion.conftest import Pushed
 
@@ -69,3 +71,31 @@ def test_prototypes_that_lie_on_their_patch_are_shown_as_it(pushed: Pushed, tmp_
 @pytest.mark.parametrize("order", ["a/10.png a/9.png b/1.png", "a/A.png a/a.png"])
 def test_image_folder_sorts_names_as_texts(order: str) -> None:
     assert sorted(order.split()) == order.split()
+
+
+def test_boxes_must_be_those_of_the_network(tmp_path: Path) -> None:
+    np.save(tmp_path / "bb.npy", np.zeros((6, 6)))
+    assert read_boxes(tmp_path / "bb.npy", 6)[5].image == 0
+    with pytest.raises(ProtoPFaithError, match="for each of the 5 prototypes"):
+        read_boxes(tmp_path / "bb.npy", 5)
+    np.save(tmp_path / "bb.npy", np.full((6, 6), np.inf))
+    assert not read_boxes(tmp_path / "bb.npy", 6)
+
+
+def _declared(shape: str) -> bytes:
+    """The beginning of an array that says it has this shape."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00v\x00" + header.ljust(117).encode() + b"\n"
+
+
+@pytest.mark.parametrize("content", [_declared("(10000000000000, 6)"), _declared("[[[[["), b"\x93NUMPY"])
+def test_boxes_that_are_no_array_are_one_sentence(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "bb.npy").write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
+        read_boxes(tmp_path / "bb.npy", 6)
+    np.savez(tmp_path / "bb.npz", boxes=np.zeros((6, 6)))
+    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
+        read_boxes(tmp_path / "bb.npz", 6)
+    (tmp_path / "bb.npy").write_bytes(b"none")
+    with pytest.raises(ProtoPFaithError, match="cannot be read as an array"):
+        read_boxes(tmp_path / "bb.npy", 6)

@@ -15,7 +15,7 @@ import pytest
 
 import protopfaith
 
-ROOMS = (
+PACKAGES = (
     "moments",
     "shapley",
     "network",
@@ -31,12 +31,12 @@ ROOMS = (
 
 def public() -> Iterator[Any]:
     """Functions and classes that a package exports; registries and numbers speak for themselves."""
-    for room in ROOMS:
-        package = importlib.import_module(f"protopfaith.{room}")
+    for folder in PACKAGES:
+        package = importlib.import_module(f"protopfaith.{folder}")
         for name in package.__all__:
             found = getattr(package, name)
             if inspect.isclass(found) or inspect.isfunction(found):
-                yield pytest.param(found, id=f"{room}.{name}")
+                yield pytest.param(found, id=f"{folder}.{name}")
 
 
 def methods() -> Iterator[Any]:

@@ -17,7 +17,7 @@ from protopfaith.data import External, ImageData, Sample
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation import evaluate_external_findings, evaluate_findings
 from protopfaith.network import XProtoNet
-from protopfaith.training.reference import measure_reference
+from protopfaith.training.reference_measurement import measure_reference
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.findings import evaluate_findings, write_findings
 from protopfaith.network import XProtoNet
-from protopfaith.training.reference import measure_reference
+from protopfaith.training.reference_measurement import measure_reference
 
 
 def test_thresholds_are_those_of_the_reference(

@@ -16,7 +16,7 @@ from protopfaith.network import ProtoPNet, XProtoNet
 from protopfaith.show.catalog import render_catalog
 from protopfaith.training.batches import ResidentImages
 from protopfaith.training.projection import project
-from protopfaith.training.reference import measure_reference
+from protopfaith.training.reference_measurement import measure_reference
 
 QUICK = {"players": 16, "estimator": "exact", "sources": False}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from protopfaith.explanation.findings import HALF, Finding
+from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.question import CLOSE, about_finding, question, sureness
+from protopfaith.training.thresholds import HALF
 
 NAMES = ("cat", "dog", "owl")
 SURE, CLOSE_CALL = torch.tensor([0.9, 0.06, 0.04]), torch.tensor([0.42, 0.38, 0.2])

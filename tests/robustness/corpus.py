@@ -31,12 +31,12 @@ from tests.robustness import (
 )
 from tests.robustness.harness import Case, Place, judge
 
-ROOMS = (
+MODULES = (
     again, options, recipes, images, runs, datasets, findings, outputs, conversion, python_api, oddities, bulk,
     spread, strangers, arguments, radiographs, neighbors, combinations,
 )  # fmt: skip
-BAD: list[Case] = [case for room in ROOMS for case in room.CASES]
-GOOD: list[Case] = [case for room in ROOMS for case in getattr(room, "GOOD", [])]
+BAD: list[Case] = [case for module in MODULES for case in module.CASES]
+GOOD: list[Case] = [case for module in MODULES for case in getattr(module, "GOOD", [])]
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ def kept_reference(**values: Any) -> Damage:
 
     def damage(place: Place) -> None:
         from protopfaith.training import Run
-        from protopfaith.training.reference import keep_reference
+        from protopfaith.training.reference_measurement import keep_reference
 
         run = Run(place.run)
         keep_reference(run, run.data(), run.model())

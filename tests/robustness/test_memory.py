@@ -52,7 +52,7 @@ def deflated(place: Place) -> Path:
 
 
 CASES = [
-    *(case for room in (images, recipes, runs) for case in room.CASES if any(part in case.name for part in PARTS)),
+    *(case for module in (images, recipes, runs) for case in module.CASES if any(part in case.name for part in PARTS)),
     Case("predict a DICOM file that inflates", lambda p: ["predict", p.run, deflated(p)], says=("bomb.dcm", "inflates")),
 ]  # fmt: skip
 

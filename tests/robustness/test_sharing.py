@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from protopfaith import files
+from protopfaith import writing
 from tests.robustness.harness import run_program
 
 DROP_CAPABILITY, WRITE_ANYWHERE = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
@@ -71,14 +71,14 @@ def test_a_run_that_cannot_be_written_to_is_explained(
             raise OSError(code, os.strerror(code), str(path))
 
     before = {path: path.stat().st_mtime_ns for path in (place / "run").rglob("*")}
-    flush = files._flush
+    flush = writing._flush
 
     def flushed(path: Path) -> None:
         refuse(path)
         flush(path)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    monkeypatch.setattr(files, "_flush", flushed)
+    monkeypatch.setattr(writing, "_flush", flushed)
     done = run_program(place, command(place)[3:])
     assert done.code == 0, done.err
     assert finished(place) == len(IMAGES)

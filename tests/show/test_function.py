@@ -36,7 +36,7 @@ def test_the_page_is_whole_and_escapes_names(found: FunctionExplanation, tmp_pat
 def test_the_words_say_what_adds_up_and_how_sure(found: FunctionExplanation) -> None:
     one = found.outputs[0]
     assert f"to {one.value:.4g} with none" in adds_up(one)
-    said = " ".join(remarks(found))
+    said = " ".join(remark.text for remark in remarks(found))
     assert "relative error" in said
     assert "of 16 regions are colored" in said
     page = render_function_report(found)

@@ -13,6 +13,7 @@ from protopfaith.training.calibration import (
     calibrator_from_json,
     calibrator_to_json,
     fit_calibrator,
+    fit_temperature,
 )
 
 
@@ -75,3 +76,20 @@ def test_one_temperature_is_for_all_classes() -> None:
     x = torch.randn(2, 5)
     assert torch.allclose(as_calibrator(2.0)(x), x / 2)
     assert torch.equal(as_calibrator(None)(x), x)
+
+
+def test_a_temperature_undoes_what_was_multiplied() -> None:
+    """Labels drawn from softmax(logits): the same logits times 3 need a temperature of 3."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4000, 5, generator=generator) * 2
+    labels = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]
+    assert fit_temperature(logits, labels) == pytest.approx(1, abs=0.1)
+    assert fit_temperature(3 * logits, labels) == pytest.approx(3 * fit_temperature(logits, labels), rel=0.01)
+
+
+def test_without_any_mistake_a_network_is_not_infinitely_sure() -> None:
+    """As if one of 41 images had been wrong."""
+    logits = 10 * torch.eye(4)[torch.arange(40) % 4]
+    t = fit_temperature(logits, torch.arange(40) % 4)
+    p = float((logits / t).softmax(1).amax(1).mean())
+    assert p == pytest.approx(40 / 41, abs=1e-3)

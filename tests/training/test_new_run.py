@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import refuse_existing
 from protopfaith.training.new_run import check_resumable, create_run, versions
+from protopfaith.writing import refuse_existing
 
 
 def test_nothing_is_overwritten(recipe, data, tmp_path) -> None:

@@ -11,6 +11,7 @@ import torch
 from protopfaith.network import ProtoPNet
 from protopfaith.training.typical import (
     FAINT,
+    FEW,
     FEW_PROTOTYPES,
     FEWEST,
     GRAY,
@@ -20,6 +21,7 @@ from protopfaith.training.typical import (
     fit_typical,
     looks,
     traits,
+    usual_distances,
 )
 
 
@@ -167,3 +169,18 @@ def test_it_is_written_and_read() -> None:
     assert not again.fits(torch.zeros(2, 5))
     with pytest.raises(ValueError, match="other shapes"):
         Typical.from_json({**fitted.to_json(), "scales": [1.0]})
+
+
+def test_usual_distances_are_quantiles_of_a_class_or_tails_of_all() -> None:
+    owners = torch.tensor([0, 0, 1, 2])
+    labels = torch.tensor([0] * FEW + [1] * 10 + [2] * 15)
+    distances = torch.rand(len(labels), 4, dtype=torch.float64)
+    distances[:, 3] *= 7  # distances to the third class are larger
+    own = [distances[labels == 0][:, :2].amin(1), distances[labels == 1][:, 2], distances[labels == 2][:, 3]]
+    found = usual_distances(distances, labels, owners, 4)
+    assert float(found[0]) == pytest.approx(float(torch.quantile(own[0], 0.99)))
+    tail = torch.quantile(torch.cat([one / one.median() for one in own]), 0.99)
+    for label in (1, 2):
+        assert float(found[label]) == pytest.approx(float(tail * own[label].median()))
+    assert float(found[3]) == pytest.approx(float(tail * torch.cat(own).median()))  # no image of it
+    assert usual_distances(distances[:0], labels[:0], owners, 2).isnan().all()

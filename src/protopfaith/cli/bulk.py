@@ -10,10 +10,11 @@ import typer
 
 from protopfaith.cli.app import app, fail_for, interruptible, note, same_command, say
 from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
-from protopfaith.cli.options import Device, check_spread
+from protopfaith.cli.options import Device, check_distribution
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import MANIFEST, check_free, is_file
+from protopfaith.files import is_file
 from protopfaith.shards import parse_shard
+from protopfaith.writing import MANIFEST, check_free
 
 if TYPE_CHECKING:
     from protopfaith.explanation import Settings
@@ -62,7 +63,7 @@ def check_bulk(
     for name, value in instead.items():
         if value is not None:
             raise ProtoPFaithError(f"{name} and --bulk do not go together; leave one of them out.")
-    check_spread(shard, ray)
+    check_distribution(shard, ray)
     if ship and ray is None:
         raise ProtoPFaithError("--ship sends files to workers of Ray; give --ray, too.")
 

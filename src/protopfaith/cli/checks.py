@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, check_can_be_made, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, is_file, is_folder, read_json, reason
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -19,6 +19,7 @@ from protopfaith.specs import (
     parse_players,
 )
 from protopfaith.tensorfile import TensorFileError, read_header
+from protopfaith.writing import check_can_be_made
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
@@ -167,8 +168,8 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
-    """Raises if a result would overwrite what is read, a folder, or a file of another kind: of another
-    suffix, or not empty and without that beginning."""
+    """Raises if a result would overwrite what is read, a folder, or a file of another kind (of another
+    suffix, or not empty and without that beginning), or if its folder takes nothing new."""
     if path is None:
         return
     if not str(path) or str(path) == "." or is_folder(path):
@@ -185,6 +186,8 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: 
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."
         )
+    if is_file(target) or not _exists(target):  # a pipe is written to where it is
+        check_can_be_made(target.parent)
 
 
 def _same(path: Path, other: Path) -> bool:

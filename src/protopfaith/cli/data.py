@@ -66,7 +66,7 @@ def data_show(
     refuse_picture(out)
     check_dataset_root(name, root)
     from protopfaith.data import contact_sheet, load_data
-    from protopfaith.files import atomic
+    from protopfaith.writing import atomic
 
     images = choose_split(load_data(name, root=root, size=size).sets(), split)
     sheet = contact_sheet(images, rows, columns, boxes=boxes, seed=seed)

@@ -56,7 +56,7 @@ def write_test_images(run: Run, count: int) -> list[Path]:
     the names of their classes: by these reports know what is right."""
     from PIL import Image
 
-    from protopfaith.files import atomic
+    from protopfaith.writing import atomic
 
     test = run.data().test
     paths = []

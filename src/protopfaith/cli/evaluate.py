@@ -190,7 +190,8 @@ def evaluate_run(run: Run, split: str, device: str, batch_size: int) -> Classifi
     """Classifies a split of the run and writes the results into its folder."""
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.prediction import classify_set, write_classification
-    from protopfaith.training.reference import keep_reference, temperature_of
+    from protopfaith.training.reference import temperature_of
+    from protopfaith.training.reference_measurement import keep_reference
 
     data, model = run.data(), run.model(choose_device(device))
     images = choose_split(data.sets(), split)
@@ -205,7 +206,8 @@ def print_findings(run: Run, split: str, device: str, batch_size: int, resamples
     """Judges the findings of a split of the run and writes the results into its folder."""
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.findings import evaluate_findings, write_findings
-    from protopfaith.training.reference import keep_reference, reference_of
+    from protopfaith.training.reference import reference_of
+    from protopfaith.training.reference_measurement import keep_reference
 
     data, model = run.data(), run.model(choose_device(device))
     images = choose_split(data.sets(), split)

@@ -18,7 +18,7 @@ from protopfaith.cli.options import (
     Seed,
     Shard,
     Window,
-    check_spread,
+    check_distribution,
     checked,
     parse_limits,
 )
@@ -111,7 +111,7 @@ def faithfulness(
     """
     check_run(folder, root)
     check_output_folder(out, folder)
-    part = check_spread(shard, ray)
+    part = check_distribution(shard, ray)
     limits = parse_limits(limit or [])
     check_names("EXPLAINERS", limits.keys() - {"truth"})
     names = None if explainers is None else [name.strip() for name in explainers.split(",")]

@@ -11,7 +11,7 @@ import typer
 from protopfaith.arguments import shown
 from protopfaith.cli.app import note
 from protopfaith.cli.names import check_baseline, check_device, check_estimator, check_split
-from protopfaith.crew import check_address
+from protopfaith.cluster import check_address
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shards import WHOLE, parse_shard
 from protopfaith.specs import check_autocast, parse_players
@@ -140,7 +140,7 @@ Ray = Annotated[
 ]
 
 
-def check_spread(shard: str | None, ray: str | None) -> tuple[int, int]:
+def check_distribution(shard: str | None, ray: str | None) -> tuple[int, int]:
     """The shard; raises if options do not go together."""
     if ray is not None:
         check_address(ray)

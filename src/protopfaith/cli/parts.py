@@ -56,11 +56,11 @@ def parts(
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device
     from protopfaith.evaluation.parts import evaluate_parts
-    from protopfaith.files import atomic
     from protopfaith.progress import Bar
     from protopfaith.shapley import Players
     from protopfaith.show.parts import parts_figure
     from protopfaith.training import Run
+    from protopfaith.writing import atomic
 
     run = Run(folder, root)
     preprocessing = run.preprocessing()

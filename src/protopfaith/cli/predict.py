@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,9 @@ from protopfaith.cli.checks import (
     problems_of_all,
 )
 from protopfaith.cli.options import Anonymous, BatchSize, Device, Frame, ImageFiles, RunFolder
+
+if TYPE_CHECKING:
+    from protopfaith.evaluation.prediction import Prediction
 
 
 @app.command()
@@ -66,25 +70,26 @@ def predict(
             "Probabilities are not calibrated, and unfamiliar images not told: the run was never measured. "
             f"This does it: {next_command('evaluate', folder)}"
         )
-    calibrator, rules = (None, None) if reference is None else (reference.calibrator, reference.rules)
-    for prediction in predict_files(
-        model, run.preprocessing(), files, batch_size, calibrator, rules=rules, reference=reference
-    ):
+    for prediction in predict_files(model, run.preprocessing(), files, batch_size, reference=reference):
         predictions.append(prediction)
-        more = "\tunfamiliar" if prediction.unfamiliar else ""
-        name = named(next(shown))  # one line for each, whatever the name
-        if prediction.verdicts:
-            for finding, verdict, p in zip(
-                model.class_names, prediction.verdicts, prediction.probabilities, strict=True
-            ):
-                typer.echo(f"{name}\t{finding}\t{verdict}\t{p:.3f}{more}")
-        elif prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}{more}")
+        for line in _lines(prediction, named(next(shown)), model.class_names):
+            typer.echo(line)
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:
             write_key(_key_of(csv), files)
     fail_for([prediction.error for prediction in predictions if prediction.error])
+
+
+def _lines(prediction: Prediction, name: str, class_names: Sequence[str]) -> Iterator[str]:
+    """Plain lines with tabs, for other programs: one for an image, or for each of its findings."""
+    more = "\tunfamiliar" if prediction.unfamiliar else ""
+    if prediction.verdicts:
+        rows = zip(class_names, prediction.verdicts, prediction.probabilities, strict=True)
+        for finding, verdict, p in rows:
+            yield f"{name}\t{finding}\t{verdict}\t{p:.3f}{more}"
+    elif prediction.error is None:
+        yield f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}{more}"
 
 
 def _key_of(csv: Path) -> Path:

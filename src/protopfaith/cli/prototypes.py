@@ -25,7 +25,7 @@ from protopfaith.cli.options import (
     RunFolder,
     Seed,
     Shard,
-    check_spread,
+    check_distribution,
     note_plan,
     option_names,
     parse_options,
@@ -55,7 +55,7 @@ def prototypes(
     """Show what every prototype is: source, attribution, nearest patches, duplicates, idle ones."""
     check_run(folder, root)
     check_output_folder(out, folder)
-    part = check_spread(shard, ray)
+    part = check_distribution(shard, ray)
     check_estimator_options(estimator, option_names(option))
     note(f"Loading {folder} ...")
     from protopfaith.devices import choose_device

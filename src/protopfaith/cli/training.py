@@ -13,12 +13,12 @@ from protopfaith.arguments import whole_number
 from protopfaith.cli.app import app, console, interruptible, next_command, note, same_command, say
 from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
 from protopfaith.cli.names import check_recipe_names
-from protopfaith.cli.options import Ray, Root, Shard, check_spread, parse_indices
+from protopfaith.cli.options import Ray, Root, Shard, check_distribution, parse_indices
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import refuse_existing
 from protopfaith.training.folds import FOLDS, check_folds
 from protopfaith.training.grid import load_grid
 from protopfaith.training.recipe import load_recipe
+from protopfaith.writing import refuse_existing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ def train(
     check_root(root)
     check_together(out, weights, groups)
     check_several(grid, folds, at_once, spread=shard is not None or ray is not None)
-    part = check_spread(shard, ray)
+    part = check_distribution(shard, ray)
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
     check_overrides(changes)
     changes += [f"data.root={root}"] if root is not None else []

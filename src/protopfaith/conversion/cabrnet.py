@@ -15,7 +15,13 @@ from torch import Tensor
 from protopfaith.arguments import shown
 from protopfaith.conversion.backbones import encoder_differences, in_channels
 from protopfaith.conversion.cabrnet_tree import CLASSIFIER, check_similarity, read_cabrnet_tree
-from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners, plain_numbers
+from protopfaith.conversion.foreign import (
+    ForeignNetwork,
+    SourceHint,
+    check_convolution,
+    check_owners,
+    plain_numbers,
+)
 from protopfaith.conversion.formats import FORMATS, Asked, Format
 from protopfaith.conversion.unpickling import read_foreign
 from protopfaith.data import Preprocessing
@@ -209,8 +215,6 @@ def _is_whole(name: str, whole: str) -> bool:
 def _add_on(
     described: Mapping[str, Any], state: Mapping[str, Tensor], path: Path
 ) -> tuple[list[int | str], list[tuple[Tensor, Tensor]]]:
-    from protopfaith.conversion.protopnet import check_convolution
-
     layers: list[int | str] = []
     convolutions = []
     for name, layer in described.items():

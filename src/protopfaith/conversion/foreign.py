@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -173,3 +174,13 @@ def _tree(network: ForeignNetwork, classes: list[str]) -> ProtoTree:
     with torch.no_grad():
         model.leaves.copy_(network.leaves)
     return model
+
+
+def check_convolution(weight: Tensor, bias: Tensor | None, path: Path | str) -> tuple[Tensor, Tensor]:
+    """A 1x1 convolution of Z with its bias, zeros where it has none; raises if it is anything else."""
+    if weight.dim() != 4 or weight.shape[2:] != (1, 1):
+        raise ProtoPFaithError(
+            f"An add-on layer in {path} has weights of shape {shown(tuple(weight.shape))}; only 1 x 1 "
+            "convolutions can be converted."
+        )
+    return weight, torch.zeros(len(weight)) if bias is None else bias

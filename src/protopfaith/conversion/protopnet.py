@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,16 @@ import torch
 from torch import Tensor
 
 from protopfaith.arguments import odd_kind, shown
-from protopfaith.conversion.backbones import find_encoder, in_channels, modern_names
-from protopfaith.conversion.foreign import ForeignNetwork, SourceHint, check_owners, plain_numbers
+from protopfaith.conversion.backbones import in_channels, last_layer, modern_names, named_encoder
+from protopfaith.conversion.foreign import ForeignNetwork, check_convolution, check_owners, plain_numbers
 from protopfaith.conversion.formats import FORMATS, Asked, Format
+from protopfaith.conversion.stubs import module_state, parts_of, state_with
 from protopfaith.conversion.unpickling import Stub, read_foreign
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, plain_file
+from protopfaith.files import is_file
 from protopfaith.network import SIMILARITIES
-from protopfaith.network.encoders.adapt import differences, read_state_dict
+from protopfaith.network.encoders.adapt import read_state_dict
 
 PROTOTYPES = "prototype_vectors"
 EPSILON = 1e-4  # of the original program, where a file does not say it
@@ -58,8 +58,9 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
     owners, notes = _owners(attributes, weights, path)
     similarity, epsilon, more = _similarity(attributes, asked, path)
     size, told = _size(attributes, asked)
-    named, convolutions = _add_on(layers, attributes, path)
-    encoder = _encoder(encoder_state, attributes, asked, path)
+    parts = parts_of(module)
+    named, convolutions = _add_on(layers, parts_of(parts.get("add_on_layers")), path)
+    encoder = named_encoder(encoder_state, parts_of(parts.get("features")), asked.encoder, path)
     if module is None:
         told = (*told, _unseen(encoder, asked))
     return ForeignNetwork(
@@ -79,35 +80,6 @@ def read_protopnet(path: Path, asked: Asked) -> ForeignNetwork:
 
 
 FORMATS.register("protopnet")(Format("a .pth file of the original ProtoPNet", is_protopnet, read_protopnet))
-
-
-def module_state(module: Stub, prefix: str = "") -> dict[str, Tensor]:
-    """The state dict of a module that is a stub: its parameters and buffers, and those of its parts.
-
-    >>> from protopfaith.conversion.unpickling import stub_class
-    >>> module = stub_class("torch.nn", "Linear").__new__(stub_class("torch.nn", "Linear"))
-    >>> module.__setstate__({"_parameters": {"weight": torch.zeros(1), "bias": None}})
-    >>> list(module_state(module, "last_layer."))
-    ['last_layer.weight']
-    """
-    found: dict[str, Tensor] = {}
-    values = vars(module)
-    for kind in ("_parameters", "_buffers"):
-        entries = values.get(kind)
-        for name, tensor in entries.items() if isinstance(entries, dict) else ():
-            if isinstance(tensor, Tensor):
-                found[f"{prefix}{name}"] = tensor
-    for name, part in parts_of(module).items():
-        found |= module_state(part, f"{prefix}{name}.")
-    return found
-
-
-def parts_of(module: Any) -> dict[str, Stub]:
-    """The modules inside a module that is a stub."""
-    entries = vars(module).get("_modules") if isinstance(module, Stub) else None
-    if not isinstance(entries, dict):
-        return {}
-    return {str(name): part for name, part in entries.items() if isinstance(part, Stub)}
 
 
 def _module(content: Any) -> Stub | None:
@@ -132,28 +104,6 @@ def _state(content: Any, path: Path) -> dict[str, Tensor]:
     if not any(isinstance(value, Tensor) for value in tensors.values()):
         raise ProtoPFaithError(f"{path} holds no network; give {EXPECTED}.")
     return {str(key): value for key, value in tensors.items() if isinstance(value, Tensor)}
-
-
-def state_with(content: Any, name: str) -> dict[str, Tensor] | None:
-    """The tensors that stand beside the one of that name, in a dictionary of dictionaries, whatever their
-    names begin with: `module.` of nn.DataParallel, `_orig_mod.` of torch.compile, the name of an attribute.
-
-    Args:
-        content: what a file holds
-        name: of one tensor
-
-    >>> state_with({"epoch": 3, "state_dict": {"module.x": torch.zeros(1), "loss.w": torch.ones(1)}}, "x")
-    {'x': tensor([0.])}
-    """
-    if not isinstance(content, dict):
-        return None
-    tensors = {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
-    starts = [key.removesuffix(name) for key in tensors if key == name or key.endswith(f".{name}")]
-    if starts:
-        start = min(starts, key=len)
-        return {key.removeprefix(start): tensors[key] for key in tensors if key.startswith(start)}
-    inside = (state_with(value, name) for value in content.values())
-    return next((found for found in inside if found is not None), None)
 
 
 def _split(
@@ -267,10 +217,9 @@ def _assumed(what: str, value: str) -> tuple[str, ...]:
 
 
 def _add_on(
-    state: Mapping[str, Tensor], attributes: Mapping[str, Any], path: Path
+    state: Mapping[str, Tensor], modules: Mapping[str, Stub], path: Path
 ) -> tuple[list[int | str], list[tuple[Tensor, Tensor]]]:
-    """Z: convolutions with ReLUs between and a sigmoid at the end, unless the module says otherwise."""
-    modules = parts_of(parts_of_attributes(attributes).get("add_on_layers"))
+    """Z: convolutions with ReLUs between and a sigmoid at the end, unless its modules say otherwise."""
     numbers = sorted({key.split(".")[0] for key in state} | set(modules), key=_number)
     layers: list[int | str] = []
     convolutions = []
@@ -284,22 +233,6 @@ def _add_on(
         if not modules:  # a state dict has no layers without tensors
             layers.append("sigmoid" if place == len(numbers) - 1 else "relu")
     return layers, convolutions
-
-
-def parts_of_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The modules among the attributes of a stub."""
-    found = attributes.get("_modules")
-    return found if isinstance(found, dict) else {}
-
-
-def check_convolution(weight: Tensor, bias: Tensor | None, path: Path | str) -> tuple[Tensor, Tensor]:
-    """A 1x1 convolution of Z with its bias, zeros where it has none; raises if it is anything else."""
-    if weight.dim() != 4 or weight.shape[2:] != (1, 1):
-        raise ProtoPFaithError(
-            f"An add-on layer in {path} has weights of shape {shown(tuple(weight.shape))}; only 1 x 1 "
-            "convolutions can be converted."
-        )
-    return weight, torch.zeros(len(weight)) if bias is None else bias
 
 
 def _activation(module: Stub | None, number: str, path: Path) -> str:
@@ -321,84 +254,16 @@ def _number(text: str) -> tuple[int, str]:
     return (int(text), "") if text.isdecimal() else (-1, text)
 
 
-def _encoder(state: Mapping[str, Tensor], attributes: Mapping[str, Any], asked: Asked, path: Path) -> str:
-    name = find_encoder(state, path)
-    if asked.encoder is not None:
-        return _as_asked(asked.encoder, name, state, path)
-    modules = parts_of(parts_of_attributes(attributes).get("features"))
-    if name.startswith("vgg") and "features" in modules:  # the last pooling has no tensors
-        return _with_its_last_layer(name, parts_of(modules["features"]))
-    if name.startswith("res") and "layer2" in modules:
-        return _with_its_stride(name, modules["layer2"], path)
-    return name
-
-
-def _as_asked(asked: str, found: str, state: Mapping[str, Tensor], path: Path) -> str:
-    """The encoder as the caller names it: the file's own, perhaps cut at a layer that leaves all its tensors,
-    or with its strides elsewhere."""
-    own = {found, "resnet50_v1"} if found == "resnet50" else {found}
-    if asked.partition("@")[0] in own and not _cut_differences(asked, state):
-        return asked
-    example = (
-        f"{found}@features.{_last_layer(found) - 1}" if found.startswith("vgg") else " or ".join(sorted(own))
-    )
-    raise ProtoPFaithError(
-        f"The encoder {shown(asked)} is not that of {path}, whose tensors are those of {found}; name it as "
-        f"{example}, or leave --encoder out."
-    )
-
-
-def _cut_differences(name: str, state: Mapping[str, Tensor]) -> str:
-    """What keeps the tensors from filling an encoder that may be cut; empty if nothing does."""
-    from protopfaith.network import build_encoder
-
-    try:
-        with torch.device("meta"):
-            outline = build_encoder(name, in_channels(state)).state_dict()
-    except ProtoPFaithError as error:  # it has no such layer
-        return str(error)
-    return differences(state, outline)
-
-
 def _unseen(encoder: str, asked: Asked) -> str:
     """What a state dict cannot say, as it has no layers without numbers."""
     pooling = says = ""
     if encoder.startswith("vgg") and asked.encoder is None:
         pooling = ", and pooling at the end of the VGG"
-        says = f" (--encoder {encoder}@features.{_last_layer(encoder) - 1} says that there is none)"
+        says = f" (--encoder {encoder}@features.{last_layer(encoder) - 1} says that there is none)"
     return (
         "A state dict does not say its layers without numbers: ReLU between the add-on convolutions and a "
         f"sigmoid after them{pooling} are assumed, as in the original{says}; the whole module would say."
     )
-
-
-def _last_layer(vgg: str) -> int:
-    """The number of the last layer, which is the pooling."""
-    from protopfaith.network import build_encoder
-
-    with torch.device("meta"):
-        return len(build_encoder(vgg).get_submodule("features")) - 1  # type: ignore[arg-type]
-
-
-def _with_its_last_layer(name: str, layers: Mapping[str, Stub]) -> str:
-    """VGG, cut where the file's network ends."""
-    whole = _last_layer(name)
-    last = max((int(number) for number in layers if number.isdecimal()), default=whole)
-    return name if last == whole else f"{name}@features.{last}"
-
-
-def _with_its_stride(name: str, stage: Stub, path: Path) -> str:
-    """ResNet, with the stride where the file's network has it."""
-    block = parts_of(stage).get("0")
-    blocks = parts_of(block)
-    if "conv3" not in blocks or tuple(vars(blocks["conv1"]).get("stride", ())) != (2, 2):
-        return name
-    if name != "resnet50":
-        raise ProtoPFaithError(
-            f"The {name} in {path} has its strides in the 1 x 1 convolutions, as the first version; only "
-            "that of resnet50 can be converted."
-        )
-    return "resnet50_v1"
 
 
 def _size(attributes: Mapping[str, Any], asked: Asked) -> tuple[int, tuple[str, ...]]:
@@ -414,30 +279,3 @@ def _preprocessing(size: int, encoder_state: Mapping[str, Tensor]) -> Preprocess
     if in_channels(encoder_state) == 1:
         return Preprocessing((size, size), 1, (0.0,), (1.0,))
     return Preprocessing((size, size))
-
-
-def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
-    """The image of each prototype from a `bb*.npy` of the original program: one row for each prototype, the
-    number of its image first; -1 stands for none.
-
-    Args:
-        path: the file
-        count: of the prototypes
-    """
-    import numpy as np
-
-    try:
-        boxes = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)  # what it declares may be huge
-        if not isinstance(boxes, np.ndarray):
-            raise ValueError("several arrays")
-    except Exception as error:  # NumPy reads the header as Python's source, and raises almost anything
-        raise ProtoPFaithError(
-            f"{path} cannot be read as an array; give a bb*.npy file that the original ProtoPNet wrote."
-        ) from error
-    if boxes.ndim != 2 or boxes.shape[0] != count or boxes.shape[1] < 5 or boxes.dtype.kind not in "iuf":
-        raise ProtoPFaithError(
-            f"{path} has the shape {shown(boxes.shape)}, but there should be one row of image number and box "
-            f"for each of the {count} prototypes; give the bb*.npy of the same network."
-        )
-    numbers = enumerate(boxes[:, 0].tolist())
-    return {place: SourceHint(int(image)) for place, image in numbers if 0 <= image < math.inf}

@@ -16,19 +16,19 @@ from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.conversion.check import Check, check_conversion
 from protopfaith.conversion.foreign import ForeignNetwork, build
 from protopfaith.conversion.formats import Asked, read_network
-from protopfaith.conversion.protopnet import read_boxes
-from protopfaith.conversion.sources import FoundSources, find_sources
+from protopfaith.conversion.sources import FoundSources, find_sources, read_boxes
 from protopfaith.data import ImageData
 from protopfaith.data.birds import CLASSES, draw_bird
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, read_plain_text, refuse_existing
+from protopfaith.files import read_plain_text
 from protopfaith.network import PatchNetwork, distinct_prototypes, save
 from protopfaith.training.new_run import versions
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import DataRecipe, ModelRecipe
 from protopfaith.training.run import Run, load_recipe_data
 from protopfaith.training.trust import new_mark
+from protopfaith.writing import atomic, refuse_existing
 
 LARGEST_SIDE = 100_000
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import torch
 from torch import Tensor
 
+from protopfaith.arguments import shown
 from protopfaith.conversion.foreign import SourceHint
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import plain_file
 from protopfaith.network import NO_CLASS, PatchNetwork, PrototypeSource
 
 IMAGE_FOLDER = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -189,3 +193,30 @@ def _place(distances: Tensor, images: ImageSet, index: int) -> _Place:
     """Where the distance map (h, w) of one prototype on one image is smallest."""
     row, column = divmod(int(distances.argmin()), distances.shape[1])
     return _Place(images, index, row, column, float(distances.min()), float(distances.median()))
+
+
+def read_boxes(path: Path | str, count: int) -> dict[int, SourceHint]:
+    """The image of each prototype from a `bb*.npy` of the original program: one row for each prototype, the
+    number of its image first; -1 stands for none.
+
+    Args:
+        path: the file
+        count: of the prototypes
+    """
+    import numpy as np
+
+    try:
+        boxes = np.load(plain_file(path), mmap_mode="r", allow_pickle=False)  # what it declares may be huge
+        if not isinstance(boxes, np.ndarray):
+            raise ValueError("several arrays")
+    except Exception as error:  # NumPy reads the header as Python's source, and raises almost anything
+        raise ProtoPFaithError(
+            f"{path} cannot be read as an array; give a bb*.npy file that the original ProtoPNet wrote."
+        ) from error
+    if boxes.ndim != 2 or boxes.shape[0] != count or boxes.shape[1] < 5 or boxes.dtype.kind not in "iuf":
+        raise ProtoPFaithError(
+            f"{path} has the shape {shown(boxes.shape)}, but there should be one row of image number and box "
+            f"for each of the {count} prototypes; give the bb*.npy of the same network."
+        )
+    numbers = enumerate(boxes[:, 0].tolist())
+    return {place: SourceHint(int(image)) for place, image in numbers if 0 <= image < math.inf}

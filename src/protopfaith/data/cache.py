@@ -27,8 +27,9 @@ from protopfaith.data.images import DECODING
 from protopfaith.data.listing import Entry, Listing
 from protopfaith.data.preprocessing import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_folder, leads_nowhere, plain_file, reason, remove_leftovers, sha256
+from protopfaith.files import is_folder, leads_nowhere, plain_file, reason, sha256
 from protopfaith.progress import Bar
+from protopfaith.writing import atomic, remove_leftovers
 
 logger = logging.getLogger("protopfaith")
 T = TypeVar("T")

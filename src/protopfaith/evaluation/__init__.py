@@ -1,6 +1,7 @@
 """Is it faithful? AOPC, agreement with the truth, axioms and sanity of explanations; classification."""
 
 from protopfaith.correlation import share_inside
+from protopfaith.evaluation.distributed import measure_share
 from protopfaith.evaluation.explainers import EXPLAINERS, Explained, Options, default_explainers
 from protopfaith.evaluation.external import evaluate_external
 from protopfaith.evaluation.external_findings import ExternalFindings, evaluate_external_findings
@@ -22,7 +23,6 @@ from protopfaith.evaluation.metrics.truth import Truth, TruthAgreement, compare_
 from protopfaith.evaluation.parts import evaluate_parts
 from protopfaith.evaluation.parts_results import PartScores, PartsEvaluation
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
-from protopfaith.evaluation.spread import measure_share
 
 __all__ = [
     "AXIOMS",

@@ -13,7 +13,7 @@ from protopfaith.anonymous import public_names, safe_cell
 from protopfaith.csvfile import write_rows
 from protopfaith.evaluation.metrics.bootstrap import SCORES, Interval
 from protopfaith.evaluation.metrics.classification import Classification
-from protopfaith.files import atomic
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

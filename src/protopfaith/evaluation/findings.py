@@ -13,11 +13,11 @@ from protopfaith.annotations import check_arguments
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.findings import FindingsEvaluation, judge_findings
-from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, probabilities
 from protopfaith.training.calibration import as_calibrator
 from protopfaith.training.metrics import set_logits
 from protopfaith.training.reference import Reference
+from protopfaith.writing import atomic
 
 
 def evaluate_findings(

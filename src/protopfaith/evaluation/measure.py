@@ -15,10 +15,10 @@ from protopfaith.evaluation.bench.request import make_request
 from protopfaith.evaluation.bench.runner import Bench, Step
 from protopfaith.evaluation.bench.settings import TRUTH, BenchSettings
 from protopfaith.evaluation.bench.subjects import Subject, prototypes_of
+from protopfaith.evaluation.distributed import measure_on_ray
 from protopfaith.evaluation.metrics.sanity import prototype_health
 from protopfaith.evaluation.metrics.truth import Truth
 from protopfaith.evaluation.results import ExplainerResult, Faithfulness
-from protopfaith.evaluation.spread import measure_on_ray
 from protopfaith.progress import Bar
 from protopfaith.training import Run
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from protopfaith.anonymous import safe_cell
 from protopfaith.csvfile import write_rows
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, read_json
+from protopfaith.files import read_json
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     from rich.table import Table

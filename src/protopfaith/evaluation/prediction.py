@@ -18,13 +18,13 @@ from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import Classification, classification
 from protopfaith.explanation.familiarity import is_unfamiliar, nearness
-from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork, distinct_prototypes, outcome_of, probabilities
-from protopfaith.training.calibration import Calibrator, as_calibrator
+from protopfaith.training.calibration import as_calibrator
 from protopfaith.training.metrics import set_logits
-from protopfaith.training.reference import Reference
+from protopfaith.training.reference import Reference, rules_of
 from protopfaith.training.thresholds import FindingRule
 from protopfaith.training.typical import traits
+from protopfaith.writing import atomic
 
 NOT_FINITE = (
     "The network's logits for {} are not finite numbers, so it has no class; if other images fail as well, "
@@ -94,27 +94,21 @@ def predict_files(
     preprocessing: Preprocessing,
     paths: Iterable[Path | str],
     batch_size: int = 64,
-    temperature: float | Calibrator | None = None,
     *,
-    rules: Sequence[FindingRule] | None = None,
     reference: Reference | None = None,
 ) -> Iterator[Prediction]:
     """A prediction for each file, in their order; one that cannot be read, or that the network gives no
-    numbers for, carries the reason. Probabilities are those of logits divided by the `temperature`, or
-    calibrated as it says; `rules` say how those of several findings are read, and the `reference` what is
-    unfamiliar."""
-    remaining = iter(paths)
+    numbers for, carries the reason. The `reference` calibrates probabilities, and says how those of several
+    findings are read and what is unfamiliar."""
+    remaining, names = iter(paths), model.class_names
     while chunk := list(islice(remaining, batch_size)):
-        for prediction in _predict_chunk(model, preprocessing, chunk, as_calibrator(temperature), reference):
+        for prediction in _predict_chunk(model, preprocessing, chunk, reference):
             several = outcome_of(model) == "several" and prediction.error is None
-            yield with_verdicts(prediction, model.class_names, rules) if several else prediction
+            yield with_verdicts(prediction, names, rules_of(reference, len(names))) if several else prediction
 
 
-def with_verdicts(
-    prediction: Prediction, names: Sequence[str], rules: Sequence[FindingRule] | None
-) -> Prediction:
-    """What the probabilities of several findings say; without rules one half decides."""
-    rules = rules or [FindingRule(0.5, 0.5, 0.5, 0, 0)] * len(names)
+def with_verdicts(prediction: Prediction, names: Sequence[str], rules: Sequence[FindingRule]) -> Prediction:
+    """What the probabilities of several findings say."""
     verdicts = tuple(rule.verdict(p) for rule, p in zip(rules, prediction.probabilities, strict=True))
     there = ", ".join(name for name, verdict in zip(names, verdicts, strict=True) if verdict == "present")
     return replace(prediction, class_name=there, verdicts=verdicts)
@@ -125,9 +119,9 @@ def _predict_chunk(
     model: PatchNetwork,
     preprocessing: Preprocessing,
     paths: Sequence[Path | str],
-    calibrator: Calibrator,
     reference: Reference | None,
 ) -> Iterator[Prediction]:
+    calibrator = as_calibrator(None if reference is None else reference.calibrator)
     inputs: list[Tensor | str] = []
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""Why this class, and what is this prototype? FunctionOutputs that a person can read, check and pass on.
+"""Why this class, and what is this prototype? Answers that a person can read, check and pass on.
 
 >>> from protopfaith.explanation import Explainer
 >>> explanation = Explainer("runs/birds").explain("bird.png", precision=0.1)

@@ -38,8 +38,9 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import MaskLike
 from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings
-from protopfaith.files import atomic, is_file, is_folder, remove_leftovers
+from protopfaith.files import is_file, is_folder
 from protopfaith.progress import Bar
+from protopfaith.writing import atomic, remove_leftovers
 
 logger = logging.getLogger("protopfaith")
 
@@ -159,7 +160,7 @@ def explain_files(
         mask,
         anonymous,
         dicom,
-        precision_asked=stated.precision is not None,
+        warns_if_imprecise=stated.precision is not None,
     )
     request.check()
     remove_leftovers(request.folder)
@@ -203,7 +204,7 @@ class _Request:
         mask: where the object is, for all images
         anonymous: numbers instead of names of files
         dicom: whether the map is written as DICOM files, too
-        precision_asked: whether to say which images did not reach it
+        warns_if_imprecise: whether to say which images did not reach the precision
         names: what the files are called in results
     """
 
@@ -217,7 +218,7 @@ class _Request:
     mask: MaskLike | None
     anonymous: bool = False
     dicom: bool = False
-    precision_asked: bool = False
+    warns_if_imprecise: bool = False
     names: dict[Path, str] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -284,8 +285,8 @@ class _Request:
         explanation = self._explained(path, early, overall)
         self._write(explanation, case, study, damaged=damaged)
         early.unlink(missing_ok=True)
-        if self.precision_asked and not explanation.reached:
-            _warn_of_error(explanation, self.names[path] if self.anonymous else str(path))
+        if self.warns_if_imprecise and not explanation.reached:
+            _warn_of_imprecision(explanation, self.names[path] if self.anonymous else str(path))
         return case, explanation
 
     def _explained(self, path: Path, early: Path, overall: Overall) -> Explanation:
@@ -351,7 +352,7 @@ def _write_early(quick: Explanation, path: Path) -> None:
     logger.info("A first, coarse answer: %s", path)
 
 
-def _warn_of_error(explanation: Explanation, path: str) -> None:
+def _warn_of_imprecision(explanation: Explanation, path: str) -> None:
     from protopfaith.show.wording.numbers import percent
     from protopfaith.show.wording.sharpness import strength
 

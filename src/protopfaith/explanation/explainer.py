@@ -43,7 +43,8 @@ from protopfaith.explanation.sources import SourceImages, SourcePart, Sources
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
 from protopfaith.training import Run
-from protopfaith.training.reference import Reference, measure_and_keep, weights_hash
+from protopfaith.training.reference import Reference, weights_hash
+from protopfaith.training.reference_measurement import measure_and_keep
 
 Explainable = PrototypeNetwork | Run | Path | str
 

@@ -35,7 +35,7 @@ class PrototypeEvidence:
         duplicate_of: a prototype of higher rank with the same vector
         duplicate_kind: "", "identical" or "near"
         test: the regions' shares in its distance
-        activation: PrototypeNetwork's own map on the test image, (H, W)
+        activation: the network's own map on the test image, (H, W)
         box: around what that map has above its 95th percentile: left, top, right, bottom
         source_side: the prototype on its source image
         source_part: the part of the source image that it is, where no game was played on that

@@ -11,10 +11,9 @@ from protopfaith.explanation.decision import Decision
 from protopfaith.explanation.decomposition import closeness
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.network import PrototypeNetwork
-from protopfaith.training.reference import Reference
+from protopfaith.training.reference import Reference, rules_of
 from protopfaith.training.thresholds import FindingRule
 
-HALF = FindingRule(0.5, 0.5, 0.5, 0, 0)
 """How probabilities are read where no thresholds are known."""
 
 
@@ -31,6 +30,7 @@ class Finding:
         evidence_against: how much they take from it; at most zero
         regions: the regions' shares in its score; None where only the explained finding was computed
 
+    >>> from protopfaith.training.thresholds import HALF
     >>> found = Finding("edema", 0.9, "present", HALF, 1.5, -0.25, None)
     >>> found
     Finding('edema', present, p=0.900)
@@ -65,9 +65,8 @@ def findings_of(
     if decision.outcome != "several":
         return ()
     p = decision.probabilities.tolist()
-    rules = (reference.rules if reference is not None else None) or (HALF,) * len(p)
     found = []
-    for number, (name, rule) in enumerate(zip(model.class_names, rules, strict=True)):
+    for number, (name, rule) in enumerate(zip(model.class_names, rules_of(reference, len(p)), strict=True)):
         shares, regions = _shares(model, decision, reference, number), maps.get(number)
         found.append(
             Finding(

@@ -81,7 +81,7 @@ def about_finding(finding: Finding, *, unfamiliar: bool = False) -> str:
         finding: the one that is explained
         unfamiliar: whether the image looks like nothing the network knows
 
-    >>> from protopfaith.explanation.findings import HALF
+    >>> from protopfaith.training.thresholds import HALF
     >>> about_finding(Finding("edema", 0.9, "present", HALF, 1.0, 0.0, None))
     'edema: present'
     """

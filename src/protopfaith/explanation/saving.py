@@ -21,11 +21,12 @@ from protopfaith.explanation.findings import Finding
 from protopfaith.explanation.function import ExplainedOutput, FunctionExplanation
 from protopfaith.explanation.regions import Agreement, RegionValues
 from protopfaith.explanation.sources import SourcePart, SourceSide
-from protopfaith.files import atomic, is_file, read_json, reason
+from protopfaith.files import is_file, read_json, reason
 from protopfaith.network import PrototypeSource, Route, Turn
 from protopfaith.npz import read_npz
 from protopfaith.shapley import Players
 from protopfaith.training.thresholds import FindingRule
+from protopfaith.writing import atomic
 
 FORMAT = 1
 Loaded = TypeVar("Loaded")

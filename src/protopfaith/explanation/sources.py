@@ -34,7 +34,7 @@ class SourceSide:
         path: of the training image
         pixels: uint8, C x H x W
         regions: the regions' shares in the distance
-        activation: PrototypeNetwork's own map, (H, W)
+        activation: the network's own map, (H, W)
         box: of its 95th percentile
         evaluations: of the game on that image
         precision: relative error that was reached

@@ -205,20 +205,22 @@ class CasePages:
 
     async def portrait(self, request: Request) -> Response:
         said, case = await self._message(request), self._decided(request)
-        html = await self._done(request, detail_pieces(case, _number(said.get("prototype"))))
+        html = await self._result_of(request, detail_pieces(case, _number(said.get("prototype"))))
         return JSONResponse({"html": html})
 
     async def compare(self, request: Request) -> Response:
         said, case = await self._message(request), self._decided(request)
         names = chosen(said.get("explainers"))
-        html = await self._done(request, compare_pieces(case, _number(said.get("prototype")), names))
+        html = await self._result_of(request, compare_pieces(case, _number(said.get("prototype")), names))
         return JSONResponse({"html": html})
 
     async def save(self, request: Request) -> Response:
         case = self._decided(request)
         if case.result is None:
             raise ProtoPFaithError("Wait for the first map before saving it.")
-        case.saved = await self._done(request, save_pieces(case, self.folder.path, keep=self.folder.keep))
+        case.saved = await self._result_of(
+            request, save_pieces(case, self.folder.path, keep=self.folder.keep)
+        )
         files = {name: meaning for name, meaning in MEANINGS.items() if name in case.saved}
         return JSONResponse({"html": render("blocks/saved.html", case=case, files=files)})
 
@@ -229,7 +231,7 @@ class CasePages:
         kept = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(files[name], media_type=KINDS[name], headers=kept)
 
-    async def _done(self, request: Request, pieces: Generator[None, None, Any]) -> Any:
+    async def _result_of(self, request: Request, pieces: Generator[None, None, Any]) -> Any:
         """The result of longer work, which is given up when nobody waits for it any more."""
         job = BackgroundJob(request.scope["visitor"], pieces)
         self.state.worker.enter(job)

@@ -18,13 +18,13 @@ from protopfaith.data import ImageData, ImageSet, Record
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
 from protopfaith.explanation.catalog.nearest import Survey
-from protopfaith.explanation.findings import HALF
 from protopfaith.explanation.picture import to_pil
 from protopfaith.explanation.settings import BaselineLike
 from protopfaith.explanation.sources import SourcePart
 from protopfaith.network import Outcome, PatchNetwork, outcome_of, probabilities
 from protopfaith.serve.pace import Pace
 from protopfaith.training.calibration import Calibrator, as_calibrator
+from protopfaith.training.reference import rules_of
 from protopfaith.training.thresholds import FindingRule
 
 BATCH = 16  # test images that are classified at a time while nobody asks anything
@@ -90,9 +90,7 @@ class Network:
     @property
     def rules(self) -> Sequence[FindingRule]:
         """How the probabilities of several findings are read."""
-        reference = self.explainer.reference
-        rules = None if reference is None else reference.rules
-        return rules or (HALF,) * len(self.class_names)
+        return rules_of(self.explainer.reference, len(self.class_names))
 
     @property
     def news(self) -> str:

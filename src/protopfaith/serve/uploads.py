@@ -14,7 +14,7 @@ from PIL import Image
 
 from protopfaith.data import Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import host_mark, is_running
+from protopfaith.writing import host_mark, is_running
 
 DICOM_MARK = slice(128, 132)
 LONGEST_NAME = 80

@@ -23,9 +23,10 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, reason, refuse_others
+from protopfaith.files import reason
 from protopfaith.npz import read_npz
 from protopfaith.shapley.players import Players
+from protopfaith.writing import atomic, refuse_others
 
 FORMAT = 1
 ROUNDING = 1e-7  # of the largest value: less is rounding

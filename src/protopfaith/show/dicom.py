@@ -17,9 +17,9 @@ from protopfaith.data.dicom_header import find_study
 from protopfaith.data.frames import split_frame
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation
-from protopfaith.files import atomic
 from protopfaith.show.colors import overlay
 from protopfaith.show.heat import scale_of, shown_evidence
+from protopfaith.writing import atomic
 
 PICTURE, REGIONS = "explanation.dcm", "regions.dcm"
 MAKER = "ProtoPFaith"

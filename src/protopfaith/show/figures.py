@@ -14,7 +14,6 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.files import atomic
 from protopfaith.show.colors import PLAIN_STOPS, overlay, plain_colors, rgb
 from protopfaith.show.heat import (
     activation_limits,
@@ -35,6 +34,7 @@ from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.outputs import in_favor, own_map
 from protopfaith.show.wording.trust import banners, rough_prototypes
 from protopfaith.show.wording.verdicts import Verdict, verdicts
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

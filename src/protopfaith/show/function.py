@@ -22,7 +22,7 @@ from protopfaith.show.wording.glossary import WORDS
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import hard, sides, strength
-from protopfaith.show.wording.trust import LIMITS
+from protopfaith.show.wording.trust import LIMITS, Remark
 from protopfaith.show.wording.verdicts import Verdict, verdict_on
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _sum(one: ExplainedOutput) -> Sum:
     return Sum(one.name, terms, Term("sum: the output", one.value))
 
 
-def remarks(explanation: FunctionExplanation) -> list[str]:
+def remarks(explanation: FunctionExplanation) -> list[Remark]:
     """How far the maps can be trusted, sentence by sentence."""
     said = []
     for one in explanation.outputs:
@@ -127,14 +127,13 @@ def remarks(explanation: FunctionExplanation) -> list[str]:
             said.append(f"{one.name}: no errors are known.")
             continue
         error, known = error_of(flat), sides(int(decided(flat).sum()), len(flat.values), "raise or lower it")
-        said.append(
-            f"{one.name}: {known} How strongly they do is {strength(error)} (relative error {error:.3g})."
-        )
+        strongly = f"How strongly they do is {strength(error)} (relative error {error:.3g})."
+        said.append(f"{one.name}: {known} {strongly}")
     if explanation.precision_asked is not None and not explanation.reached:
         said.append(hard(explanation.evaluations, f"±{percent(explanation.precision_asked)}"))
     gap = max(abs(one.regions.gap) for one in explanation.outputs)
     said.append(f"Before it was redistributed, the sum of a map was off by {gap:.2g} at most.")
-    return said
+    return [Remark(sentence) for sentence in said]
 
 
 def function_figure(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from protopfaith import arguments
-from protopfaith.files import atomic, refuse_others
 from protopfaith.show.wording.numbers import percent
+from protopfaith.writing import atomic, refuse_others
 
 if TYPE_CHECKING:
     from jinja2 import Environment

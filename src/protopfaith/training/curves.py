@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protopfaith.files import atomic
 from protopfaith.training.family import trainer_named
 from protopfaith.training.progress import TITLES
 from protopfaith.training.run import Run
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     import pandas as pd

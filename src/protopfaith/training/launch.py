@@ -17,7 +17,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, is_text, named, shown
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import AGAIN, is_file, reason, refuse_existing, remove_leftovers
+from protopfaith.files import is_file, reason
 from protopfaith.locks import exclusive
 from protopfaith.network import PatchNetwork
 from protopfaith.network.encoders.libraries import UnreachableWeightsError
@@ -30,8 +30,9 @@ from protopfaith.training.images import seed_for
 from protopfaith.training.new_run import check_own_recipe, check_resumable, create_run
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import ComputeRecipe
-from protopfaith.training.reference import keep_reference
+from protopfaith.training.reference_measurement import keep_reference
 from protopfaith.training.run import Run, load_recipe_data
+from protopfaith.writing import AGAIN, refuse_existing, remove_leftovers
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -15,8 +15,9 @@ from torch import Tensor
 from protopfaith.arguments import whole_number
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, read_plain_text, reason
+from protopfaith.files import read_plain_text, reason
 from protopfaith.network import PatchNetwork
+from protopfaith.writing import atomic
 
 LONGEST = 12
 """Digits of a whole number in `metrics.csv`: no training has as many epochs or prototypes."""

@@ -14,11 +14,12 @@ import torch
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_file, refuse_existing
+from protopfaith.files import is_file
 from protopfaith.training.checkpoint import read_recipe
 from protopfaith.training.recipe import Recipe, decisive
 from protopfaith.training.run import Run
 from protopfaith.training.trust import new_mark
+from protopfaith.writing import atomic, refuse_existing
 
 PACKAGES = (
     "protopfaith",

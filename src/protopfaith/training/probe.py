@@ -19,10 +19,10 @@ from torch.nn import functional
 from protopfaith.network import PatchNetwork
 from protopfaith.training.batch_norm import batch_norms
 from protopfaith.training.batches import ImageBatches
+from protopfaith.training.calibration import fit_temperature
 from protopfaith.training.finding_losses import finding_weights
 from protopfaith.training.images import TrainingImages
 from protopfaith.training.metrics import accuracy_of
-from protopfaith.training.reference import fit_temperature
 from protopfaith.training.resemblance import signs_of_leakage
 
 DECAYS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)

@@ -14,14 +14,14 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
-from protopfaith.files import atomic, refuse_existing
 from protopfaith.training.family import trainer_of
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.new_run import create_run
-from protopfaith.training.reference import keep_reference
+from protopfaith.training.reference_measurement import keep_reference
 from protopfaith.training.run import Run
 from protopfaith.training.schedule import Stage
+from protopfaith.writing import atomic, refuse_existing
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance, shown
 from protopfaith.augmentation import Augmentation
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, is_file, read_plain_text
+from protopfaith.files import is_file, read_plain_text
 from protopfaith.registry import did_you_mean
 from protopfaith.training.cost_weights import CostWeights
 from protopfaith.training.recipe_sections import (
@@ -28,6 +28,7 @@ from protopfaith.training.recipe_sections import (
     TreeRecipe,
 )
 from protopfaith.typed import Unparsed, from_dict, section, setting, to_dict
+from protopfaith.writing import atomic
 from protopfaith.yamlfile import parse_yaml
 
 FAMILIES = ("quick",)

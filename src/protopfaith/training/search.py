@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import atomic, refuse_existing
 from protopfaith.network import ENCODERS
 from protopfaith.shards import WHOLE
 from protopfaith.training.at_once import check_at_once, train_at_once
+from protopfaith.training.distributed import check_workers, train_distributed
 from protopfaith.training.folds import FOLDS, check_folds, of_fold
 from protopfaith.training.grid import load_grid
 from protopfaith.training.launch import make_fabric, train_or_resume
 from protopfaith.training.metrics import set_balanced_accuracy
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import Run
-from protopfaith.training.spread import check_workers, train_spread
+from protopfaith.writing import atomic, refuse_existing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,13 +196,13 @@ def _train_apart(
         not be trained, with the reason, or None if other shards have not finished theirs.
     """
     all_recipes = list(recipes.values())
-    spread = tuple(shard) != WHOLE or ray is not None
-    check_at_once(at_once, all_recipes, apart=spread)
+    distributed = tuple(shard) != WHOLE or ray is not None
+    check_at_once(at_once, all_recipes, apart=distributed)
     check_workers(ray, all_recipes)
     folder, fabric = _open(all_recipes[0], folder, resume or tuple(shard) != WHOLE)
     own = {folder / name: recipe for name, recipe in recipes.items()}
-    if spread:
-        left = train_spread(own, fabric, resume=resume, shard=shard, ray=ray, progress=progress)
+    if distributed:
+        left = train_distributed(own, fabric, resume=resume, shard=shard, ray=ray, progress=progress)
         return own, fabric, None if left else {}
     return own, fabric, train_at_once(own, at_once, progress=progress) if at_once > 1 else {}
 

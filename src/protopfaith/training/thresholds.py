@@ -63,6 +63,10 @@ class FindingRule:
         return "absent" if probability < self.absent_below else "uncertain"
 
 
+HALF = FindingRule(0.5, 0.5, 0.5, 0, 0)
+"""Where nothing was measured."""
+
+
 def choose_rules(probabilities: Tensor, labels: Tensor) -> tuple[FindingRule, ...]:
     """A rule for each finding.
 

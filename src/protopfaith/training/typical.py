@@ -29,6 +29,8 @@ RANKED = 99
 """Validation images, from which on the tail is counted and not extrapolated."""
 LENT = 10.0
 """A class's mean counts as if it had so many images more that are like those of all classes."""
+FEW = 100
+"""Validation images of a class, below which the tails of all classes are taken together."""
 FEW_PROTOTYPES = 100
 """Up to so many have traits of their own; the covariances of more would not be known from 512 images."""
 TINY = 1e-6
@@ -212,3 +214,38 @@ def _limit(distances: Tensor) -> float:
 
     reach = float(t.ppf(USUAL, count - 1)) * math.sqrt(1 + 1 / count)
     return max(float(ordered[-1]), float(distances.mean() + reach * distances.std()))
+
+
+def usual_distances(distances: Tensor, labels: Tensor, owners: Tensor, classes: int) -> Tensor:
+    """For each class the distance to its nearest prototype that 99% of its images keep: (C,).
+
+    The tail of few images says little: distances are compared with the median of their class, and how far the
+    tail lies from there is taken from all classes that have fewer than 100 images, together.
+
+    Args:
+        distances: (n, P).
+        labels: (n,).
+        owners: (P,), the class of each prototype.
+        classes: how many there are.
+    """
+    found = torch.full((classes,), torch.nan, dtype=torch.float64)
+    if labels.dim() == 2:
+        return _usual_finding_distances(distances, ~labels.isnan(), owners, found)
+    if not len(distances) or not bool(torch.isin(labels, owners).all()):  # prototypes of no class
+        return found
+    own = torch.where(owners == labels[:, None], distances, torch.inf).amin(1)
+    members = [own[labels == label] for label in range(classes)]
+    middle = torch.stack([m.median() if len(m) else own.median() for m in members]).clamp_min(1e-12)
+    tail = torch.quantile(own / middle[labels], USUAL)
+    for label, mine in enumerate(members):
+        found[label] = torch.quantile(mine, USUAL) if len(mine) >= FEW else tail * middle[label]
+    return found
+
+
+def _usual_finding_distances(distances: Tensor, known: Tensor, owners: Tensor, found: Tensor) -> Tensor:
+    """Of several findings: to the nearest prototype for it or against it, of all images where it is known."""
+    for finding in range(len(found)):
+        mine = distances[known[:, finding]][:, owners == finding]
+        if mine.numel():
+            found[finding] = torch.quantile(mine.amin(1), USUAL)
+    return found

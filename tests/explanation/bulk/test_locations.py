@@ -10,7 +10,7 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, Explainer
 from protopfaith.explanation.bulk.inputs import Item
-from protopfaith.explanation.bulk.locations import find_where, keep_where, where_path
+from protopfaith.explanation.bulk.locations import find_location, keep_locations, locations_path
 from protopfaith.training import Run
 
 ITEMS = [
@@ -24,41 +24,41 @@ ITEMS = [
 def test_what_was_kept_is_found(explainer: Explainer, run: Run, tmp_path: Path, anonymous: bool) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    keep_where(folder, explainer, ITEMS, anonymous=anonymous)
+    keep_locations(folder, explainer, ITEMS, anonymous=anonymous)
     assert [path.name for path in folder.iterdir()] == ([] if anonymous else ["_where.parquet"])
     for item in ITEMS:
-        found, root, again = find_where(folder, item.name)
+        found, root, again = find_location(folder, item.name)
         assert found == run.folder.absolute()
         assert root is None  # drawn images have none
         assert again == item
 
 
 def test_the_owner_alone_may_read_it(explainer: Explainer, tmp_path: Path) -> None:
-    keep_where(tmp_path, explainer, ITEMS, anonymous=False)
-    assert where_path(tmp_path, anonymous=False).stat().st_mode & 0o077 == 0
+    keep_locations(tmp_path, explainer, ITEMS, anonymous=False)
+    assert locations_path(tmp_path, anonymous=False).stat().st_mode & 0o077 == 0
 
 
 def test_it_is_written_once(explainer: Explainer, tmp_path: Path) -> None:
-    keep_where(tmp_path, explainer, ITEMS, anonymous=False)
-    keep_where(tmp_path, explainer, [], anonymous=False)  # another process of the same work
-    assert find_where(tmp_path, "a")[2] == ITEMS[0]
+    keep_locations(tmp_path, explainer, ITEMS, anonymous=False)
+    keep_locations(tmp_path, explainer, [], anonymous=False)  # another process of the same work
+    assert find_location(tmp_path, "a")[2] == ITEMS[0]
 
 
 def test_a_network_without_a_run_is_kept_as_such(explainer: Explainer, tmp_path: Path) -> None:
     bare = Explainer(explainer.model, preprocessing=explainer.preprocessing)
-    keep_where(tmp_path, bare, ITEMS, anonymous=False)
-    assert find_where(tmp_path, "a")[:2] == (None, None)
+    keep_locations(tmp_path, bare, ITEMS, anonymous=False)
+    assert find_location(tmp_path, "a")[:2] == (None, None)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1"])
 def test_what_is_gone_or_damaged_is_one_sentence(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
-        where_path(tmp_path, anonymous=False).write_bytes(content)
+        locations_path(tmp_path, anonymous=False).write_bytes(content)
     with pytest.raises(ProtoPFaithError, match="does not say where the image a lies; give --run and --image"):
-        find_where(tmp_path, "a")
+        find_location(tmp_path, "a")
 
 
 def test_an_image_of_another_name_is_not_found(bulk: Bulk) -> None:
-    assert Path(find_where(bulk.folder, "3.png")[2].path).name == "3.png"
+    assert Path(find_location(bulk.folder, "3.png")[2].path).name == "3.png"
     with pytest.raises(ProtoPFaithError, match=r"where the image x\.png lies"):
-        find_where(bulk.folder, "x.png")
+        find_location(bulk.folder, "x.png")

@@ -1,4 +1,4 @@
-"""On a real Ray: two nodes, workers that die. What else can happen there is tested with the crew."""
+"""On a real Ray: two nodes, workers that die. What else can happen there is tested in `test_cluster.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from protopfaith.crew import TRIES
+from protopfaith.cluster import TRIES
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, explain_bulk
 from protopfaith.explanation.bulk import on_ray

@@ -15,7 +15,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, Explainer, explain_bulk, summarize
 from protopfaith.explanation.bulk.dataset import PART, Manifest, begin
 from protopfaith.explanation.bulk.inputs import Item
-from protopfaith.explanation.bulk.locations import keep_where
+from protopfaith.explanation.bulk.locations import keep_locations
 from protopfaith.explanation.bulk.schema import failed_row
 from protopfaith.show.summary import write_summary
 from protopfaith.training import Run
@@ -91,7 +91,7 @@ def test_the_page_shows_images_that_stand_out(bulk_of_two: Bulk, tmp_path: Path)
     items = [Item(f"{i}.png", str(tmp_path / f"{i}.png")) for i in range(PART + 20)]
     for item in items:
         Image.new("RGB", (400, 200), "white").save(item.path)
-    keep_where(bulk_of_two.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
+    keep_locations(bulk_of_two.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
     (tmp_path / "3.png").unlink()
     found = summarize(bulk_of_two)
     write_summary(tmp_path / "named.html", found)
@@ -118,7 +118,7 @@ def test_the_page_has_pictures_of_some_dozens_at_most(tmp_path: Path) -> None:
     bulk = made(tmp_path / "out", rows)
     items = [Item(f"{i}.png", str(tmp_path / "same.png")) for i in range(PART)]
     Image.new("L", (3000, 2000), 90).save(tmp_path / "same.png")
-    keep_where(bulk.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
+    keep_locations(bulk.folder, cast(Explainer, SimpleNamespace(run=None)), items, anonymous=False)
     page = write_summary(tmp_path / "page.html", summarize(bulk), bulk)
     assert 12 <= page.read_text().count("image/jpeg") <= 2 * (12 + 12 + 30)
 

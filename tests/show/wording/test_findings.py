@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from protopfaith.explanation import Explanation
-from protopfaith.explanation.findings import HALF, Finding
+from protopfaith.explanation.findings import Finding
 from protopfaith.show.wording.findings import about_thresholds, findings_lead, overall
 from protopfaith.show.wording.places import lies
-from protopfaith.training.thresholds import FindingRule
+from protopfaith.training.thresholds import HALF, FindingRule
 
 
 def said(name: str, verdict: str, rule: FindingRule = HALF) -> Finding:

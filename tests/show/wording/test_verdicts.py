@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from protopfaith.explanation import Explanation
-from protopfaith.explanation.findings import HALF, Finding
+from protopfaith.explanation.findings import Finding
 from protopfaith.show.heat import error_of
 from protopfaith.show.wording.numbers import percent
 from protopfaith.show.wording.verdicts import (
@@ -16,6 +16,7 @@ from protopfaith.show.wording.verdicts import (
     map_verdict,
     verdict_on,
 )
+from protopfaith.training.thresholds import HALF
 
 
 def with_probabilities(explanation: Explanation, *first: float) -> Explanation:

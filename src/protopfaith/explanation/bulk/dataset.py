@@ -22,7 +22,8 @@ from protopfaith.arguments import instance, named, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.schema import FORMAT, check_part, check_values, schema
-from protopfaith.files import MANIFEST, atomic, check_free, is_file, read_json, reason
+from protopfaith.files import is_file, read_json, reason
+from protopfaith.writing import MANIFEST, atomic, check_free
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.dataset import PART, Bulk, Manifest, begin
 from protopfaith.explanation.bulk.inputs import Item, list_fingerprint, list_items
-from protopfaith.explanation.bulk.locations import keep_where
+from protopfaith.explanation.bulk.locations import keep_locations
 from protopfaith.explanation.bulk.schema import failed_row, row_of
 from protopfaith.explanation.decision import choose_output
 from protopfaith.explanation.decomposition import check_different, find_class
@@ -123,7 +123,7 @@ def explain_bulk(
     request.check(explainer)
     items = list_items(list(inputs), anonymous=anonymous)
     bulk = begin(folder, make_manifest(explainer, request, items))
-    keep_where(bulk.folder, explainer, items, anonymous=anonymous)
+    keep_locations(bulk.folder, explainer, items, anonymous=anonymous)
     usual = USUAL_AT_ONCE.get(explainer.device.type, 1)
     todo = [number for number in range(bulk.manifest.parts) if number % of == first - 1]
     work = Work(bulk, items, todo)

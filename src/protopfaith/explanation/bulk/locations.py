@@ -1,4 +1,4 @@
-"""Where run and images lie, for reports later: a private file, no part of the results."""
+"""Where run and images are, for later reports: a private file, no part of the results."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.inputs import Item
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.files import atomic, is_file
+from protopfaith.files import is_file
+from protopfaith.writing import atomic
 
 NAME = "_where.parquet"
 
 
-def where_path(folder: Path, *, anonymous: bool) -> Path:
+def locations_path(folder: Path, *, anonymous: bool) -> Path:
     """In the folder; of anonymous results beside it, as it is their key."""
     return folder.with_name(f"{folder.name}-where.parquet") if anonymous else folder / NAME
 
 
-def keep_where(folder: Path, explainer: Explainer, items: Sequence[Item], *, anonymous: bool) -> None:
+def keep_locations(folder: Path, explainer: Explainer, items: Sequence[Item], *, anonymous: bool) -> None:
     """Writes absolute paths of run and images, readable by their owner alone."""
-    path = where_path(folder, anonymous=anonymous)
+    path = locations_path(folder, anonymous=anonymous)
     if is_file(path):
         return
     pa, parquet = pyarrow_module(), pyarrow_module("parquet")
@@ -45,17 +46,17 @@ def keep_where(folder: Path, explainer: Explainer, items: Sequence[Item], *, ano
         parquet.write_table(table, partial, compression="zstd")
 
 
-def find_where(folder: Path, name: str) -> tuple[Path | None, Path | None, Item]:
+def find_location(folder: Path, name: str) -> tuple[Path | None, Path | None, Item]:
     """The run, the root of its images, and one image."""
-    run, root, items = find_places(folder, [name])
+    run, root, items = find_locations(folder, [name])
     if name not in items:
         raise _unknown(folder, name)
     return run, root, items[name]
 
 
-def find_places(folder: Path, names: Sequence[str]) -> tuple[Path | None, Path | None, dict[str, Item]]:
+def find_locations(folder: Path, names: Sequence[str]) -> tuple[Path | None, Path | None, dict[str, Item]]:
     """The run, the root of its images, and those of some names that are known; all are read at a time."""
-    path = where_path(folder, anonymous=not is_file(folder / NAME))
+    path = locations_path(folder, anonymous=not is_file(folder / NAME))
     parquet = pyarrow_module("parquet")
     try:
         table = parquet.read_table(path, filters=[("image", "in", list(names))])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from protopfaith.crew import SetAside, needs_of, on_ray
+from protopfaith.cluster import SetAside, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.dataset import Manifest
 from protopfaith.explanation.bulk.inputs import Item

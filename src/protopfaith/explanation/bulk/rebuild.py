@@ -14,7 +14,7 @@ import torch
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.bulk.dataset import Bulk
-from protopfaith.explanation.bulk.locations import find_where
+from protopfaith.explanation.bulk.locations import find_location
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explainer import Explainer
 from protopfaith.explanation.explanation import Explanation
@@ -49,7 +49,7 @@ def rebuild(
     if row["error"] is not None:
         raise ProtoPFaithError(f"The image {image} could not be explained: {row['error']}")
     known_run, root, item = (
-        find_where(bulk.folder, image) if run is None or file is None else (None, None, None)
+        find_location(bulk.folder, image) if run is None or file is None else (None, None, None)
     )
     place = run or known_run
     if place is None:

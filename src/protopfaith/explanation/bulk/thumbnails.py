@@ -11,7 +11,7 @@ from protopfaith.data import read_image
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.dataset import Bulk
 from protopfaith.explanation.bulk.inputs import Item
-from protopfaith.explanation.bulk.locations import find_places
+from protopfaith.explanation.bulk.locations import find_locations
 from protopfaith.training import Run
 
 Read = Callable[[Path], Image.Image]
@@ -27,7 +27,7 @@ def thumbnails(bulk: Bulk, names: Iterable[str], side: int) -> dict[str, Image.I
     """
     wanted = list(dict.fromkeys(names))
     try:
-        run, root, items = find_places(bulk.folder, wanted)
+        run, root, items = find_locations(bulk.folder, wanted)
     except ProtoPFaithError:
         return {}
     read = _reading(run, root)

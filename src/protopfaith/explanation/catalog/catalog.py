@@ -24,9 +24,9 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import require_preprocessing
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
-from protopfaith.files import atomic
 from protopfaith.network import NO_CLASS, PrototypeNetwork, PrototypeSource, class_of, outcome_of
 from protopfaith.progress import Report
+from protopfaith.writing import atomic
 
 MOST_PATCHES = 1_000
 MOSTLY = 0.5  # a class rests on background when less than this share of its evidence lies on the object

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from protopfaith.annotations import check_arguments
-from protopfaith.crew import SetAside, check_address, needs_of, on_ray
+from protopfaith.cluster import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, as_explainer
 from protopfaith.explanation.game import check_game

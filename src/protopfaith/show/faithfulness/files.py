@@ -9,10 +9,10 @@ import torch
 
 from protopfaith.evaluation.bench.runner import Bench
 from protopfaith.evaluation.results import Faithfulness
-from protopfaith.files import atomic
 from protopfaith.network import PatchNetwork
 from protopfaith.show.faithfulness.figures import curves_figure, examples_figure, scores_figure
 from protopfaith.show.faithfulness.page import write_faithfulness
+from protopfaith.writing import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,6 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, Players, estimate
 from protopfaith.shapley.estimators.adaptive_owen.additive import fit_additive
-from protopfaith.shapley.estimators.adaptive_owen.estimator import PHASES, spent
 from protopfaith.shapley.estimators.adaptive_owen.pairs import (
     FEW,
     PROBES,
@@ -18,6 +17,7 @@ from protopfaith.shapley.estimators.adaptive_owen.pairs import (
     rearranged,
     seems_linear,
 )
+from protopfaith.shapley.estimators.adaptive_owen.phases import PHASES, spent
 from protopfaith.shapley.estimators.adaptive_owen.surrogate import cross_fit
 
 N = 30

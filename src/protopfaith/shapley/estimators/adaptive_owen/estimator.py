@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,8 +30,18 @@ from protopfaith.shapley.estimators.adaptive_owen.pairs import (
     mirrored,
     seems_linear,
 )
+from protopfaith.shapley.estimators.adaptive_owen.phases import (
+    KEPT,
+    PHASES,
+    STREAMS,
+    of_others,
+    of_streams,
+    phase,
+    spent,
+)
 from protopfaith.shapley.estimators.adaptive_owen.posterior import posterior
 from protopfaith.shapley.estimators.adaptive_owen.smoothing import Neighborhood, shrink
+from protopfaith.shapley.estimators.adaptive_owen.sums import SUMS, moved_sums, weighted_sums
 from protopfaith.shapley.estimators.exact import or_exact
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.noise import Noisy
@@ -51,12 +59,8 @@ from protopfaith.shapley.sampling import (
 )
 from protopfaith.specs import LEAST_BUDGET
 
-KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
-PHASES = (0, 256, 512, 1024, KEPT)  # samples after which sizes are allotted anew, whatever the budget
-STREAMS = 8  # of samples: sizes of each are drawn as the others tell
 SHIFT = 1 << 40  # number of the generator that says where the sizes begin
 FOURS = SHIFT + 1  # number of the generator that rearranges the first samples
-SUMS = ("sum", "squares", "fourths")  # over the samples that are not kept, of r w, (r w)^2 and (r w)^4
 ALIKE = 36  # players, up to which many coalitions are alike; with 144 variances would be 1% larger
 SURE = 1024  # samples, from which on those that tell of each other no longer matter
 ROUND = 1 << 14  # later samples of a round at most: progress is reported between rounds
@@ -376,43 +380,6 @@ def shared(masks: Tensor, scale: Tensor) -> Tensor | None:
     return counted @ counted.T / masks.shape[1]
 
 
-def phase(count: int) -> tuple[int, int]:
-    """The number of the phase of the next sample, and where that phase ends, after `count` samples."""
-    number = bisect_right(PHASES, count)
-    return number - 1, PHASES[number]
-
-
-@lru_cache(maxsize=64)
-def spent(count: int, layout: Layout) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Shares of `count` samples that were drawn in each phase, and that are complements of such."""
-    number, partner = torch.arange(count), layout.partners(count)
-    own = torch.bucketize(number, torch.tensor(PHASES[1:-1]), right=True)
-    second = partner < number
-
-    def share(phases: Tensor) -> tuple[float, ...]:
-        return tuple((torch.bincount(phases, minlength=len(PHASES) - 1).double() / count).tolist())
-
-    return share(own[~second]), share(own[partner[second]])
-
-
-def of_streams(rows: Tensor, start: int = 0) -> Tensor:
-    """Of the streams' rows (streams, m) each sample's own, (m,); the first has the number `start`."""
-    streams, count = rows.shape
-    return rows.gather(0, stream_of(count, streams, start % streams, rows.device)[None])[0]
-
-
-@lru_cache(maxsize=32)
-def stream_of(count: int, streams: int, start: int, device: torch.device) -> Tensor:
-    """The stream of each of the samples (m,), the first of which has the number `start`: they take turns."""
-    return (start + torch.arange(count, device=device)) % streams
-
-
-@lru_cache(maxsize=32)
-def of_others(count: int, streams: int, device: torch.device) -> Tensor:
-    """Whether each of the samples is of another stream, (streams, m)."""
-    return stream_of(count, streams, 0, device) != torch.arange(streams, device=device)[:, None]
-
-
 def folds(count: int) -> int:
     """In how many parts samples are parted: fewer where each costs a factorization of many."""
     return 4 if count <= 1024 else 2
@@ -435,32 +402,3 @@ def nothing_kept(game: Game) -> dict[str, Tensor]:
         "squares": torch.zeros(outputs, n, **kind),
         "fourths": torch.zeros(outputs, n, **kind),
     }
-
-
-def moved_sums(sums: Sequence[Tensor], count: Tensor, shift: Tensor) -> list[Tensor]:
-    """The sums over `count` samples of y, y^2 and y^4, for y + shift; of the last without what y^3 adds,
-    which nobody keeps."""
-    first, squares, fourths = sums
-    square = shift.square()
-    return [
-        first + count * shift,
-        squares + 2 * shift * first + count * square,
-        fourths + 6 * square * squares + 4 * shift * square * first + count * square.square(),
-    ]
-
-
-def weighted_sums(masks: Tensor, sizes: Tensor, residuals: Tensor, chance: Tensor) -> list[Tensor]:
-    r"""Sums over the samples of r w_i, of (r w_i)^2 and of (r w_i)^4, each (outputs, n), with the weights
-    w_i = (x_i - p) / (p (1 - p) n chance), `chance` (m,) being that of each sample's size.
-
-    Memberships are 0 or 1, so (x_i - p)^k takes two values, $(1 - p)^k$ and $(-p)^k$: with c the factor of
-    x_i - p each is a sum of multiples of x_i, $\sum (rc)^k ((1 - p)^k - (-p)^k)\, x_i + \sum (rc)^k (-p)^k$.
-    One matrix product gives them, and no weights are written down.
-    """
-    n = masks.shape[1]
-    p = (sizes.double() / n)[:, None]
-    first = residuals / (p * (1 - p) * (n * chance)[:, None])
-    powers = [(first, 1), (first.square(), 2), (first.square().square(), 4)]
-    factors = torch.cat([r * ((1 - p) ** k - (-p) ** k) for r, k in powers], 1)
-    sums = (factors.T @ masks.double()).chunk(3)
-    return [total + (r * (-p) ** k).sum(0)[:, None] for total, (r, k) in zip(sums, powers, strict=True)]

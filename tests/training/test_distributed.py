@@ -13,7 +13,7 @@ import yaml
 from safetensors.torch import load_file
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.training import load_recipe, spread, train_folds, train_grid
+from protopfaith.training import distributed, load_recipe, train_folds, train_grid
 from protopfaith.training.metrics import EpochMetrics, MetricsFile
 from protopfaith.training.recipe import Recipe, recipe_from_dict
 from tests.training.test_search import SMALL
@@ -79,7 +79,7 @@ def test_several_devices_for_a_run_and_ray_do_not_go_together(tmp_path: Path) ->
     assert not (tmp_path / "folds").exists()
 
 
-class Mortal(spread.TrainingWorker):
+class Mortal(distributed.TrainingWorker):
     """Dies once in the middle of each run: when the second epoch has its row."""
 
     def answer(self, folder: Path, recipe: Recipe) -> str | None:
@@ -99,7 +99,7 @@ class Mortal(spread.TrainingWorker):
 def test_workers_of_ray_train_what_a_serial_run_trains_whoever_dies(
     cluster: Any, recipe: Recipe, serial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spread, "TrainingWorker", Mortal)
+    monkeypatch.setattr(distributed, "TrainingWorker", Mortal)
     folder = tmp_path / "folds"
     train_folds(recipe, folder, FOLDS, ray=cluster.address, progress=False)
     same(serial, folder)

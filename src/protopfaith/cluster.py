@@ -65,9 +65,9 @@ def check_address(address: str) -> str:
             "ray://host:10001."
         )
     try:
-        _knock(address)
+        _check_listening(address)
     except (OSError, OverflowError) as error:
-        raise _nobody_there(address, error) from error
+        raise _unreachable(address, error) from error
     ray_module()
     return address
 
@@ -117,8 +117,8 @@ def on_ray(
         _connect(ray, address)
     try:
         options: dict[str, Any] = {"needs": needs, "given": given, "ahead": ahead, "at_once": at_once}
-        crew = Crew(ray, worker, arguments, meanwhile=meanwhile, **options)
-        yield from crew.answers(tasks, *then)
+        actors = Actors(ray, worker, arguments, meanwhile=meanwhile, **options)
+        yield from actors.answers(tasks, *then)
     finally:
         if begun:
             ray.shutdown()
@@ -130,26 +130,26 @@ def _connect(ray: Any, address: str) -> None:
         if address == LOCAL:
             ray.init(address="local", include_dashboard=False, **options)
         else:
-            _knock(address)
+            _check_listening(address)
             ray.init(address=address, **options)
     except Exception as error:
-        raise _nobody_there(address, error) from error
+        raise _unreachable(address, error) from error
 
 
-def _nobody_there(address: str, error: Exception) -> ProtoPFaithError:
+def _unreachable(address: str, error: Exception) -> ProtoPFaithError:
     return ProtoPFaithError(
         f"There is no Ray cluster at {address!r} ({reason(error)}); check the address, or write --ray local."
     )
 
 
-def _knock(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Raises if nobody listens at a host and port: Ray itself would try for many minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
 
 
-class Hand:
+class Actor:
     """What runs as an actor: a worker, made once.
 
     Args:
@@ -167,14 +167,14 @@ class Hand:
         self.worker = worker(*arguments)
 
     def ready(self) -> None:
-        """Its first word."""
+        """Answers once the worker is made."""
 
     def answer(self, *given: Any) -> Any:
         """Does a task."""
         return self.worker.answer(*given)
 
 
-class Crew:
+class Actors:
     """The actors and what each of them is doing.
 
     Args:
@@ -201,56 +201,56 @@ class Crew:
         meanwhile: Callable[[], None] | None = None,
     ):
         self.ray, self.given, self.meanwhile = ray, given, meanwhile
-        self.room = ahead + at_once - 1
+        self.slots = ahead + at_once - 1
         self.size = _how_many(ray, needs)
-        actor = ray.remote(**needs, max_restarts=0, max_concurrency=at_once)(Hand)
+        actor = ray.remote(**needs, max_restarts=0, max_concurrency=at_once)(Actor)
         common = (extensions(), str(Path.cwd()), worker, *(ray.put(one) for one in arguments))
         self.make = lambda: actor.remote(*common)
         self.waiting: deque[Hashable] = deque()
         self.suspects: deque[Hashable] = deque()  # tasks that were at hand when a worker died
         self.tries: dict[Hashable, int] = {}
-        self.doing: dict[Any, tuple[Any, Hashable]] = {}  # reference of an answer to actor and task
-        self.coming: dict[Any, Any] = {}  # reference of the first word of an actor to the actor
+        self.running: dict[Any, tuple[Any, Hashable]] = {}  # reference of an answer to actor and task
+        self.starting: dict[Any, Any] = {}  # reference of the answer of `ready` to its actor
         self.idle: list[Any] = []  # actors, as often as they could take a task more
-        self.hired = self.failed_starts = 0
-        self.silent = 0.0
+        self.alive = self.failed_starts = 0
+        self.waited = 0.0
 
     def answers(self, *phases: Iterable[Hashable]) -> Iterator[tuple[Hashable, Any]]:
-        """Keeps everybody busy until nothing is left, phase after phase."""
+        """Gives every actor something to do until no task is left, phase after phase."""
         for tasks in phases:
             self.waiting.extend(tasks)
-            while self.hired < min(self.size, len(self.waiting)):
-                self._hire()
+            while self.alive < min(self.size, len(self.waiting)):
+                self._start()
             self._give()
-            while self.doing or self.waiting or self.suspects:
+            while self.running or self.waiting or self.suspects:
                 yield from self._next_event()
 
     def _next_event(self) -> Iterator[tuple[Hashable, Any]]:
-        ready, _ = self.ray.wait([*self.doing, *self.coming], num_returns=1, timeout=EVERY)
+        ready, _ = self.ray.wait([*self.running, *self.starting], num_returns=1, timeout=EVERY)
         if not ready:
-            self.silent += EVERY
+            self.waited += EVERY
             if self.meanwhile is not None:
                 self.meanwhile()
-            if not self.doing and self.silent >= PATIENCE:
-                self.silent = 0.0
+            if not self.running and self.waited >= PATIENCE:
+                self.waited = 0.0
                 logger.warning("Waiting for workers to start, or for room in the Ray cluster.")
-        elif ready[0] in self.coming:
-            self._welcome(ready[0])
+        elif ready[0] in self.starting:
+            self._started(ready[0])
         else:
             yield from self._answer(ready[0])
 
-    def _hire(self) -> None:
+    def _start(self) -> None:
         """A new actor, which is given nothing before it is there: there may be no room for it."""
         actor = self.make()
-        self.hired += 1
-        self.coming[actor.ready.remote()] = actor
+        self.alive += 1
+        self.starting[actor.ready.remote()] = actor
 
-    def _welcome(self, reference: Any) -> None:
-        actor = self.coming.pop(reference)
+    def _started(self, reference: Any) -> None:
+        actor = self.starting.pop(reference)
         try:
             self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            self.hired -= 1
+            self.alive -= 1
             self.failed_starts += 1
             if self.failed_starts >= TRIES:
                 why = str(error).strip().splitlines()[-1][-160:]  # of the worker's traceback
@@ -258,14 +258,14 @@ class Crew:
                     f"Workers of Ray cannot load the run ({why}); let them see the same files, or send them "
                     "along with --ship."
                 ) from error
-            self._hire()
+            self._start()
             return
         self.failed_starts = 0
-        self.idle += [actor] * self.room
+        self.idle += [actor] * self.slots
         self._give()
 
     def _answer(self, reference: Any) -> Iterator[tuple[Hashable, Any]]:
-        actor, task = self.doing.pop(reference)
+        actor, task = self.running.pop(reference)
         try:
             yield task, self.ray.get(reference)
         except self.ray.exceptions.RayActorError as error:
@@ -285,7 +285,7 @@ class Crew:
             if task is None:
                 self.idle.append(actor)
             else:
-                self.doing[actor.answer.remote(*self.given(task))] = (actor, task)
+                self.running[actor.answer.remote(*self.given(task))] = (actor, task)
 
     def _next(self, at_hand: list[Hashable]) -> Hashable | None:
         """The task for an actor that has those at hand; None if it has to wait."""
@@ -296,7 +296,7 @@ class Crew:
         return self.waiting.popleft() if self.waiting else None
 
     def _at_hand(self, actor: Any) -> list[Hashable]:
-        return [task for owner, task in self.doing.values() if owner is actor]
+        return [task for owner, task in self.running.values() if owner is actor]
 
     def _lost(self, actor: Any, task: Hashable, error: Exception) -> Iterator[tuple[Hashable, Any]]:
         """A worker has died: what it was doing is done again by another one, but not for ever.
@@ -305,8 +305,8 @@ class Crew:
         so each is tried again alone; then it is.
         """
         at_hand = [task]
-        for one in [one for one, (owner, _) in self.doing.items() if owner is actor]:
-            _, other = self.doing.pop(one)
+        for one in [one for one, (owner, _) in self.running.items() if owner is actor]:
+            _, other = self.running.pop(one)
             try:
                 yield other, self.ray.get(one)  # it was done before
             except self.ray.exceptions.RayError:
@@ -319,8 +319,8 @@ class Crew:
                 died = type(error).__name__
                 yield one, SetAside(f"It killed its worker {TRIES} times ({died}), so it was set aside.")
         self.idle = [one for one in self.idle if one is not actor]
-        self.hired -= 1
-        self._hire()
+        self.alive -= 1
+        self._start()
         self._give()
 
 

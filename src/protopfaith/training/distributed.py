@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from protopfaith.crew import SetAside, check_address, needs_of, on_ray
+from protopfaith.cluster import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, refuse_existing
+from protopfaith.files import is_file
 from protopfaith.progress import Bar
 from protopfaith.shards import WHOLE, share
 from protopfaith.training.launch import train, train_or_resume
 from protopfaith.training.recipe import Recipe
 from protopfaith.training.run import epochs_so_far, is_finished
+from protopfaith.writing import refuse_existing
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 
-def train_spread(
+def train_distributed(
     recipes: Mapping[Path, Recipe],
     fabric: Fabric,
     *,

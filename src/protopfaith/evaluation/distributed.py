@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from protopfaith.annotations import check_arguments
-from protopfaith.crew import SetAside, check_address, needs_of, on_ray
+from protopfaith.cluster import SetAside, check_address, needs_of, on_ray
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.request import Request, make_request
 from protopfaith.evaluation.bench.runner import Bench

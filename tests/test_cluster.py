@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from protopfaith import crew
-from protopfaith.crew import TRIES, Hand, SetAside, check_address, on_ray
+from protopfaith import cluster as ray_cluster
+from protopfaith.cluster import TRIES, Actor, SetAside, check_address, on_ray
 from protopfaith.errors import ProtoPFaithError
 
 pytest.importorskip("ray")
@@ -102,9 +102,9 @@ def test_a_cluster_without_room_is_told(cluster: Any, tmp_path: Path) -> None:
 def test_a_worker_imports_what_the_user_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_extension_of_tests.py").write_text("NAME = 'mine'")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    hand = Hand(["my_extension_of_tests"], str(tmp_path), Squares, tmp_path, {})
+    actor = Actor(["my_extension_of_tests"], str(tmp_path), Squares, tmp_path, {})
     assert sys.modules.pop("my_extension_of_tests").NAME == "mine"
-    assert (hand.ready(), hand.answer(3)) == (None, 9)
+    assert (actor.ready(), actor.answer(3)) == (None, 9)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_address_where_nobody_listens_is_answered_soon() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         for spelled in (address, f"ray://{address}", "nowhere.invalid:6379"):
             with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
-                crew._connect(SimpleNamespace(init=pytest.fail), spelled)
+                ray_cluster._connect(SimpleNamespace(init=pytest.fail), spelled)
             with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):
                 check_address(spelled)
     with pytest.raises(ProtoPFaithError, match="There is no Ray cluster at"):

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from protopfaith.evaluation import Faithfulness, faithfulness, measure_share, spread
+from protopfaith.evaluation import Faithfulness, distributed, faithfulness, measure_share
 from protopfaith.training import Run
 
 SMALL: dict[str, Any] = {
@@ -64,12 +64,12 @@ def test_an_explainer_that_kills_its_workers_is_set_aside(
     cluster: Any, run: Run, serial: Faithfulness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(self: Any, name: str, what: str, place: int) -> str | None:
-        if (name, what) == ("saliency", spread.MAPS):
+        if (name, what) == ("saliency", distributed.MAPS):
             os.kill(os.getpid(), signal.SIGKILL)
-        return spread.BenchWorker.answer(self, name, what, place)
+        return distributed.BenchWorker.answer(self, name, what, place)
 
-    worker = type("BenchWorker", (spread.BenchWorker,), {"answer": answer})
-    monkeypatch.setattr(spread, "BenchWorker", worker)
+    worker = type("BenchWorker", (distributed.BenchWorker,), {"answer": answer})
+    monkeypatch.setattr(distributed, "BenchWorker", worker)
     asked = {**SMALL, "explainers": ["saliency", "random"], "prototypes": 1, "truth_budget": 0}
     found = faithfulness(run, tmp_path, ray=cluster.address, **asked)
     assert "killed its worker 3 times" in found.skipped["saliency"]
