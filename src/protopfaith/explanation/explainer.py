@@ -43,6 +43,7 @@ from protopfaith.explanation.sources import SourceImages, SourcePart, Sources
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
 from protopfaith.training import Run
+from protopfaith.training.calibration import Calibrator
 from protopfaith.training.reference import Reference, weights_hash
 from protopfaith.training.reference_measurement import measure_and_keep
 
@@ -125,12 +126,7 @@ class Explainer:
             instance(preprocessing, Preprocessing, "The preprocessing", "a Preprocessing")
         if root is not None:
             instance(root, (str, Path), "The folder of the images", "a path")
-        if images is not None:
-            several = isinstance(images, Sequence) and not isinstance(images, str | bytes)
-            for one in cast(Sequence[Any], images) if several else (images,):
-                instance(
-                    one, (ImageData, ImageSet), "The images", "an ImageData, an ImageSet or a list of them"
-                )
+        _check_images(images)
         self.preprocessing = preprocessing
         self._given, self._root = images, root
 
@@ -178,9 +174,10 @@ class Explainer:
             )
         picture = self.open(image, name)
         settings = settings.on(self.device, picture.input.shape[-2:])
-        temperature = None if self.reference is None else self.reference.calibrator
         with torch.autocast(self.device.type, enabled=False):  # the caller's would make small distances NaN
-            decision = decide(self.model, picture, target, versus, settings=settings, temperature=temperature)
+            decision = decide(
+                self.model, picture, target, versus, settings=settings, temperature=self.calibrator
+            )
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
             "mask": None
@@ -314,6 +311,11 @@ class Explainer:
             return None
         return measure_and_keep(self.model, data, folder) if isinstance(data, ImageData) else None
 
+    @property
+    def calibrator(self) -> Calibrator | None:
+        """What makes probabilities of logits honest; None where nothing is known of the training images."""
+        return None if self.reference is None else self.reference.calibrator
+
     @cached_property
     def _data(self) -> ImageData | ImageSet | Sequence[ImageSet] | None:
         if self._given is not None or self.run is None:
@@ -345,6 +347,14 @@ def as_explainer(model: Explainable | Explainer, **options: Any) -> Explainer:
             f"Explainer(run, {', '.join(given)}), not beside the Explainer."
         )
     return model
+
+
+def _check_images(images: object) -> None:
+    if images is None:
+        return
+    several = isinstance(images, Sequence) and not isinstance(images, str | bytes)
+    for one in cast(Sequence[Any], images) if several else (images,):
+        instance(one, (ImageData, ImageSet), "The images", "an ImageData, an ImageSet or a list of them")
 
 
 def _told(progress: Report | None, stage: str) -> Progress | None:

@@ -84,8 +84,7 @@ class Network:
 
     @property
     def calibrator(self) -> Calibrator | None:
-        reference = self.explainer.reference
-        return None if reference is None else reference.calibrator
+        return self.explainer.calibrator
 
     @property
     def rules(self) -> Sequence[FindingRule]:

@@ -79,7 +79,7 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         row["class"],
         versus,
         settings=settings,
-        temperature=None if explainer.reference is None else explainer.reference.calibrator,
+        temperature=explainer.calibrator,
     )
     with _naming(bulk, "values"):
         _check_same(decision, row, bulk)
