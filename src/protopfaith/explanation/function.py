@@ -254,6 +254,8 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
         raise ProtoPFaithError(
             f"What is explained is a function of images or the path of an ONNX model, not {shown(function)}."
         )
+    if isinstance(function, type) and issubclass(function, nn.Module):
+        raise ProtoPFaithError(f"{function.__name__} is a class; give a network, an object of it.")
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).eval() if function.training else function
         if preprocessing is None and first_channels(function) == 1:
@@ -265,6 +267,11 @@ def _device(function: Function, device: torch.device | str | None) -> torch.devi
     if device is not None:
         return choose_device(device)
     parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    if parameter is not None and parameter.is_meta:
+        raise ProtoPFaithError(
+            "The network has weights without numbers (on the device meta); load them first, as with "
+            "load_state_dict(..., assign=True)."
+        )
     return torch.device("cpu") if parameter is None else choose_device(parameter.device)
 
 
