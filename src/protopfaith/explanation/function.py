@@ -169,7 +169,8 @@ def explain_function(
 
     Args:
         function: from images (B, C, H, W) to (B,) or (B, outputs), tensors, arrays or lists; of a tuple, a
-            list of tensors or a dictionary the first counts, or the one named logits; or an .onnx file
+            list of tensors or a dictionary the one named logits counts, or the first that is not called a
+            loss; or an .onnx file
         image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, the input itself
             (with a `Preprocessing`, one with values in 0..1 is normalized first)
         outputs: which to explain, by number or name; by default the three largest on the image

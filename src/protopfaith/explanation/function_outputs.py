@@ -89,7 +89,8 @@ def as_rows(found: Any, count: int) -> Tensor | None:
 
     Args:
         found: what a function gave: a tensor, an array, lists of numbers, or a tuple, a list, a dictionary or
-            an object with attributes of these, of which the logits count, or else the first
+            an object with attributes of these, of which the logits count, or else the first that is not
+            called a loss
         count: of the images
 
     >>> as_rows((torch.zeros(2, 3), torch.zeros(2, 5)), 2).shape
