@@ -6,6 +6,7 @@
     python benchmarks/calibration.py --games further --budgets 512 --seeds 8    # those of further_games.py
     python benchmarks/calibration.py --games later --seeds 8                    # those of later_games.py
     python benchmarks/calibration.py --games outside --seeds 8                  # those of outside_games.py
+    python benchmarks/calibration.py --games stranger --seeds 10                # those of stranger_games.py
     python benchmarks/calibration.py --markdown
     python benchmarks/calibration.py --methods "adaptive_owen,shapiq OddSHAP" --shapiq-python newer/bin/python
 
@@ -39,6 +40,7 @@ from outside_games import OUTSIDE
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import DEFAULT_METHOD, ESTIMATORS, Attribution, Game, estimate, finish
 from rivals import Rival, rivals
+from stranger_games import STRANGER
 
 LARGEST = 5
 ZERO = 1e-9  # of the largest true value: less is none
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--games", help="names, with commas between, or further, later or outside; the suite by default")
+    add("--games", help="names with commas between, or further, later, outside, stranger; else the suite")
     add("--methods", default=DEFAULT_METHOD)
     add("--budgets", default="512,2048,8192")
     add("--seeds", type=int, default=20)
@@ -100,11 +102,11 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def chosen_games(names: str | None) -> dict[str, Maker]:
-    """Those of the suite, those that came after it ("further", "later", "outside"), or some by name."""
-    groups = {None: GAMES, "further": FURTHER, "later": LATER, "outside": OUTSIDE}
+    """Those of the suite, those of a file that came after it ("further", ...), or some by name."""
+    groups = {None: GAMES, "further": FURTHER, "later": LATER, "outside": OUTSIDE, "stranger": STRANGER}
     if names in groups:
         return groups[names]
-    return {name: (GAMES | FURTHER | LATER | OUTSIDE)[name] for name in names.split(",")}
+    return {name: (GAMES | FURTHER | LATER | OUTSIDE | STRANGER)[name] for name in names.split(",")}
 
 
 def register_rivals(python: str | None) -> None:

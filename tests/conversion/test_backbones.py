@@ -41,6 +41,8 @@ def test_images_have_one_or_three_channels(channels: int) -> None:
     assert f"{channels} channels instead of 1 or 3" in encoder_differences(
         "resnet18", state_of("resnet18", channels)
     )
+    with pytest.raises(ProtoPFaithError, match=f"images of {channels} channels"):
+        find_encoder(state_of("resnet18", channels), "a.pth")
 
 
 def test_what_is_no_encoder_is_one_sentence() -> None:

@@ -349,6 +349,29 @@ def test_bad_input(explainer: Explainer, pixels: torch.Tensor) -> None:
         )  # type: ignore[union-attr]
 
 
+def test_a_network_in_double_precision_is_asked_in_it(explainer: Explainer, pixels: torch.Tensor) -> None:
+    preprocessing = explainer.preprocessing
+    plain, wide = (
+        Explainer(model, preprocessing=preprocessing).explain(pixels, sources=False, budget=96)
+        for model in (explainer.model, copy.deepcopy(explainer.model).double())
+    )
+    assert wide.class_map.total == pytest.approx(plain.class_map.total, abs=1e-5)
+    assert wide.probabilities.tolist() == pytest.approx(plain.probabilities.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda model: model.half(), r"are torch\.float16.*give network\.float\(\)"),
+        (lambda model: model.bfloat16(), r"are torch\.bfloat16"),
+        (lambda model: model.to("meta"), "weights without numbers"),
+    ],
+)
+def test_a_network_without_the_digits_is_one_sentence(explainer: Explainer, change, words: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=words):
+        Explainer(change(copy.deepcopy(explainer.model)))
+
+
 @pytest.mark.parametrize("option", ["device", "preprocessing", "images"])
 def test_what_an_explainer_has_already_is_not_given_beside_it(
     explainer: Explainer, pixels: torch.Tensor, tmp_path: Path, option: str

@@ -191,6 +191,10 @@ WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "give names=": (quarters, {"outputs": "square"}),
     "from 0 to 1": (quarters, {"outputs": 2}),
     "at least one": (quarters, {"outputs": []}),
+    r"a tensor of shape \(1, 3, 16, 16\).*function\(x\)\.mean": (lambda x: x, {}),
+    r"shape \(1, 3, 16, 16\).*function\(x\)\[": (lambda x: {"out": x}, {}),
+    "Flatten is a class": (nn.Flatten, {}),
+    "weights without numbers": (nn.Linear(2, 2, device="meta"), {}),
     "There is no file": ("nothing.onnx", {}),
     "float tensor of channels": (quarters, {"preprocessing": lambda p: "none"}),
 }

@@ -38,6 +38,7 @@ KINDS: dict[str, Callable[[Tensor], Any]] = {
     "a list of tensors": lambda x: [plain(x), plain(x)],
     "a dictionary": lambda x: {"features": torch.zeros(len(x), 7), "logits": plain(x)},
     "a dictionary without logits": lambda x: {"scores": plain(x)},
+    "a dictionary with the batch's loss": lambda x: {"loss": x.mean(), "classes": plain(x)},
     "an object": lambda x: SimpleNamespace(logits=plain(x)),
     "maps of one position": lambda x: plain(x)[:, :, None, None],
     "one image at a time": one_image,

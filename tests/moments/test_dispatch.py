@@ -23,6 +23,7 @@ ARGUMENTS = {
     "amin": (1,),
     "linear": (torch.ones(3, 6),),
     "layernorm": ((6, 6),),
+    "groupnorm": (2,),
     "batchnorm": (torch.zeros(4), torch.ones(4)),
     "reshape": (2, -1),
     "view": (2, -1),

@@ -306,6 +306,13 @@ def test_what_breaks_the_contract_is_told(part: str, value: Any, words: str) -> 
         Explainer(network)
 
 
+def test_what_wraps_a_network_is_told_apart_from_what_is_none() -> None:
+    with pytest.raises(ProtoPFaithError, match=r"DataParallel is no .* its part 'module' is one: give that"):
+        check_contract(nn.DataParallel(Colors()))
+    with pytest.raises(ProtoPFaithError, match="explain_function explains any other"):
+        check_contract(nn.Flatten())
+
+
 @pytest.mark.parametrize("part", sorted(set(PrototypeNetwork.__annotations__) - {"training"}))
 def test_a_network_without_a_part_is_told_which_one(part: str) -> None:
     network = Colors()

@@ -133,7 +133,8 @@ def test_decided_players_by_the_slow_rule(seed):
     result = estimate(network_game(), "adaptive_owen", budget=300)
     generator = torch.Generator().manual_seed(seed)
     chances = torch.rand(result.values.shape, generator=generator, dtype=torch.float64).pow(6 + 2 * seed)
-    result = replace(result, wrong_signs=chances, values=torch.ones_like(result.values))
+    ones = torch.ones_like(result.values)
+    result = replace(result, wrong_signs=chances, values=ones, standard_errors=0.1 * ones)
     for row, found in zip(chances.tolist(), result.decided(), strict=True):
         most = 0
         for count in range(1, len(row) + 1):
@@ -142,6 +143,15 @@ def test_decided_players_by_the_slow_rule(seed):
                 most = count
         expected = [chance in sorted(row)[:most] and chance <= 0.1 for chance in row]
         assert found.tolist() == expected
+
+
+def test_a_player_s_own_error_bar_has_a_say() -> None:
+    """Chances come from the posterior alone; standard errors allow for more."""
+    result = estimate(network_game(), "adaptive_owen", budget=300)
+    ones = torch.ones_like(result.values)
+    for bar, known in ((0.7, True), (0.9, False)):  # 1.28 standard errors leave one chance in ten
+        sure = replace(result, wrong_signs=1e-6 * ones, values=ones, standard_errors=bar * ones)
+        assert bool((sure.decided() == known).all())
 
 
 def test_next_to_nothing_is_decided_in_maps_of_nothing() -> None:

@@ -56,6 +56,18 @@ def test_without_validation_images_some_are_held_out(counts) -> None:
     assert ((features @ probe.weight.T + probe.bias).argmax(1) == labels).float().mean() > 0.9
 
 
+def test_a_channel_that_is_quiet_on_the_training_images_is_not_made_loud() -> None:
+    """A dead channel that one image wakes a little told the two classes of a few images apart, and then
+    outweighed all others on images that wake it more."""
+    features, labels = groups([20, 20])
+    features[3, -1] += 0.01
+    probe = fit_probe(features, labels, 2, (features, labels))
+    others = features.clone()
+    others[:, -1] += 1.0  # a fifth of what the other channels vary by
+    before, after = (x @ probe.weight.T + probe.bias for x in (features, others))
+    assert float((after - before).abs().max()) < float(before.std())
+
+
 def test_classes_count_alike() -> None:
     labels = torch.tensor([0] * 30 + [1] * 10)
     weights = class_weights(labels, 3)

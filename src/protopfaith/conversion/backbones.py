@@ -32,6 +32,7 @@ FAMILIES = {
     "features.0.": ("vgg19", "vgg16", "vgg13", "vgg11", "vgg19_bn", "vgg16_bn", "vgg13_bn", "vgg11_bn"),
 }
 """By how the names of their tensors begin; the names are torchvision's."""
+IMAGES = (1, 3)  # channels
 OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.(\d)\.")
 
 
@@ -42,6 +43,11 @@ def find_encoder(state: Mapping[str, Tensor], path: Path | str) -> str:
         state: named as torchvision names them
         path: of the file, for the error
     """
+    if in_channels(state) not in IMAGES:
+        raise ProtoPFaithError(
+            f"The encoder in {path} takes images of {in_channels(state)} channels; convert a network of gray "
+            "or color images, which have 1 or 3."
+        )
     for start, names in FAMILIES.items():
         if not any(key.startswith(start) for key in state):
             continue
@@ -58,7 +64,7 @@ def find_encoder(state: Mapping[str, Tensor], path: Path | str) -> str:
 def encoder_differences(name: str, state: Mapping[str, Tensor]) -> str:
     """What keeps `state` from filling the encoder `name`: empty if nothing does."""
     channels = in_channels(state)
-    if channels not in (1, 3):
+    if channels not in IMAGES:
         return f"its first convolution takes images of {channels} channels instead of 1 or 3"
     try:
         with torch.device("meta"):  # no memory is taken for what may not fit

@@ -116,6 +116,7 @@ class Explainer:
         instance(network, nn.Module, "What is explained", "a run, its folder, or a ProtoPNet")
         check_contract(network)
         network = cast(PrototypeNetwork, network)
+        _check_weights(network)
         if network.training:
             network = copy.deepcopy(network).eval()
         self.model = network if device is None else network.to(choose_device(device))
@@ -266,7 +267,8 @@ class Explainer:
                 `explain`
             name: for people; the file's by default
         """
-        return open_picture(image, self.preprocessing, self.model, name)
+        picture = open_picture(image, self.preprocessing, self.model, name)
+        return replace(picture, input=picture.input.to(self.model.prototypes.dtype))
 
     def blank(self) -> Tensor:
         """An image of zeros, C x H x W, of the size that images are brought to."""
@@ -355,6 +357,21 @@ def _check_images(images: object) -> None:
     several = isinstance(images, Sequence) and not isinstance(images, str | bytes)
     for one in cast(Sequence[Any], images) if several else (images,):
         instance(one, (ImageData, ImageSet), "The images", "an ImageData, an ImageSet or a list of them")
+
+
+def _check_weights(network: PrototypeNetwork) -> None:
+    """Raises if there are no numbers to compute with, or too narrow ones."""
+    weights = network.prototypes
+    if weights.is_meta:
+        raise ProtoPFaithError(
+            "The network has weights without numbers (on the device meta); load them first, as with "
+            "load_state_dict(..., assign=True)."
+        )
+    if weights.dtype in (torch.float16, torch.bfloat16):
+        raise ProtoPFaithError(
+            f"The network's weights are {weights.dtype}, and distances need more digits; give "
+            "network.float(), with autocast=... if its encoder is to compute in half precision."
+        )
 
 
 def _told(progress: Report | None, stage: str) -> Progress | None:

@@ -169,7 +169,8 @@ def explain_function(
 
     Args:
         function: from images (B, C, H, W) to (B,) or (B, outputs), tensors, arrays or lists; of a tuple, a
-            list of tensors or a dictionary the first counts, or the one named logits; or an .onnx file
+            list of tensors or a dictionary the one named logits counts, or the first that is not called a
+            loss; or an .onnx file
         image: a path, a Pillow image, a uint8 tensor of any size, or a float tensor, the input itself
             (with a `Preprocessing`, one with values in 0..1 is normalized first)
         outputs: which to explain, by number or name; by default the three largest on the image
@@ -254,6 +255,8 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
         raise ProtoPFaithError(
             f"What is explained is a function of images or the path of an ONNX model, not {shown(function)}."
         )
+    if isinstance(function, type) and issubclass(function, nn.Module):
+        raise ProtoPFaithError(f"{function.__name__} is a class; give a network, an object of it.")
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).eval() if function.training else function
         if preprocessing is None and first_channels(function) == 1:
@@ -265,6 +268,11 @@ def _device(function: Function, device: torch.device | str | None) -> torch.devi
     if device is not None:
         return choose_device(device)
     parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    if parameter is not None and parameter.is_meta:
+        raise ProtoPFaithError(
+            "The network has weights without numbers (on the device meta); load them first, as with "
+            "load_state_dict(..., assign=True)."
+        )
     return torch.device("cpu") if parameter is None else choose_device(parameter.device)
 
 

@@ -15,7 +15,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.game import asked, check_outputs
 from protopfaith.shapley.memory import Batches
 
-LOGITS = ("logits", "out", "output", "prediction", "predictions")
+LOGITS = ("logits", "out", "output", "prediction", "predictions", "scores")
 ONE_BY_ONE = "The function takes one image at a time, so it is asked image by image; batches would be faster."
 
 
@@ -67,9 +67,12 @@ class FunctionOutputs:
         found = asked(self.function, images.clone() if len(images) == 1 else images)
         rows = as_rows(found, len(images))
         if rows is None:
+            numbers = _numbers(found)
+            what = f"{described(found if numbers is None else numbers)} for {len(images)} images"
+            wrapped = _of_a_map(found) if numbers is not None and numbers.dim() == 4 else ""
             raise ProtoPFaithError(
-                f"The function gives {described(found)} for {len(images)} images; it should give one number "
-                "or one row of numbers for each."
+                f"The function gives {what}; it should give one number or one row of numbers for "
+                f"each{wrapped}."
             )
         check_outputs(rows.shape[1])
         if self._outputs not in (None, rows.shape[1]):
@@ -86,7 +89,8 @@ def as_rows(found: Any, count: int) -> Tensor | None:
 
     Args:
         found: what a function gave: a tensor, an array, lists of numbers, or a tuple, a list, a dictionary or
-            an object with attributes of these, of which the logits count, or else the first
+            an object with attributes of these, of which the logits count, or else the first that is not
+            called a loss
         count: of the images
 
     >>> as_rows((torch.zeros(2, 3), torch.zeros(2, 5)), 2).shape
@@ -108,6 +112,12 @@ def as_rows(found: Any, count: int) -> Tensor | None:
     return rows[:, None] if rows.dim() == 1 else rows
 
 
+def _of_a_map(found: Any) -> str:
+    """How a function that gives a map for each image becomes one of numbers."""
+    taken = "function(x)" if isinstance(found, Tensor | np.ndarray) else "function(x)[...]"
+    return f": of a map take the mean or a place, such as lambda x: {taken}.mean((2, 3))"
+
+
 def _numbers(found: Any) -> Tensor | None:
     """The first numbers in what a function gave, as a tensor of floats."""
     if isinstance(found, Tensor):
@@ -117,8 +127,9 @@ def _numbers(found: Any) -> Tensor | None:
     if isinstance(found, np.ndarray | np.generic | float | int):
         return _from_array(found)
     if isinstance(found, Mapping):
-        first = next((found[key] for key in LOGITS if key in found), next(iter(found.values()), None))
-        return _numbers(first)
+        named = [key for key in LOGITS if key in found]
+        others = [key for key in found if "loss" not in str(key).lower()]  # that of the batch
+        return _numbers(next((found[key] for key in [*named, *others]), None))
     if isinstance(found, list | tuple) and found:
         parts = isinstance(found[0], Tensor | np.ndarray)
         return _numbers(found[0]) if parts else _from_array(found)

@@ -258,12 +258,18 @@ def check_contract(network: Any) -> None:
     protopfaith.errors.ProtoPFaithError: Flatten is no prototype network: it has no class_names, ...
     """
     name = type(network).__name__
-    missing = [part for part in PARTS if not hasattr(network, part)]
-    missing += [part for part in METHODS if not callable(getattr(network, part, None))]
+    missing = _missing(network)
     if missing:
+        parts = network.named_children() if isinstance(network, nn.Module) else ()
+        inside = next((part for part, module in parts if not _missing(module)), None)
         raise ProtoPFaithError(
             f"{name} is no prototype network: it has no {', '.join(missing)}; "
-            "protopfaith.network.PrototypeNetwork says what one has."
+            + (
+                "protopfaith.network.PrototypeNetwork says what one has, and explain_function explains any "
+                "other network."
+                if inside is None
+                else f"its part {inside!r} is one: give that."
+            )
         )
     if outcome_of(network) not in OUTCOMES:
         raise ProtoPFaithError(
@@ -283,6 +289,12 @@ def check_contract(network: Any) -> None:
                 f"{name} has {count} prototypes of {classes} classes, but its {part} has the shape {found} "
                 f"and not {expected}; correct it."
             )
+
+
+def _missing(network: Any) -> list[str]:
+    """What it lacks of the contract."""
+    missing = [part for part in PARTS if not hasattr(network, part)]
+    return missing + [part for part in METHODS if not callable(getattr(network, part, None))]
 
 
 def adds_up(network: PrototypeNetwork) -> bool:

@@ -148,10 +148,10 @@ class Attribution:
         Of the players that are decided at most the share `rate` is expected to have the wrong sign; one whose
         true value is zero counts as wrong. Where the estimator has a posterior, the mean of its chances
         (`wrong_signs`) is at most half the rate, as they are estimates themselves, and each of them is at
-        most twice the rate. Otherwise the players are those that the procedure of Benjamini and Hochberg
-        rejects at that rate. Where fewer than ten are decided the rate is as much smaller: a map in which
-        next to nothing stands out tells little about chances, and most of what stands out in maps of nothing
-        is wrong. Nothing is decided where errors are unknown.
+        most twice the rate, as is what the player's own error bar says. Otherwise the players are those that
+        the procedure of Benjamini and Hochberg rejects at that rate. Where fewer than ten are decided the
+        rate is as much smaller: a map in which next to nothing stands out tells little about chances, and
+        most of what stands out in maps of nothing is wrong. Nothing is decided where errors are unknown.
 
         Args:
             rate: the share of wrong signs among the decided ones that is tolerated.
@@ -166,7 +166,8 @@ class Attribution:
         if self.wrong_signs is not None:
             chances = self.wrong_signs.nan_to_num(nan=1.0)
             found = chosen(chances, _mean_chance, MARGIN * rate)
-            found = found & (chances <= 2 * rate)
+            # Chances know nothing of what standard errors allow for beyond the posterior.
+            found = found & (chances <= 2 * rate) & (self._p_values() / 2 <= 2 * rate)
         else:
             count = self.values.shape[1]
             found = chosen(self._p_values(), lambda ordered, rank: ordered * count / rank * few(rank), rate)

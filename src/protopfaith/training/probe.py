@@ -26,7 +26,7 @@ from protopfaith.training.metrics import accuracy_of
 from protopfaith.training.resemblance import signs_of_leakage
 
 DECAYS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
-"""Of the weights, from simple to exact; features have unit variance."""
+"""Of the weights, from simple to exact; features have at most unit variance."""
 ITERATIONS = 40
 """Of L-BFGS for each decay; it goes on where the one before ended."""
 HELD_OUT = 5
@@ -36,6 +36,9 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 START = 0.1
 """Of the probe's weights, for the head to start from: a head that knows all training images by heart already
 has nothing left to teach V."""
+QUIET = 0.1
+"""Of the usual spread of features: what varies less on the training images is not made as large as the rest.
+Channels that hardly answer to these may answer to others, and would then outweigh all that was learned."""
 STATISTICS = 32
 """Batches from which batch norm is measured anew for a network between two others."""
 
@@ -134,7 +137,8 @@ def fit_probe(
     """
     features = features.float()
     mean, spread = features.mean(0), features.std(0, correction=0)
-    spread = torch.where(spread > 1e-6 * (mean.abs() + 1e-6), spread, torch.inf)  # constants say nothing
+    varies = spread > 1e-6 * (mean.abs() + 1e-6)  # constants say nothing
+    spread = torch.where(varies, spread.clamp_min(QUIET * spread.square().mean().sqrt()), torch.inf)
     standard = (features - mean) / spread
     if validation is None:
         held_out = _every_fifth(labels)

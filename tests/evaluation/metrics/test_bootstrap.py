@@ -157,3 +157,12 @@ def test_bad_inputs_are_one_sentence() -> None:
     with pytest.raises(ProtoPFaithError, match="finite"):
         bootstrap(logits * math.inf, labels)
     assert group_numbers(["", ""]).tolist() == [0, 1]
+
+
+def test_where_all_resamples_agree_there_is_no_interval() -> None:
+    """A network that calls all images the same is not exactly half right, however few they are."""
+    same = torch.tensor([[1.0, 0.0]] * 8)
+    found = bootstrap(same, torch.tensor([0, 1] * 4), resamples=200)
+    assert str(found.interval("balanced_accuracy")) == "0.500"
+    one = bootstrap(*example(2), ["a"] * 60, resamples=20)
+    assert all(math.isnan(one.interval(score).low) for score in SCORES)

@@ -159,6 +159,24 @@ def test_layer_norm_is_close_to_sampling(count, spread):
     assert float(relative.max()) <= 2 * noise + 4 / count
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_group_norm_is_layer_norm_of_each_group(groups):
+    generator = torch.Generator().manual_seed(groups)
+    mean = torch.randn(2, 4, 6, 5, generator=generator, dtype=torch.float64)
+    variance = torch.rand(2, 4, 6, 5, generator=generator, dtype=torch.float64)
+    module = torch.nn.GroupNorm(groups, 4).double()
+    torch.nn.init.normal_(module.weight, generator=generator)
+    torch.nn.init.normal_(module.bias, generator=generator)
+    result, plain = module(Gaussian(mean, variance)), module(Gaussian(mean, 0.0))
+    torch.testing.assert_close(plain.mean, module(mean))
+    assert not plain.variance.any()
+    samples = module(sample(mean, variance, 20_000, seed=1).flatten(0, 1)).unflatten(0, (20_000, 2))
+    count, noise = 120 / groups, 5 / 20_000**0.5
+    assert float(((result.mean - samples.mean(0)) / samples.std(0)).abs().max()) <= noise + 1 / count
+    assert float((result.variance / samples.var(0) - 1).abs().max()) <= 2 * noise + 4 / count
+
+
 def test_layer_norm_follows_common_factors():
     generator = torch.Generator().manual_seed(0)
     mean = torch.randn(2, 64, generator=generator, dtype=torch.float64)

@@ -30,6 +30,10 @@ MOVES = {
     "unbind": lambda x: x.unbind(1)[0],
     "iterate": lambda x: list(x)[1],
     "expand": lambda x: x[:, :, :1].expand(-1, -1, 4, -1),
+    "expand as": lambda x: x[:, :, :1].expand_as(x),
+    "expand as a tensor": lambda x: x[:, :, :1].expand_as(torch.zeros(2, 3, 4, 5)),
+    "reshape as": lambda x: x.reshape_as(other=x.flatten(1)),
+    "type as": lambda x: x.type_as(x),
     "repeat": lambda x: x.repeat(1, 2, 1, 1),
     "cat": lambda x: torch.cat([x, x], 1),
     "cat with constant": lambda x: torch.cat((x, torch.zeros(2, 1, 4, 5)), dim=1),
@@ -82,3 +86,10 @@ def test_questions_about_form():
 def test_active_dropout_has_no_rule():
     with pytest.raises(ProtoPFaithError, match=r"model\.eval"):
         torch.nn.Dropout(0.5)(random_gaussian(3))
+
+
+def test_a_tensor_takes_the_form_of_a_random_variable():
+    x = random_gaussian(2, 3, 4, 5)
+    assert torch.zeros(2, 1, 1, 1).expand_as(x).shape == (2, 3, 4, 5)
+    with pytest.raises(ProtoPFaithError, match="no moment rule"):
+        torch.zeros(2).expand(x)

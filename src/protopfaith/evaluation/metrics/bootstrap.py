@@ -107,7 +107,9 @@ def interval_of(value: float, draws: Tensor, certain: int = 0) -> Interval:
     """A score with the percentiles of what was drawn.
 
     Where no image is wrong (or none is right) every resample says the same, however few images there are: the
-    interval then is the exact one of that many groups without an error, or none where that is not known.
+    interval then is the exact one of that many groups without an error, or none where that is not known. Nor
+    is there one where all resamples agree on another value, as of a single patient, or of a network that
+    calls all images the same.
 
     Args:
         value: the score
@@ -118,9 +120,12 @@ def interval_of(value: float, draws: Tensor, certain: int = 0) -> Interval:
     1.000 (0.398 to 1.000)
     >>> print(interval_of(1.0, torch.ones(50)))
     1.000
+    >>> print(interval_of(0.5, torch.full((50,), 0.5)))
+    0.500
     """
     if value not in (0.0, 1.0):
-        return Interval(value, *percentiles(draws))
+        low, high = percentiles(draws)
+        return Interval(value, low, high) if low < high else Interval(value, math.nan, math.nan)
     if certain < 2:
         return Interval(value, math.nan, math.nan)
     bound = ((1 - LEVEL) / 2) ** (1 / certain)

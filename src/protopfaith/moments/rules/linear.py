@@ -219,3 +219,23 @@ def layer_norm(  # noqa: PLR0917  (torch's own arguments)
     result = Gaussian.trusted(mean, variance, factors)
     result = result if weight is None else result * weight
     return result if bias is None else result + bias
+
+
+@rule("group_norm")
+def group_norm(  # noqa: PLR0917  (torch's own arguments)
+    function: Callable,
+    input: Gaussian,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Gaussian:
+    """As layer_norm, of the channels and positions of each group."""
+    if not isinstance(input, Gaussian):
+        raise missing_rule(function)
+    channels = (-1, *(1 for _ in input.shape[2:]))
+    parts = input.reshape(len(input), num_groups, -1)
+    result = layer_norm(F.layer_norm, parts, parts.shape[-1:], eps=eps).reshape(input.shape)
+    result = result if weight is None else result * weight.view(channels)
+    return result if bias is None else result + bias.view(channels)

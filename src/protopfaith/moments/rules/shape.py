@@ -19,11 +19,17 @@ _MOVES = (
     *("expand", "expand_as", "broadcast_to", "repeat", "tile", "pixel_shuffle", "pixel_unshuffle"),
     *("contiguous", "clone", "detach", "to", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda"),
 )
+_AS_ANOTHER = {torch.Tensor.reshape_as, torch.Tensor.view_as, torch.Tensor.expand_as, torch.Tensor.type_as}
 
 
 @rule(*_MOVES)
 def rearrange(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) -> Any:
     """Mean and variance move alike."""
+    if function in _AS_ANOTHER:  # whose form is all that counts
+        args = tuple(x.moments[0] if isinstance(x, Gaussian) else x for x in args)
+        kwargs = {name: x.moments[0] if isinstance(x, Gaussian) else x for name, x in kwargs.items()}
+        if not isinstance(input, Gaussian):
+            return function(input, *args, **kwargs)
     if not isinstance(input, Gaussian):
         raise missing_rule(function)
     return input.each(lambda x: function(x, *args, **kwargs))
