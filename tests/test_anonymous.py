@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protopfaith.anonymous import public_names, safe_cell, write_key
+from protopfaith.anonymous import public_names, safe_cell, without_path, write_key
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -47,3 +47,10 @@ def test_no_cell_is_a_formula() -> None:
     for text in ("=1+1", "+1", "-1", "@x", "\t=1"):
         assert not safe_cell(text).startswith(("=", "+", "-", "@", "\t"))
     assert safe_cell("cat") == "cat"
+
+
+def test_a_short_name_is_no_part_of_other_words() -> None:
+    assert (
+        without_path("d is a folder, expected", Path("d"), "a.png (mask)")
+        == "a.png (mask) is a folder, expected"
+    )

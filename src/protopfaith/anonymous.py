@@ -79,9 +79,9 @@ def without_path(text: str, path: Path, name: str) -> str:
     instead = {spelled: name for part in parts for spelled in (part, repr(part)[1:-1]) if part}
     parents = [parent for parent in (path.absolute().parent, path.parent) if len(parent.name) > 1]
     instead |= {str(parent): "..." for parent in parents}
-    # All at once: a name may hold what is looked for.
+    # All at once: a name may hold what is looked for. Whole words: a file may be called d.
     wanted = "|".join(re.escape(part) for part in sorted(instead, key=len, reverse=True))
-    return re.sub(wanted, lambda found: instead[found[0]], text) if instead else text
+    return re.sub(rf"(?<!\w)(?:{wanted})(?!\w)", lambda found: instead[found[0]], text) if instead else text
 
 
 def safe_cell(text: str) -> str:

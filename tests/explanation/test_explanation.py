@@ -49,3 +49,8 @@ def test_results_are_one_line(explainer: Explainer, explanation: Explanation) ->
         assert 0 < len(repr(one)) < 250
         assert "\n" not in repr(one)
         assert "tensor(" not in repr(one)
+
+
+def test_a_figure_goes_where_its_first_argument_says(explanation: Explanation, tmp_path: Path) -> None:
+    explanation.figure(tmp_path / "why.svg")
+    assert (tmp_path / "why.svg").read_text().rstrip().endswith("</svg>")

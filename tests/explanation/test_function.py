@@ -224,3 +224,10 @@ def test_it_comes_back_from_its_files(tmp_path: Path) -> None:
 
     with pytest.raises(ProtoPFaithError, match="describes something else"):
         load_explanation(text)
+
+
+def test_what_a_preprocessing_raises_is_told_with_its_cause() -> None:
+    picture = Image.new("RGB", (16, 16))
+    with pytest.raises(ProtoPFaithError, match="preprocessing fails on a Pillow image \\(TypeError") as told:
+        explain_function(quarters, picture, preprocessing=int, players=8)  # type: ignore[arg-type]
+    assert isinstance(told.value.__cause__, TypeError)

@@ -94,6 +94,17 @@ def check_images(paths: Iterable[Path]) -> None:
         raise ProtoPFaithError(f"There is no image at {names}; check the path.")
 
 
+def check_image(path: Path | None) -> None:
+    """Raises if a single image is given that is not there, or is a folder."""
+    if path is None:
+        return
+    check_images([path])
+    if is_folder(path):
+        from protopfaith.data.images import no_image
+
+        raise no_image(path, alone=True)
+
+
 def problems_of_all(paths: Iterable[Path], *, dicom: bool = False) -> list[str]:
     """What is wrong with each of the files, where none is an image; nothing where one of them is.
 

@@ -13,6 +13,7 @@ from protopfaith.cli.checks import (
     check_budget,
     check_classes,
     check_frame_option,
+    check_image,
     check_images,
     check_output_folder,
     check_run,
@@ -133,8 +134,8 @@ def explain(
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
     check_estimator_options(estimator, option_names(option))
     check_budget(folder, estimator, players, budget)
+    check_image(mask)
     if mask is not None:
-        check_images([mask])
         fail_for(problems_of_all([mask]))
     if bulk is None:
         from protopfaith.data.listing import expand_folders

@@ -25,6 +25,7 @@ from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
+from protopfaith.files import reason
 from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import make_baseline
@@ -313,7 +314,15 @@ def _prepared(
 ) -> Picture:
     """An image as a function of the caller's makes it an input; shown is what it left of the image."""
     opened, name, path = open_pixels(image, name)
-    made = prepare(to_rgb_or_gray(opened).convert("RGB"))
+    try:
+        made = prepare(to_rgb_or_gray(opened).convert("RGB"))
+    except ProtoPFaithError:
+        raise
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"The preprocessing fails on a Pillow image ({type(error).__name__}: {reason(error)}); give a "
+            "function that makes a float tensor of channels x height x width of one."
+        ) from error
     if isinstance(made, Tensor) and made.dim() == 4 and len(made) == 1:
         made = made[0]
     if not isinstance(made, Tensor) or made.dim() != 3 or not made.is_floating_point():
