@@ -40,6 +40,13 @@ def test_a_class_has_a_name_and_a_number() -> None:
             class_number(wrong, birds)
 
 
+def test_where_classes_are_called_by_numbers_texts_are_names() -> None:
+    known = ["0", "1", "10", "2"]
+    assert [class_number(name, known) for name in ("10", "2", 2)] == [2, 3, 2]
+    with pytest.raises(ProtoPFaithError, match="There is no class '3'"):
+        class_number("3", known)
+
+
 def test_names_that_are_none_are_refused() -> None:
     for name in OUTPUTS:
         check_output(name)

@@ -84,12 +84,15 @@ def check_option_names(estimator: str, options: Iterable[str], parameters: Itera
 def class_number(name: str | int, known: Sequence[str]) -> int:
     """The number of a class, given by its name or number; raises if none of the `known` ones is meant.
 
+    Where all classes are called by numbers, a text is a name: 3 is none of the classes 0, 1, 10 and 2.
+
     >>> class_number("dog", ["cat", "dog"]), class_number("0", ["cat", "dog"])
     (1, 0)
     """
     if isinstance(name, str) and name in known:
         return list(known).index(name)
-    is_number = isinstance(name, (str, int)) or getattr(name, "shape", None) == ()
+    is_name = isinstance(name, str) and all(one.isdecimal() for one in known)
+    is_number = not is_name and (isinstance(name, (str, int)) or getattr(name, "shape", None) == ())
     number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
     if 0 <= number < len(known):
         return number

@@ -72,14 +72,14 @@ def predict(
     ):
         predictions.append(prediction)
         more = "\tunfamiliar" if prediction.unfamiliar else ""
-        name = named(next(shown))  # one line for each, whatever the name
+        name = named(next(shown))  # one line for each, whatever the names
         if prediction.verdicts:
             for finding, verdict, p in zip(
                 model.class_names, prediction.verdicts, prediction.probabilities, strict=True
             ):
-                typer.echo(f"{name}\t{finding}\t{verdict}\t{p:.3f}{more}")
+                typer.echo(f"{name}\t{named(finding)}\t{verdict}\t{p:.3f}{more}")
         elif prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}{more}")
+            typer.echo(f"{name}\t{named(prediction.class_name)}\t{prediction.probability:.3f}{more}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:

@@ -104,7 +104,7 @@ class Listing:
                 raise ProtoPFaithError(
                     f"The image {self.root / entry.path} cannot be read ({reason(error)}); restore it."
                 ) from error
-            # Not the time of writing alone, which copies keep: one put in its place may be as old and as large.
+            # Not the time of writing alone: a copy in its place may be as large, and keep its time.
             known = f"{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
             digest.update(f"{entry.path}\0{known}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
