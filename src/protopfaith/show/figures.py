@@ -50,6 +50,7 @@ NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
 STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ between versions
     "font.family": "DejaVu Sans",
+    "text.usetex": False,
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.4,
