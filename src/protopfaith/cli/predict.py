@@ -79,7 +79,7 @@ def predict(
             ):
                 typer.echo(f"{name}\t{named(finding)}\t{verdict}\t{p:.3f}{more}")
         elif prediction.error is None:  # plain lines with tabs, for other programs
-            typer.echo(f"{name}\t{named(prediction.class_name)}\t{prediction.probability:.3f}{more}")
+            typer.echo(f"{name}\t{named(prediction.class_name or '')}\t{prediction.probability:.3f}{more}")
     if csv is not None:
         write_predictions(csv, predictions, model.class_names, anonymous=anonymous)
         if anonymous:

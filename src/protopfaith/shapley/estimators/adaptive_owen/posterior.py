@@ -70,8 +70,8 @@ def posterior(estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighbo
         near: where the players lie.
     """
     rows = max(LARGEST_BLOCK // (estimates.shape[1] * GUESSES), 1)
-    blocks = zip(*(tensor.split(rows) for tensor in (estimates, variances, noise)), strict=True)
-    found = [_of_block(*block, near) for block in blocks]
+    blocks = zip(estimates.split(rows), variances.split(rows), noise.split(rows), strict=True)
+    found = [_of_block(*block, near=near) for block in blocks]
     if len(found) == 1:
         return found[0]
     parts = zip(*((one.mean, one.variance, one.allowance, one.wrong_sign) for one in found), strict=True)
