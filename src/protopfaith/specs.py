@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import finite_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 
@@ -104,6 +104,17 @@ def check_autocast(name: object) -> None:
     """Raises if a number format has no such name."""
     if not isinstance(name, str) or name not in AUTOCAST:
         raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
+
+
+def check_precision(precision: Any) -> None:
+    """Raises if a precision is given that no estimate could have.
+
+    >>> check_precision(0.1)
+    """
+    if precision is not None and not finite_number(precision, "The precision", most=1) > 0:
+        raise ProtoPFaithError(
+            f"The precision is {precision}; give a relative error above zero, such as 0.1."
+        )
 
 
 def no_gpu(accelerator: str) -> ProtoPFaithError:

@@ -58,10 +58,11 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
         return
     side = given or max(WINDOW, math.ceil(max(height, width) / CPU_WINDOWS))
     n = math.ceil(height / side) * math.ceil(width / side)
-    if n > math.log2(LEAST_BUDGET):  # else all coalitions are fewer
+    least = min(2 ** min(n, 20), LEAST_BUDGET)  # where all coalitions are fewer, they are what it takes
+    if budget < least:
         raise ProtoPFaithError(
             f"A budget of {budget} evaluations is too small for {DEFAULT_METHOD!r}; "
-            f"give a budget of at least {LEAST_BUDGET}."
+            f"give a budget of at least {least}."
         )
 
 
