@@ -211,3 +211,6 @@ def test_a_folder_is_no_image_whatever_it_holds(tmp_path: Path, picture: Callabl
     picture(0).save(tmp_path / "a.png")
     with pytest.raises(ProtoPFaithError, match="is a folder, where an image is expected"):
         read_image(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ProtoPFaithError, match="holds no images"):
+        read_image(tmp_path / "empty")

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
 DICOM_MARK = b"DICM"  # after 128 bytes
+LOOKED_AT = 10_000  # names in a folder, for the sentence about it
 
 # By content, whatever the name says. Pillow knows dozens more; some start other programs (EPS), most are not
 # read by anybody who trains networks.
@@ -195,7 +197,7 @@ def no_image(path: Path, *, alone: bool = False) -> ProtoPFaithError:
 
     Args:
         path: of no file
-        alone: a single image is wanted: folders are not looked into
+        alone: a single image is wanted, whatever a folder holds
     """
     name = named(path)[-300:]
     if not is_folder(path):
@@ -204,7 +206,7 @@ def no_image(path: Path, *, alone: bool = False) -> ProtoPFaithError:
         return ProtoPFaithError(
             f"The folder {name} cannot be read (Permission denied); check its permissions."
         )
-    if alone:
+    if alone and any(one.suffix.lower() in SUFFIXES for one in islice(path.rglob("*"), LOOKED_AT)):
         return ProtoPFaithError(f"{name} is a folder, where an image is expected; give one of its files.")
     return ProtoPFaithError(f"The folder {name} holds no images; give image files or another folder.")
 

@@ -197,6 +197,7 @@ def explain_function(
     ['c']
     """
     check_arguments(explain_function, locals())
+    names = None if names is None else [str(one) for one in names]  # also of an array
     start = time.perf_counter()
     if isinstance(image, np.ndarray):
         image = from_array(image)
@@ -365,10 +366,13 @@ def _chosen(
 def _number(asked: str | int, count: int, names: Sequence[str] | None) -> int:
     if not isinstance(asked, str):
         return whole_number(asked, "The number of an output", least=0, most=count - 1)
-    if asked not in (names or ()):
+    known = list(names or ())
+    if asked not in known:
         told = did_you_mean(asked, names) if names else "give names=..., or its number."
         raise ProtoPFaithError(f"There is no output named {shown(asked)}; {told}")
-    return list(names or ()).index(asked)
+    if known.count(asked) > 1:
+        raise ProtoPFaithError(f"There are {known.count(asked)} outputs named {shown(asked)}; give a number.")
+    return known.index(asked)
 
 
 def _name(number: int, names: Sequence[str] | None) -> str:

@@ -231,7 +231,11 @@ def test_a_parquet_list_has_each_column_once_whatever_its_case(tmp_path: Path) -
             list_items([tmp_path / "list.parquet"])
 
 
-def test_what_holds_no_images_is_named(tmp_path: Path) -> None:
+def test_what_holds_no_images_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "list.csv").write_text("file\n")
     with pytest.raises(ProtoPFaithError, match=r"no images in .*list\.csv"):
         list_items([tmp_path / "list.csv"])
+    (tmp_path / "a.png").touch()
+    assert [item.name for item in list_items([tmp_path / "list.csv", tmp_path / "a.png"])] == ["a.png"]
+    assert "no images in" in caplog.text
+    assert "list.csv" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import tarfile
@@ -22,6 +23,8 @@ from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.files import is_file, is_folder, reason
+
+logger = logging.getLogger("protopfaith")
 
 LISTS = (".csv", ".parquet")
 BOX = ("left", "top", "right", "bottom")
@@ -84,12 +87,15 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
     >>> [item.name for item in list_items([folder])]
     ['a.png', 'b.png']
     """
-    found = [item for one in inputs for item in _items(Path(one), alone=len(inputs) == 1)]
+    items = [list(_items(Path(one), alone=len(inputs) == 1)) for one in inputs]
+    found = [item for several in items for item in several]
+    without = some_of(named(one) for one, several in zip(inputs, items, strict=True) if not several)
     if not found:
         raise ProtoPFaithError(
-            f"There are no images in {some_of(named(one) for one in inputs)}; give image files, folders, "
-            "lists or tars that hold some."
+            f"There are no images in {without}; give image files, folders, lists or tars that hold some."
         )
+    if without:
+        logger.warning("There are no images in %s.", without)
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
     return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
