@@ -85,3 +85,11 @@ def test_a_folder_is_no_mask(place: Path, run: Path) -> None:
     image = str(place / "images" / "red" / "0.png")
     done = protopfaith(place, "explain", str(run), image, "--mask", str(place / "images"))
     fails_with(done, "is a folder, where an image is expected")
+
+
+def test_a_file_in_the_place_of_the_results_is_told_before_the_work(place: Path, run: Path) -> None:
+    (run / "explained").write_text("mine")
+    done = protopfaith(place, "explain", str(run), str(place / "images" / "red" / "0.png"))
+    (run / "explained").unlink()
+    fails_with(done, "explained is a file and not a folder for results")
+    assert "Loading" not in done.stderr

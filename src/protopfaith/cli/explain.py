@@ -128,7 +128,8 @@ def explain(
     check_classes(folder, target, versus)
     check_images(images)
     check_frame_option(frame)
-    check_output_folder(out, folder)
+    results = out or folder / "explained"
+    check_output_folder(results if bulk is None else out, folder)
     alone = {"--out": out, "--mask": mask, "--frame": frame, "--dicom": dicom or None}
     alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
@@ -169,7 +170,6 @@ def explain(
         run = Run(folder, root)
         write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, at_once, anonymous)
         return
-    results = out or folder / "explained"
     with interruptible(
         lambda: (
             f"Finished images are kept in {results}, finished source images in {folder}; go on with the "
