@@ -53,3 +53,10 @@ def test_no_cell_is_a_formula() -> None:
     for text in ("=1+1", "+1", "-1", "@x", "\t=1"):
         assert not safe_cell(text).startswith(("=", "+", "-", "@", "\t"))
     assert safe_cell("cat") == "cat"
+
+
+def test_a_short_name_is_no_part_of_other_words() -> None:
+    assert (
+        without_path("d is a folder, expected", Path("d"), "a.png (mask)")
+        == "a.png (mask) is a folder, expected"
+    )

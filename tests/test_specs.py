@@ -12,6 +12,7 @@ from protopfaith.specs import (
     baseline_numbers,
     check_autocast,
     check_output,
+    check_precision,
     check_token,
     class_number,
     parse_players,
@@ -38,6 +39,21 @@ def test_a_class_has_a_name_and_a_number() -> None:
     for wrong in ("3", -1, "guul"):
         with pytest.raises(ProtoPFaithError, match="There is no class"):
             class_number(wrong, birds)
+
+
+def test_a_precision_is_above_zero() -> None:
+    check_precision(None)
+    check_precision(0.1)
+    for wrong in (0, -0.0, -1):
+        with pytest.raises(ProtoPFaithError, match="above zero"):
+            check_precision(wrong)
+
+
+def test_where_classes_are_called_by_numbers_texts_are_names() -> None:
+    known = ["0", "1", "10", "2"]
+    assert [class_number(name, known) for name in ("10", "2", 2)] == [2, 3, 2]
+    with pytest.raises(ProtoPFaithError, match="There is no class '3'"):
+        class_number("3", known)
 
 
 def test_names_that_are_none_are_refused() -> None:

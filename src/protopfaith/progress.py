@@ -48,7 +48,7 @@ class Bar:
         from rich.console import Console
 
         self.shown = shown
-        self.console = console or Console(stderr=True)
+        self.console = console or Console(stderr=True, emoji=False)
         self._progress = self._make()
         self._task: Any = None
         self._last_line = self._began = time.monotonic()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import finite_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
 
@@ -84,12 +84,15 @@ def check_option_names(estimator: str, options: Iterable[str], parameters: Itera
 def class_number(name: str | int, known: Sequence[str]) -> int:
     """The number of a class, given by its name or number; raises if none of the `known` ones is meant.
 
+    Where all classes are called by numbers, a text is a name: 3 is none of the classes 0, 1, 10 and 2.
+
     >>> class_number("dog", ["cat", "dog"]), class_number("0", ["cat", "dog"])
     (1, 0)
     """
     if isinstance(name, str) and name in known:
         return list(known).index(name)
-    is_number = isinstance(name, (str, int)) or getattr(name, "shape", None) == ()
+    is_name = isinstance(name, str) and all(one.isdecimal() for one in known)
+    is_number = not is_name and (isinstance(name, (str, int)) or getattr(name, "shape", None) == ())
     number = int(name) if is_number and str(name)[:20].isdecimal() and len(str(name)) < 20 else -1
     if 0 <= number < len(known):
         return number
@@ -101,6 +104,17 @@ def check_autocast(name: object) -> None:
     """Raises if a number format has no such name."""
     if not isinstance(name, str) or name not in AUTOCAST:
         raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
+
+
+def check_precision(precision: Any) -> None:
+    """Raises if a precision is given that no estimate could have.
+
+    >>> check_precision(0.1)
+    """
+    if precision is not None and not finite_number(precision, "The precision", most=1) > 0:
+        raise ProtoPFaithError(
+            f"The precision is {precision}; give a relative error above zero, such as 0.1."
+        )
 
 
 def no_gpu(accelerator: str) -> ProtoPFaithError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -295,3 +296,30 @@ def test_torch_keeps_its_statistics_to_itself(capsys: pytest.CaptureFixture[str]
     told = capsys.readouterr().err
     assert "something to know" in told
     assert "cache_misses" not in told
+
+
+def test_names_stay_as_they_are_where_they_look_like_emojis_or_markup(tmp_path: Path) -> None:
+    done = protopfaith(tmp_path, "recipes", "show", ":cat:[red]x.yaml")
+    fails_with(done, ":cat:[red]x.yaml")
+    (tmp_path / ":dog:").mkdir()
+    done = protopfaith(tmp_path, "data", "show", "birds", "--size", "16", "--out", ":dog:/sheet.png")
+    assert ":dog:/sheet.png" in done.stdout
+
+
+@pytest.mark.parametrize("odd", ["0", "1", "x", "³"])
+def test_a_terminal_without_room_is_none(tmp_path: Path, odd: str) -> None:
+    command = [sys.executable, "-m", "protopfaith", "recipes"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "COLUMNS": odd}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "birds_multilabel" in done.stdout
+
+
+def test_files_of_the_folder_are_not_taken_for_modules_of_python(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise RuntimeError('not the one that is meant')")
+    (tmp_path / "my_extension.py").write_text("print('imported')")
+    command = [sys.executable, "-m", "protopfaith", "--import", "my_extension", "recipes"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "imported" in done.stdout

@@ -96,3 +96,9 @@ def test_options_of_external_data_need_it(place: Path, run: Path) -> None:
     fails_with(protopfaith(place, "evaluate", str(run), "--subgroups", "sex"), "--subgroups", "--data")
     fails_with(protopfaith(place, "evaluate", str(run), "--data", "images", "--subgroups", "sex"), "sex")
     fails_with(protopfaith(place, "evaluate", str(run), "--data", "images", "--subgroups", ","), "commas")
+
+
+def test_groups_that_are_not_there_are_told_at_once(place: Path, run: Path) -> None:
+    done = protopfaith(place, "evaluate", str(run), "--data", str(place / "images"), "--groups", "nope.csv")
+    fails_with(done, "no CSV file of image and patient at nope.csv")
+    assert "Loading" not in done.stderr

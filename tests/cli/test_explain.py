@@ -79,3 +79,17 @@ def test_nothing_written_says_where_files_lie(place: Path, run: Path, tmp_path: 
     written = [path for path in out.rglob("*") if path.is_file()]
     assert any(b"protopfaith explain RUN 0.png" in path.read_bytes() for path in written)
     assert [path.name for path in written if str(place).encode() in path.read_bytes()] == []
+
+
+def test_a_folder_is_no_mask(place: Path, run: Path) -> None:
+    image = str(place / "images" / "red" / "0.png")
+    done = protopfaith(place, "explain", str(run), image, "--mask", str(place / "images"))
+    fails_with(done, "is a folder, where an image is expected")
+
+
+def test_a_file_in_the_place_of_the_results_is_told_before_the_work(place: Path, run: Path) -> None:
+    (run / "explained").write_text("mine")
+    done = protopfaith(place, "explain", str(run), str(place / "images" / "red" / "0.png"))
+    (run / "explained").unlink()
+    fails_with(done, "explained is a file and not a folder for results")
+    assert "Loading" not in done.stderr

@@ -205,3 +205,12 @@ def test_gray_pictures_are_turned_as_the_camera_was_held(tmp_path: Path, kind: s
     turned = turned[::-1] if orientation in (3, 4, 7, 8) else turned
     turned = turned[:, ::-1] if orientation in (2, 3, 6, 7) else turned
     assert np.array_equal(np.asarray(read_image(tmp_path / f"a.{kind}")), turned)
+
+
+def test_a_folder_is_no_image_whatever_it_holds(tmp_path: Path, picture: Callable[..., Image.Image]) -> None:
+    picture(0).save(tmp_path / "a.png")
+    with pytest.raises(ProtoPFaithError, match="is a folder, where an image is expected"):
+        read_image(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ProtoPFaithError, match="holds no images"):
+        read_image(tmp_path / "empty")

@@ -57,6 +57,14 @@ def test_a_listing_s_stamp_changes_with_its_files(folder) -> None:
     assert listing.stamp() != before
 
 
+def test_a_file_in_the_place_of_one_that_is_as_large_and_as_old_changes_the_stamp(folder) -> None:
+    listing = Listing("mine", folder, (Entry("a.jpg", "x"), Entry("b.PNG", "y")), ("x", "y"))
+    before, status = listing.stamp(), (folder / "a.jpg").stat()
+    (folder / "a.jpg").write_bytes(bytes(status.st_size))
+    os.utime(folder / "a.jpg", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert listing.stamp() != before
+
+
 def test_images_without_a_label_are_told(folder) -> None:
     assert unlisted_note(folder, folder, ["a.jpg", "b.PNG", "deep/c.png"]) == []
     (note,) = unlisted_note(folder, folder, ["a.jpg"])

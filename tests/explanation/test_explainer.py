@@ -408,3 +408,11 @@ def test_it_walks_through_the_files_as_the_documentation_says(explainer: Explain
     page = (ROOT / "docs" / "architecture.md").read_text()
     documented = re.findall(r"^\| \d+ \| `(explanation/\w+\.py)` \|", page, re.MULTILINE)
     assert [file for file in walked if file.startswith("explanation/")] == documented
+
+
+def test_who_is_told_is_a_function_also_where_nothing_is_told(
+    explainer: Explainer, pixels: torch.Tensor
+) -> None:
+    for name in ("progress", "on_coarse"):
+        with pytest.raises(ProtoPFaithError, match=name):
+            explainer.explain(pixels, players=24, budget=128, sources=False, **{name: 3})  # type: ignore[arg-type]

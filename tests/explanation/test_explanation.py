@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer, Explanation
 
 
@@ -49,3 +50,17 @@ def test_results_are_one_line(explainer: Explainer, explanation: Explanation) ->
         assert 0 < len(repr(one)) < 250
         assert "\n" not in repr(one)
         assert "tensor(" not in repr(one)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"most": 0}, {"columns": -1}, {"dpi": 0}, {"dpi": 10**6}, {"dpi": float("nan")}, {"most": "x"}]
+)
+def test_a_figure_has_a_size(explanation: Explanation, tmp_path: Path, odd: dict[str, object]) -> None:
+    with pytest.raises(ProtoPFaithError, match="must be"):
+        explanation.figure(tmp_path / "why.png", **odd)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_goes_where_its_first_argument_says(explanation: Explanation, tmp_path: Path) -> None:
+    explanation.figure(tmp_path / "why.svg")
+    assert (tmp_path / "why.svg").read_text().rstrip().endswith("</svg>")

@@ -228,3 +228,22 @@ def test_it_comes_back_from_its_files(tmp_path: Path) -> None:
 
     with pytest.raises(ProtoPFaithError, match="describes something else"):
         load_explanation(text)
+
+
+def test_what_a_preprocessing_raises_is_told_with_its_cause() -> None:
+    picture = Image.new("RGB", (16, 16))
+    with pytest.raises(ProtoPFaithError, match="preprocessing fails on a Pillow image \\(TypeError") as told:
+        explain_function(quarters, picture, preprocessing=int, players=8)  # type: ignore[arg-type]
+    assert isinstance(told.value.__cause__, TypeError)
+
+
+def test_names_may_be_an_array_and_one_that_is_there_twice_is_no_name() -> None:
+    names, image = np.array(["left", "left", "right"]), torch.rand(3, 16, 16)
+    plan: dict[str, Any] = {"names": names, "players": 8, "estimator": "exact"}
+
+    def three(x: Tensor) -> Tensor:
+        return x.mean((2, 3))
+
+    assert explain_function(three, image, "right", **plan).outputs[0].number == 2
+    with pytest.raises(ProtoPFaithError, match="2 outputs named 'left'"):
+        explain_function(three, image, "left", **plan)

@@ -125,3 +125,10 @@ def test_memory_that_runs_out_on_one_image_is_told() -> None:
 
     with pytest.raises(ProtoPFaithError, match="Memory ran out on a single image"):
         FunctionOutputs(starving)(torch.zeros(1, 3, 8, 8))
+
+
+def test_numbers_that_are_masked_are_no_numbers() -> None:
+    assert as_rows(np.ma.masked_less(np.array([[1.0, -1.0]]), 0), 1) is None
+    found = as_rows(np.ma.masked_less(np.array([[1.0, 2.0]]), 0), 1)
+    assert found is not None
+    assert found.tolist() == [[1.0, 2.0]]

@@ -123,3 +123,10 @@ def test_normalized_floats_are_taken_as_they_are(explainer: Explainer, pixels: t
     assert torch.equal(explainer.open(normalized).input, normalized)
     white = explainer.open(torch.full_like(pixels, 255)).input
     assert torch.equal(explainer.open(white).input, white)
+
+
+def test_a_mask_of_a_small_object_is_not_empty() -> None:
+    mask = torch.zeros(400, 400)
+    mask[101, 203] = 1
+    found = open_mask(mask, (32, 32))
+    assert torch.nonzero(found).tolist() == [[8, 16]]

@@ -115,6 +115,7 @@ def test_other_errors_of_the_function_are_told_with_their_cause():
         (lambda rows: rows.to("meta"), "without content"),
         (lambda rows: rows.to_sparse(), "sparse_coo"),
         (lambda rows: rows[:, None].expand(len(rows), 10**9), "1,000,000,000 numbers for an image"),
+        (lambda rows: rows[:, None].expand(len(rows), 5 * 10**6), "5,000,000 numbers for an image"),
     ],
 )
 def test_answers_that_cannot_be_computed_with_are_refused(odd, words):

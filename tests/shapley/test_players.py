@@ -81,3 +81,9 @@ def test_windows_of_no_size_are_refused():
 def test_a_value_per_player_is_needed():
     with pytest.raises(ProtoPFaithError, match="one value per player"):
         Players.windows((4, 4), 2).to_map(torch.zeros(3))
+
+
+def test_superpixels_of_noise_are_many_all_the_same():
+    noise = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0))
+    for count in (9, 20, 60):
+        assert count / 2 <= len(Players.superpixels(noise, count)) <= 2 * count

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
@@ -33,3 +34,10 @@ def test_texts_without_dollars_look_as_before() -> None:
             figure.savefig(file, format="png")
             pictures.append(file.getvalue())
     assert pictures[0] == pictures[1]
+
+
+def test_somebody_s_own_wish_for_latex_is_not_followed() -> None:
+    with mpl.rc_context({"text.usetex": True}):
+        figure = Figure()
+        figure.text(0.5, 0.5, "a_b")
+    assert not any(text.get_usetex() for text in without_math(figure).texts)

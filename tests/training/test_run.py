@@ -6,6 +6,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.training import Run
 from protopfaith.training import run as run_module
 from protopfaith.training.new_run import create_run
+from protopfaith.training.recipe import load_recipe
 
 
 def test_a_folder_without_a_recipe_is_no_run(tmp_path) -> None:
@@ -30,3 +31,16 @@ def test_its_model_and_preprocessing_come_from_one_reading_of_the_header(trained
     monkeypatch.setattr(run_module, "read_metadata", lambda path: read.append(path) or whole(path))
     Run(trained.folder).model()
     assert len(read) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (["data.options={size: 8}"], "size"),
+        (["data.options={name: cub}"], "name"),
+        (["data.name=folder", "data.root=.", "data.bits=8", "data.options={bits: 12}"], "bits"),
+    ],
+)
+def test_an_option_that_is_a_key_of_its_own_is_refused(changes: list[str], key: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=rf"has '{key}', which is no option .* data\.{key} alone"):
+        run_module.load_recipe_data(load_recipe("birds", changes))

@@ -32,8 +32,20 @@ from protopfaith.registry import extensions as imported_modules
 
 # Heavy packages are imported inside the commands: --help answers at once.
 
-console = Console()
-errors = Console(stderr=True)
+
+def forget_odd_sizes() -> None:
+    """Takes sizes of the terminal out of the environment that would leave no room for a word, or that are
+    no numbers: some programs say 0 where they do not know."""
+    for name in ("COLUMNS", "LINES"):
+        text = os.environ.get(name, "")
+        if not (text.isascii() and text.isdecimal() and len(text) < 7 and int(text) >= LEAST[name]):
+            os.environ.pop(name, None)
+
+
+LEAST = {"COLUMNS": 20, "LINES": 1}
+forget_odd_sizes()
+console = Console(emoji=False)  # a name such as a:x:b stays as it is
+errors = Console(stderr=True, emoji=False)
 ORDER = (  # of work
     "demo",
     "recipes",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from protopfaith.cli.app import app, fail_for, interruptible, note, same_command, say
-from protopfaith.cli.checks import check_output_file, check_output_folder, check_run
+from protopfaith.cli.checks import check_image, check_output_file, check_output_folder, check_run
 from protopfaith.cli.options import Device, check_distribution
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
@@ -130,6 +130,7 @@ def report(
     """Write the report of one image that explain --bulk has explained."""
     check_is_bulk(bulk)
     check_output_file(out, ".html", *(one for one in (file,) if one is not None))
+    check_image(file)
     if run is not None:
         check_run(run)
     note(f"Loading {bulk} ...")

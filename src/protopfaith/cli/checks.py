@@ -59,10 +59,11 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
         return
     side = given or max(WINDOW, math.ceil(max(height, width) / CPU_WINDOWS))
     n = math.ceil(height / side) * math.ceil(width / side)
-    if n > math.log2(LEAST_BUDGET):  # else all coalitions are fewer
+    least = min(2 ** min(n, 20), LEAST_BUDGET)  # where all coalitions are fewer, they are what it takes
+    if budget < least:
         raise ProtoPFaithError(
             f"A budget of {budget} evaluations is too small for {DEFAULT_METHOD!r}; "
-            f"give a budget of at least {LEAST_BUDGET}."
+            f"give a budget of at least {least}."
         )
 
 
@@ -93,6 +94,17 @@ def check_images(paths: Iterable[Path]) -> None:
     if missing and len(missing) == len(paths):
         names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
         raise ProtoPFaithError(f"There is no image at {names}; check the path.")
+
+
+def check_image(path: Path | None) -> None:
+    """Raises if a single image is given that is not there, or is a folder."""
+    if path is None:
+        return
+    check_images([path])
+    if is_folder(path):
+        from protopfaith.data.images import no_image
+
+        raise no_image(path, alone=True)
 
 
 def problems_of_all(paths: Iterable[Path], *, dicom: bool = False) -> list[str]:

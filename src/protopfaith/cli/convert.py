@@ -9,7 +9,7 @@ import typer
 
 from protopfaith.arguments import named
 from protopfaith.cli.app import app, next_command, note, say
-from protopfaith.cli.checks import check_file, check_images, check_output_folder, check_root
+from protopfaith.cli.checks import check_file, check_image, check_output_folder, check_root
 from protopfaith.cli.names import one_of
 from protopfaith.cli.options import Device
 from protopfaith.errors import ProtoPFaithError
@@ -77,7 +77,7 @@ def convert(
     check_root(root)
     check_file(classes, "text file of classes")
     check_file(boxes, "file of boxes")
-    check_images([] if image is None else [image])
+    check_image(image)
     check_output_folder(out, path)
     note(f"Reading {path} ...")
     from protopfaith.conversion import convert as convert_network

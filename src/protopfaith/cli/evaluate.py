@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from protopfaith.cli.app import NamesInHelp, app, console, fail_for, note, say
-from protopfaith.cli.checks import check_root, check_run
+from protopfaith.cli.checks import check_file, check_root, check_run
 from protopfaith.cli.data import choose_split
 from protopfaith.cli.names import check_elsewhere, needs_root
 from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed, Split
@@ -91,6 +91,8 @@ def evaluate(
         existing_folder(root, data)
     check_run(folder, root)
     check_root(own_root)
+    if str(groups) != "names":
+        check_file(groups, "CSV file of image and patient")
     note(f"Loading {folder} ...")
     from protopfaith.evaluation.metrics.classification import Classification
     from protopfaith.training import Run

@@ -13,6 +13,7 @@ from protopfaith.cli.checks import (
     check_budget,
     check_classes,
     check_frame_option,
+    check_image,
     check_images,
     check_output_folder,
     check_run,
@@ -127,14 +128,15 @@ def explain(
     check_classes(folder, target, versus)
     check_images(images)
     check_frame_option(frame)
-    check_output_folder(out, folder)
+    results = out or folder / "explained"
+    check_output_folder(results if bulk is None else out, folder)
     alone = {"--out": out, "--mask": mask, "--frame": frame, "--dicom": dicom or None}
     alone["--second-baseline"] = second_baseline
     check_bulk(bulk, shard, ray, ship, at_once, instead=alone)
     check_estimator_options(estimator, option_names(option))
     check_budget(folder, estimator, players, budget)
+    check_image(mask)
     if mask is not None:
-        check_images([mask])
         fail_for(problems_of_all([mask]))
     if bulk is None:
         from protopfaith.data.listing import expand_folders
@@ -168,7 +170,6 @@ def explain(
         run = Run(folder, root)
         write_bulk(run, images, bulk, settings, target, versus, device, shard, ray, ship, at_once, anonymous)
         return
-    results = out or folder / "explained"
     with interruptible(
         lambda: (
             f"Finished images are kept in {results}, finished source images in {folder}; go on with the "

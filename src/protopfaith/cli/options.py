@@ -14,13 +14,13 @@ from protopfaith.cli.names import check_baseline, check_device, check_estimator,
 from protopfaith.cluster import check_address
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shards import WHOLE, parse_shard
-from protopfaith.specs import check_autocast, parse_players
+from protopfaith.specs import check_autocast, check_precision, parse_players
 
 
-def checked(check: Callable[[str], object]) -> Callable[[str | None], str | None]:
+def checked(check: Callable[[Any], object]) -> Callable[[Any], Any]:
     """What Typer calls for an option: passes it on as it is, unless `check` raises; None is no value."""
 
-    def callback(value: str | None) -> str | None:
+    def callback(value: Any) -> Any:
         if value is not None:
             check(value)
         return value
@@ -83,7 +83,13 @@ Players = Annotated[
     ),
 ]
 Precision = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Stop at this relative standard error: 0.05 is ±5%.")
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        callback=checked(check_precision),
+        help="Stop at this relative standard error: 0.05 is ±5%.",
+    ),
 ]
 Budget = Annotated[
     int | None,

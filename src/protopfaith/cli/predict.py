@@ -87,9 +87,9 @@ def _lines(prediction: Prediction, name: str, class_names: Sequence[str]) -> Ite
     if prediction.verdicts:
         rows = zip(class_names, prediction.verdicts, prediction.probabilities, strict=True)
         for finding, verdict, p in rows:
-            yield f"{name}\t{finding}\t{verdict}\t{p:.3f}{more}"
+            yield f"{name}\t{named(finding)}\t{verdict}\t{p:.3f}{more}"
     elif prediction.error is None:
-        yield f"{name}\t{prediction.class_name}\t{prediction.probability:.3f}{more}"
+        yield f"{name}\t{named(prediction.class_name or '')}\t{prediction.probability:.3f}{more}"
 
 
 def _key_of(csv: Path) -> Path:

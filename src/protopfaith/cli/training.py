@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from protopfaith.arguments import whole_number
-from protopfaith.cli.app import app, console, interruptible, next_command, note, same_command, say
+from protopfaith.cli.app import app, interruptible, next_command, note, same_command, say
 from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_distribution, parse_indices
@@ -238,5 +238,5 @@ def _print_frame(frame: pd.DataFrame, folder: Path) -> None:
     if frame.empty:
         say(f"Runs in {folder} are left to other shards; the last one prints the table")
         return
-    console.print(frame.to_string(index=False, float_format="{:.3f}".format), highlight=False)
+    say(frame.to_string(index=False, float_format="{:.3f}".format))
     say(f"The runs are in {folder}")

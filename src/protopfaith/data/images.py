@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
 DICOM_MARK = b"DICM"  # after 128 bytes
+LOOKED_AT = 10_000  # names in a folder, for the sentence about it
 
 # By content, whatever the name says. Pillow knows dozens more; some start other programs (EPS), most are not
 # read by anybody who trains networks.
@@ -111,7 +113,7 @@ def read_image(path: Path | str, *, rescaled: bool = False) -> Image.Image:
 
     path, frame = split_frame(instance(path, (str, Path), "An image", "the path of a file"))
     if not is_file(path):
-        raise no_image(path)
+        raise no_image(path, alone=True)
     if is_dicom(path):
         from protopfaith.data.dicom import read_dicom
 
@@ -190,8 +192,13 @@ def upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def no_image(path: Path) -> ProtoPFaithError:
-    """Why there is no image to read at a path, in one sentence."""
+def no_image(path: Path, *, alone: bool = False) -> ProtoPFaithError:
+    """Why there is no image to read at a path, in one sentence.
+
+    Args:
+        path: of no file
+        alone: a single image is wanted, whatever a folder holds
+    """
     name = named(path)[-300:]
     if not is_folder(path):
         return ProtoPFaithError(f"There is no image at {name}; check the path.")
@@ -199,6 +206,8 @@ def no_image(path: Path) -> ProtoPFaithError:
         return ProtoPFaithError(
             f"The folder {name} cannot be read (Permission denied); check its permissions."
         )
+    if alone and any(one.suffix.lower() in SUFFIXES for one in islice(path.rglob("*"), LOOKED_AT)):
+        return ProtoPFaithError(f"{name} is a folder, where an image is expected; give one of its files.")
     return ProtoPFaithError(f"The folder {name} holds no images; give image files or another folder.")
 
 

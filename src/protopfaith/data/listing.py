@@ -104,9 +104,9 @@ class Listing:
                 raise ProtoPFaithError(
                     f"The image {self.root / entry.path} cannot be read ({reason(error)}); restore it."
                 ) from error
-            digest.update(
-                f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
-            )
+            # Not the time of writing alone: a copy in its place may be as large, and keep its time.
+            known = f"{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
+            digest.update(f"{entry.path}\0{known}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
 

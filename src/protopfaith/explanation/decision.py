@@ -141,7 +141,10 @@ def decide(
     distances = maps.amin(dim=(-2, -1))
     logits = calibrator(model.logits(distances[None])[0].double().cpu())
     if not bool(torch.isfinite(logits).all()):
-        raise ProtoPFaithError(f"The network's output on {picture.name} is not finite; check its weights.")
+        raise ProtoPFaithError(
+            f"The network's output on {picture.name} is not finite; check the image's values and the "
+            "network's weights."
+        )
     if target is None:
         target = int(logits.argmax())
     output = choose_output(model, settings, versus)

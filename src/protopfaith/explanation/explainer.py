@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -167,12 +167,9 @@ class Explainer:
         >>> found.evaluations
         128
         """
+        check_arguments(Explainer.explain, locals())
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords)
-        if progress is not None and not callable(progress):
-            raise ProtoPFaithError(
-                f"progress is a function that is told what is done, not {shown(progress)}."
-            )
         picture = self.open(image, name)
         settings = settings.on(self.device, picture.input.shape[-2:])
         with torch.autocast(self.device.type, enabled=False):  # the caller's would make small distances NaN

@@ -276,15 +276,16 @@ class Explanation:
 
         return save(self, stem)
 
-    def figure(self, **options: Any) -> Any:
+    def figure(self, path: Path | str | None = None, **options: Any) -> Any:
         """The paper's figure; see `protopfaith.show.figures.figure`.
 
         Args:
-            options: its keywords: `path`, `most` prototypes, `columns`, `dpi`, `hatching`
+            path: where to write it, as .png, .pdf or .svg; nowhere by default
+            options: its other keywords: `most` prototypes, `columns`, `dpi`, `hatching`
         """
         from protopfaith.show.figures import figure
 
-        return figure(self, **options)
+        return figure(self, path=path, **options)
 
     def report(self, path: Path | str) -> Path:
         """Writes one self-contained HTML page and returns its path.

@@ -25,6 +25,7 @@ from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
+from protopfaith.files import reason
 from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import make_baseline
@@ -197,6 +198,7 @@ def explain_function(
     ['c']
     """
     check_arguments(explain_function, locals())
+    names = None if names is None else [str(one) for one in names]  # also of an array
     start = time.perf_counter()
     if isinstance(image, np.ndarray):
         image = from_array(image)
@@ -321,7 +323,15 @@ def _prepared(
 ) -> Picture:
     """An image as a function of the caller's makes it an input; shown is what it left of the image."""
     opened, name, path = open_pixels(image, name)
-    made = prepare(to_rgb_or_gray(opened).convert("RGB"))
+    try:
+        made = prepare(to_rgb_or_gray(opened).convert("RGB"))
+    except ProtoPFaithError:
+        raise
+    except Exception as error:
+        raise ProtoPFaithError(
+            f"The preprocessing fails on a Pillow image ({type(error).__name__}: {reason(error)}); give a "
+            "function that makes a float tensor of channels x height x width of one."
+        ) from error
     if isinstance(made, Tensor) and made.dim() == 4 and len(made) == 1:
         made = made[0]
     if not isinstance(made, Tensor) or made.dim() != 3 or not made.is_floating_point():
@@ -364,10 +374,13 @@ def _chosen(
 def _number(asked: str | int, count: int, names: Sequence[str] | None) -> int:
     if not isinstance(asked, str):
         return whole_number(asked, "The number of an output", least=0, most=count - 1)
-    if asked not in (names or ()):
+    known = list(names or ())
+    if asked not in known:
         told = did_you_mean(asked, names) if names else "give names=..., or its number."
         raise ProtoPFaithError(f"There is no output named {shown(asked)}; {told}")
-    return list(names or ()).index(asked)
+    if known.count(asked) > 1:
+        raise ProtoPFaithError(f"There are {known.count(asked)} outputs named {shown(asked)}; give a number.")
+    return known.index(asked)
 
 
 def _name(number: int, names: Sequence[str] | None) -> str:

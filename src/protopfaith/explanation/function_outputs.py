@@ -16,6 +16,7 @@ from protopfaith.shapley.game import asked, check_outputs
 from protopfaith.shapley.memory import Batches
 
 LOGITS = ("logits", "out", "output", "prediction", "predictions", "scores")
+MOST = 1 << 24  # outputs for an image, of which only those that are explained are kept
 ONE_BY_ONE = "The function takes one image at a time, so it is asked image by image; batches would be faster."
 
 
@@ -74,7 +75,7 @@ class FunctionOutputs:
                 f"The function gives {what}; it should give one number or one row of numbers for "
                 f"each{wrapped}."
             )
-        check_outputs(rows.shape[1])
+        check_outputs(rows.shape[1], MOST)
         if self._outputs not in (None, rows.shape[1]):
             raise ProtoPFaithError(
                 f"The function gives {rows.shape[1]} numbers for an image, but {self._outputs} before; it "
@@ -138,6 +139,8 @@ def _numbers(found: Any) -> Tensor | None:
 
 
 def _from_array(found: Any) -> Tensor | None:
+    if np.ma.is_masked(found):  # some numbers are said to be none
+        return None
     try:
         array = np.asarray(found)
     except ValueError:  # rows of different lengths

@@ -177,6 +177,8 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
         _check_proportions(tuple(given.shape), tuple(original), tuple(size))
     there = (given != 0).float()[None, None]
     found = torch.nn.functional.interpolate(there, tuple(size), mode="nearest-exact")[0, 0] > 0
+    if not bool(found.any()):  # an object smaller than a pixel of what the network sees
+        found = torch.nn.functional.adaptive_max_pool2d(there, tuple(size))[0, 0] > 0
     if not bool(found.any()):
         raise ProtoPFaithError("The mask is empty: it is zero everywhere; mark the object in it.")
     return found.cpu()

@@ -79,11 +79,15 @@ def blur(image: Tensor, sigma: float | None = None) -> Tensor:
 @BASELINES.register("image")
 def given(image: Tensor, value: Tensor | None = None) -> Tensor:
     """An image that you give."""
-    if value is None or value.shape != image.shape:
-        shape = None if value is None else tuple(value.shape)
+    if value is None:
         raise ProtoPFaithError(
-            f"The baseline image has shape {shape}, but the image has {tuple(image.shape)}; give one of "
-            f"equal shape."
+            "The baseline 'image' is one that a program gives, in Python as baseline=TENSOR; name another, "
+            "such as zero or blur."
+        )
+    if value.shape != image.shape:
+        raise ProtoPFaithError(
+            f"The baseline image has shape {tuple(value.shape)}, but the image has {tuple(image.shape)}; "
+            "give one of equal shape."
         )
     if not bool(value.isfinite().all()):
         raise ProtoPFaithError("The baseline image has numbers that are not finite; give others.")

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from protopfaith.annotations import fits
 from protopfaith.arguments import (
-    finite_number,
     instance,
     numbers_below,
     seed_number,
@@ -29,7 +28,7 @@ from protopfaith.shapley.continuing import check_method, check_options, check_sa
 from protopfaith.shapley.game import Game, sizes_of
 from protopfaith.shapley.registration import Estimators, typed_options
 from protopfaith.shapley.transfer import on_cpu
-from protopfaith.specs import DEFAULT_METHOD
+from protopfaith.specs import DEFAULT_METHOD, check_precision
 
 MOST_EVALUATIONS = 10**12  # more is a typing error
 DEFAULT_BUDGET = 4096  # evaluations, where neither a budget nor a precision is given
@@ -313,10 +312,7 @@ def check_plan(budget: int | None, precision: float | None) -> None:
     """Raises if no estimator could work with the budget or the precision."""
     if budget is not None and whole_number(budget, "The budget", most=MOST_EVALUATIONS) < 1:
         raise ProtoPFaithError(f"The budget is {budget} evaluations; give at least one.")
-    if precision is not None and not 0 < finite_number(precision, "The precision", most=1) <= 1:
-        raise ProtoPFaithError(
-            f"The precision is {precision}; give a relative error above zero, such as 0.1."
-        )
+    check_precision(precision)
 
 
 def _checked_outputs(outputs: Any, game: Game) -> list[int] | None:

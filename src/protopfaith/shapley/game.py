@@ -27,7 +27,7 @@ SAME_BATCH_REDUCED, OTHER_BATCH_REDUCED = 2e-3, 5e-2
 # count as being of this size.
 SMALL = 0.1
 LARGEST = 1e37  # estimators compute partly in float32, which ends at 3.4e38
-MOST_OUTPUTS = 1 << 24  # beyond it the values of one image's players take gigabytes
+MOST_OUTPUTS = 1 << 16  # of a game: beyond it the values of its coalitions take gigabytes
 
 
 class Game:
@@ -229,15 +229,16 @@ def asked(function: Callable[[Tensor], Any], images: Tensor) -> Any:
         ) from error
 
 
-def check_outputs(count: int) -> None:
+def check_outputs(count: int, most: int = MOST_OUTPUTS) -> None:
     """Raises if a function has more outputs than there is memory for.
 
     Args:
         count: numbers for one image
+        most: of them
     """
-    if count > MOST_OUTPUTS:
+    if count > most:
         raise ProtoPFaithError(
-            f"The function gives {count:,} numbers for an image, more than {MOST_OUTPUTS:,}; give those "
+            f"The function gives {count:,} numbers for an image, more than {most:,}; give those "
             "alone that are to be explained, such as lambda x: function(x)[:, :10]."
         )
 

@@ -16,6 +16,7 @@ from protopfaith.devices import as_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels
 
+STIFFER = 3  # times that the compactness of superpixels is raised, fourfold each time
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.uint64)
 
 
@@ -73,7 +74,8 @@ class Players:
         Args:
             image: `C x H x W`, of any scale.
             n: how many to aim at.
-            compactness: how much distance counts against color.
+            compactness: how much distance counts against color. It is raised where far fewer superpixels are
+                found, as in noise, of which SLIC leaves a single one.
             channels: how many there are, where every channel of a superpixel is to be a player of its own.
         """
         from skimage.segmentation import slic
@@ -92,16 +94,19 @@ class Players:
         pixels = image.detach().float().cpu()
         low, high = pixels.amin(), pixels.amax()
         pixels = (pixels - low) / (high - low).clamp_min(1e-12)  # compactness weighs color against distance
-        segments = slic(
-            pixels.permute(1, 2, 0).numpy(),
-            n_segments=n,
-            compactness=compactness,
-            start_label=0,
-            channel_axis=-1,
-            convert2lab=pixels.shape[0] == 3,
-        )
-        _, labels = torch.as_tensor(segments).long().unique(return_inverse=True)
-        found = int(labels.max()) + 1
+        for stiffness in (compactness * 4**power for power in range(STIFFER + 1)):
+            segments = slic(
+                pixels.permute(1, 2, 0).numpy(),
+                n_segments=n,
+                compactness=stiffness,
+                start_label=0,
+                channel_axis=-1,
+                convert2lab=pixels.shape[0] == 3,
+            )
+            _, labels = torch.as_tensor(segments).long().unique(return_inverse=True)
+            found = int(labels.max()) + 1
+            if 2 * found >= n:
+                break
         return _apart(labels, channels, f"superpixels {n}" if found == n else f"superpixels, {n} asked for")
 
     @staticmethod

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from protopfaith import arguments
+from protopfaith.arguments import finite_number, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence
 from protopfaith.explanation.regions import RegionValues
@@ -50,6 +51,7 @@ NARROWEST, NARROWEST_BLOCK = 7.4, 1.6
 FORMATS = (".png", ".pdf", ".svg")
 STYLE: Any = {  # as matplotlib's rc_context takes it, whose types differ between versions
     "font.family": "DejaVu Sans",
+    "text.usetex": False,
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.4,
@@ -110,6 +112,8 @@ def figure(
     """
     import matplotlib as mpl
 
+    whole_number(most, "The number of prototypes to draw", least=1)
+    whole_number(columns, "The number of columns", least=1)
     shown = explanation.ranked[:most]
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
@@ -148,7 +152,8 @@ def check_format(name: str) -> None:
 def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     """Saves a figure whole or not at all; the suffix says the format."""
     path = arguments.path(path, "Where to write")
-    check_format(path.name)
+    check_format(path.name or str(path))
+    finite_number(dpi, "The resolution of a figure", least=10, most=2400)
     form = path.suffix[1:].lower()
     fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
     with atomic(path) as partial:

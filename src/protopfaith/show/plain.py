@@ -23,5 +23,6 @@ def without_math(figure: Figure) -> Figure:
     texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
     for text in texts:
         text.set_parse_math(False)
+        text.set_usetex(False)  # which somebody's own settings of matplotlib may ask for
     give_letters(texts)
     return figure

@@ -12,7 +12,7 @@ from torch import nn
 
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
-from protopfaith.data.registry import default_fold
+from protopfaith.data.registry import COMMON, default_fold
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
@@ -348,6 +348,13 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
     given = {name: getattr(data, name) for name in ("bits", "window", "groups")}
     if given["groups"] in ("names", "none") and "groups" not in options_of(data.name):
         del given["groups"]  # of a recipe for folders; other data sets know what belongs together
+    given = {name: value for name, value in given.items() if value is not None}
+    twice = sorted(data.options.keys() & {"name", *COMMON, *given})
+    if twice:
+        raise ProtoPFaithError(
+            f"The recipe's data.options has {twice[0]!r}, which is no option but a key of its own; set "
+            f"data.{twice[0]} alone."
+        )
     return load_data(
         data.name,
         root=data.root if root is None else root,
@@ -356,5 +363,5 @@ def load_recipe_data(recipe: Recipe, root: Path | str | None = None) -> ImageDat
         fold=default_fold(data.name) if data.fold == "auto" else data.fold,
         skip_unreadable=data.skip_unreadable,
         **data.options,
-        **{name: value for name, value in given.items() if value is not None},
+        **given,
     )

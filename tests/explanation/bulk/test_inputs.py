@@ -220,3 +220,22 @@ def test_links_in_a_tar_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.
         archive.addfile(link)
     assert [item.name for item in list_items([tmp_path / "w.tar"])] == ["a.png"]
     assert "b.png" in caplog.text
+
+
+def test_a_parquet_list_has_each_column_once_whatever_its_case(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for other in ("FILE", "file", " file"):
+        table = pa.Table.from_arrays([pa.array(["a.png"]), pa.array(["b.png"])], names=["file", other])
+        parquet.write_table(table, tmp_path / "list.parquet")
+        with pytest.raises(ProtoPFaithError, match="two columns named file"):
+            list_items([tmp_path / "list.parquet"])
+
+
+def test_what_holds_no_images_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "list.csv").write_text("file\n")
+    with pytest.raises(ProtoPFaithError, match=r"no images in .*list\.csv"):
+        list_items([tmp_path / "list.csv"])
+    (tmp_path / "a.png").touch()
+    assert [item.name for item in list_items([tmp_path / "list.csv", tmp_path / "a.png"])] == ["a.png"]
+    assert "no images in" in caplog.text
+    assert "list.csv" in caplog.text

@@ -344,9 +344,8 @@ def open_bulk(folder: Path | str) -> Bulk:
             folder, _checked(Manifest(**sizes, window=None if window is None else tuple(window), **values))
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ProtoPFaithError(
-            f"{path} is damaged ({reason(error)}); explain into another folder."
-        ) from error
+        why = reason(error) if isinstance(error, ValueError) else "its entries are not those that it had"
+        raise ProtoPFaithError(f"{path} is damaged ({why}); explain into another folder.") from error
 
 
 def _checked(manifest: Manifest) -> Manifest:

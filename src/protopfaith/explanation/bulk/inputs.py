@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import tarfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.anonymous import public_names
-from protopfaith.arguments import named, shown
+from protopfaith.arguments import named, shown, some_of
 from protopfaith.data.frames import split_frame
 from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image, say_once
 from protopfaith.data.listing import CASE
@@ -22,6 +23,8 @@ from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.files import is_file, is_folder, reason
+
+logger = logging.getLogger("protopfaith")
 
 LISTS = (".csv", ".parquet")
 BOX = ("left", "top", "right", "bottom")
@@ -84,11 +87,15 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
     >>> [item.name for item in list_items([folder])]
     ['a.png', 'b.png']
     """
-    found = [item for one in inputs for item in _items(Path(one), alone=len(inputs) == 1)]
+    items = [list(_items(Path(one), alone=len(inputs) == 1)) for one in inputs]
+    found = [item for several in items for item in several]
+    without = some_of(named(one) for one, several in zip(inputs, items, strict=True) if not several)
     if not found:
         raise ProtoPFaithError(
-            "There are no images in what was given; give image files, folders, lists or tars."
+            f"There are no images in {without}; give image files, folders, lists or tars that hold some."
         )
+    if without:
+        logger.warning("There are no images in %s.", without)
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
     return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
@@ -194,8 +201,11 @@ def _rows(path: Path) -> list[dict[str, object]]:
     try:
         if not is_file(path):
             raise OSError("there is no such file")
-        names = [name for name in parquet.read_schema(path).names if name.lower() in READ]
+        names = [name for name in parquet.read_schema(path).names if name.strip().lower() in READ]
+        _check_once([name.strip().lower() for name in names], path)
         return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
+    except ProtoPFaithError:
+        raise
     except Exception as error:  # whatever a damaged file leads to
         raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
 
@@ -203,9 +213,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
 def _csv_rows(path: Path) -> list[dict[str, object]]:
     cells = list(read_cells(path, "a CSV file with a column of files").values())
     header = [heading.lower() for heading in cells[0]] if cells else []
-    twice = [name for name in READ if header.count(name) > 1]
-    if twice:
-        raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
+    _check_once(header, path)
     long = next((row for row in cells[1:] if any(row[len(header) :])), None)
     if long is not None:
         raise ProtoPFaithError(
@@ -219,6 +227,13 @@ def _csv_rows(path: Path) -> list[dict[str, object]]:
         {name: row[place] if place < len(row) else None for name, place in places.items()}
         for row in cells[1:]
     ]
+
+
+def _check_once(header: Sequence[str], path: Path) -> None:
+    """Raises if two columns that are read have the same name, whatever its case."""
+    twice = [name for name in READ if header.count(name) > 1]
+    if twice:
+        raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
 
 
 def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:

@@ -118,3 +118,13 @@ def test_what_most_players_have_is_not_taken_from_them_where_a_few_are_giants(us
     missing = posterior(estimates, noise, noise, GRID).mean.sum(1) - truth.sum(1)
     ordinary = (truth == usual).sum(1) * usual
     assert float((missing / ordinary).square().mean().sqrt()) < 0.4  # zero takes more than 0.9
+
+
+def test_outputs_know_nothing_of_each_other_so_many_are_judged_in_blocks(monkeypatch):
+    truth = maps("peaks")
+    noise = torch.ones_like(truth)
+    whole = posterior(truth, noise, noise, GRID)
+    monkeypatch.setattr("protopfaith.shapley.estimators.adaptive_owen.posterior.LARGEST_BLOCK", 10**5)
+    parts = posterior(truth, noise, noise, GRID)
+    for name in ("mean", "variance", "allowance", "wrong_sign"):
+        assert torch.allclose(getattr(whole, name), getattr(parts, name))

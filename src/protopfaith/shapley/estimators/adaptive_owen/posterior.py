@@ -34,6 +34,8 @@ WIDTHS = 10
 # By which neighbors leave more open, or less, than they say.
 TRUST = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
 ORDINARY = 4.0  # median distances from the median, where a player counts half for what is usual
+GUESSES = 1 + 2 * WIDTHS + len(TRUST)
+LARGEST_BLOCK = 1 << 23  # guesses that are judged together, so that many outputs do not take gigabytes
 STEPS = 40  # of expectation maximization
 # Players that count for each guess beforehand: none is ruled out by chance, and zero is what to doubt last.
 COUNT, COUNT_OF_ZERO = 0.5, 5.0
@@ -67,6 +69,17 @@ def posterior(estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighbo
         noise: variances of their errors, as large as they may be, `(outputs, n)`.
         near: where the players lie.
     """
+    rows = max(LARGEST_BLOCK // (estimates.shape[1] * GUESSES), 1)
+    blocks = zip(estimates.split(rows), variances.split(rows), noise.split(rows), strict=True)
+    found = [_of_block(*block, near=near) for block in blocks]
+    if len(found) == 1:
+        return found[0]
+    parts = zip(*((one.mean, one.variance, one.allowance, one.wrong_sign) for one in found), strict=True)
+    return Posterior(*map(torch.cat, parts))
+
+
+def _of_block(estimates: Tensor, variances: Tensor, noise: Tensor, near: Neighborhood) -> Posterior:
+    """Of some of the outputs, which know nothing of each other."""
     # An error far below the values' own size shrinks nothing; the bound keeps the ratios finite.
     bound = 1e-14 * estimates.square().mean(1, keepdim=True) + 1e-200
     exact = noise.mean(1, keepdim=True) <= bound  # outputs without any error stay as they are
