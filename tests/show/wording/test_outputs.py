@@ -12,6 +12,7 @@ from protopfaith.show.wording.outputs import (
     about_empty,
     adds_up,
     against,
+    caution,
     in_favor,
     maps_by_output,
     output_name,
@@ -46,6 +47,15 @@ def test_explanations_of_earlier_versions_have_one_map(explanation: Explanation)
     assert list(maps_by_output(old)) == ["logit"]
     assert "empty image" not in adds_up(old, "logit", old.class_map)
     assert about_empty(old) == ""
+
+
+@pytest.mark.parametrize(("chance", "told"), [(0.5, False), (0.9, True)])
+def test_an_empty_image_that_could_be_either_is_no_caution(
+    explanation: Explanation, chance: float, told: bool
+) -> None:
+    empty = torch.zeros_like(explanation.probabilities)
+    empty[explanation.target], empty[explanation.target - 1] = chance, 1 - chance
+    assert bool(caution(replace(explanation, empty_probabilities=empty))) is told
 
 
 def test_the_map_of_a_class_that_was_not_decided_for_is_not_called_the_decision(

@@ -7,7 +7,7 @@ from protopfaith.explanation.regions import RegionValues
 from protopfaith.show.wording.numbers import percent
 
 ORDER = ("margin", "versus", "log_probability", "logit")
-SAME = 0.5  # probability from which on the empty image is called what is explained
+SAME = 0.6  # probability from which on the empty image is called what is explained: half is a toss-up of two
 NOTHING = 0.5  # of a score: regions that together change less hardly change a probability
 UNCHANGED = 5e-4  # of what is explained: less is called no change
 
