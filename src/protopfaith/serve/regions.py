@@ -35,18 +35,23 @@ def players_for(question: Question, image: Tensor, most: int) -> Players:
         return drawn_players(question.drawn, (image.shape[-2], image.shape[-1]))
     kind, _, number = question.players.partition(":")
     if kind == "superpixels":
-        players = Players.superpixels(image, min(int(number), most))
-    else:
-        side = int(number) if number else usual_side(image)
-        count = math.ceil(image.shape[-2] / side) * math.ceil(image.shape[-1] / side)
-        if count > most:
-            raise ProtoPFaithError(
-                f"Windows of {side} pixels make {count:,} regions, more than {most:,}; take larger ones."
-            )
-        players = Players.windows(image.shape[-2:], side)
-    if len(players) > most:
-        raise ProtoPFaithError(f"These are {len(players):,} regions, more than {most:,}; take fewer.")
-    return players
+        return _superpixels(image, min(int(number), most), most)
+    side = int(number) if number else usual_side(image)
+    count = math.ceil(image.shape[-2] / side) * math.ceil(image.shape[-1] / side)
+    if count > most:
+        raise ProtoPFaithError(
+            f"Windows of {side} pixels make {count:,} regions, more than {most:,}; take larger ones."
+        )
+    return Players.windows(image.shape[-2:], side)
+
+
+def _superpixels(image: Tensor, wanted: int, most: int) -> Players:
+    """About as many as are wanted, but no more than `most`: SLIC may find some more than it is asked for."""
+    found = Players.superpixels(image, wanted)
+    while len(found) > most and wanted > 1:
+        wanted = max(wanted * most // (len(found) + 1), 1)
+        found = Players.superpixels(image, wanted)
+    return found
 
 
 def spec_of(question: Question, image: Tensor) -> int | str | Players:

@@ -54,7 +54,7 @@ def finding_cards(
 def ranked_findings(findings: Sequence[Finding]) -> list[int]:
     """The numbers of findings: those that are present first, then uncertain ones.
 
-    >>> from protopfaith.explanation.findings import HALF
+    >>> from protopfaith.training.thresholds import HALF
     >>> found = [Finding(v, p, v, HALF, 0.0, 0.0, None) for v, p in (("absent", 0.1), ("present", 0.9))]
     >>> ranked_findings(found)
     [1, 0]
@@ -67,7 +67,7 @@ def ranked_findings(findings: Sequence[Finding]) -> list[int]:
 def _evidence(one: Finding) -> str:
     """How much speaks for a finding and against it.
 
-    >>> from protopfaith.explanation.findings import HALF
+    >>> from protopfaith.training.thresholds import HALF
     >>> _evidence(Finding("edema", 0.9, "present", HALF, 13.2, 0.0, None))
     '+13 for it, none against it'
     """

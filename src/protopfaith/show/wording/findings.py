@@ -39,7 +39,7 @@ def _of_one(found: Finding) -> str:
 def overall(findings: Sequence[Finding]) -> str:
     """Which findings are present, and which are uncertain.
 
-    >>> from protopfaith.explanation.findings import HALF
+    >>> from protopfaith.training.thresholds import HALF
     >>> overall([Finding("edema", 0.9, "present", HALF, 1.0, 0.0, None)])
     'The network finds edema.'
     """
