@@ -99,7 +99,7 @@ def test_a_finding_without_prototypes_against_it_has_no_such_cost() -> None:
         distances, torch.tensor([[1.0]]), torch.tensor([0]), torch.tensor([1.0])
     )
     assert cluster.item() == pytest.approx(0.3)
-    assert float(separation) == 0
+    assert float(separation.detach()) == 0
     assert torch.isfinite(torch.autograd.grad(cluster - separation, distances)[0]).all()
 
 
