@@ -38,6 +38,12 @@ def test_all_forms_of_a_function_dispatch(name):
     assert torch.equal(argument.mean, x.mean) != in_place
 
 
+def test_a_mean_of_whole_numbers_is_refused():
+    """The variance would become whole as well: 0.5 was 0."""
+    with pytest.raises(ProtoPFaithError, match=r"whole numbers \(torch\.int64\); give mean\.float\(\)"):
+        Gaussian(torch.ones(3, dtype=torch.int64), 0.5)
+
+
 def test_in_place_sums_change_their_argument():
     x = Gaussian(torch.ones(3), 1.0)
     alias = x

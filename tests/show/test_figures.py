@@ -27,6 +27,21 @@ def test_figures_are_written_in_three_formats(explanation: Explanation, tmp_path
     assert path.read_bytes().startswith(start)
 
 
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_a_figure_replaces_figures_and_no_photograph(
+    explanation: Explanation, tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"figure.{suffix}"
+    explanation.figure(path, dpi=60)
+    explanation.figure(path, dpi=50)
+    photo = tmp_path / f"photo.{suffix}"
+    Image.new("RGB", (8, 8)).save(photo, "PNG")
+    before = photo.read_bytes()
+    with pytest.raises(ProtoPFaithError, match="not overwritten"):
+        explanation.figure(photo)
+    assert photo.read_bytes() == before
+
+
 def test_a_png_has_print_size(explanation: Explanation, tmp_path: Path) -> None:
     drawing = figure(explanation, tmp_path / "figure.png")
     with Image.open(tmp_path / "figure.png") as image:

@@ -283,8 +283,10 @@ class Explanation:
             path: where to write it, as .png, .pdf or .svg; nowhere by default
             options: its other keywords: `most` prototypes, `columns`, `dpi`, `hatching`
         """
-        from protopfaith.show.figures import figure
+        from protopfaith.show.figures import figure, refuse_pictures
 
+        if path is not None:
+            refuse_pictures(path)
         return figure(self, path=path, **options)
 
     def report(self, path: Path | str) -> Path:

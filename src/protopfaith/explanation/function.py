@@ -124,8 +124,11 @@ class FunctionExplanation:
             path: where to write it, as .png, .pdf or .svg; nowhere by default
             options: `dpi`, `hatching`
         """
+        from protopfaith.show.figures import refuse_pictures
         from protopfaith.show.function import function_figure
 
+        if path is not None:
+            refuse_pictures(path)
         return function_figure(self, path, **options)
 
     def report(self, path: Path | str) -> Path:

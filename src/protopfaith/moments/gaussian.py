@@ -33,6 +33,7 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 MOST_NUMBERS = 2**32  # 16 GiB of them; whatever is done with more takes several times that
 ROUNDING = 1e-5  # below zero, as a share of the largest variance: what rounding may leave
 
@@ -98,6 +99,8 @@ class Gaussian:
                         f"{what} has {given.numel():,} numbers, more than {MOST_NUMBERS:,}; give fewer at a "
                         "time."
                     )
+        if mean.dtype in WHOLE:  # the variance would be cut off, too
+            raise ProtoPFaithError(f"The mean has whole numbers ({mean.dtype}); give mean.float().")
         if factors is not None:
             instance(factors, Tensor, "The factors", "a tensor")
         if not isinstance(variance, Tensor):

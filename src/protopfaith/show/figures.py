@@ -149,6 +149,20 @@ def check_format(name: str) -> None:
         )
 
 
+def refuse_pictures(path: Path | str) -> None:
+    """Raises if a figure would overwrite a picture or a document that matplotlib has not made."""
+    path = arguments.path(path, "Where to write")
+    try:
+        theirs = path.is_file() and path.stat().st_size and b"atplotlib" not in path.read_bytes()
+    except OSError:  # said by whoever writes
+        return
+    if theirs:
+        raise ProtoPFaithError(
+            f"{arguments.named(path)} is there already and no figure of ours, so it is not overwritten; give "
+            "another name, such as why.png."
+        )
+
+
 def write(drawing: Figure, path: Path | str, dpi: int = 300) -> Path:
     """Saves a figure whole or not at all; the suffix says the format."""
     path = arguments.path(path, "Where to write")

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.bench.request import check_request, make_request
@@ -32,6 +34,28 @@ def test_what_is_usual_is_fine() -> None:
 def test_what_cannot_come_to_a_good_end_is_said_before_any_work(names, prototypes, settings, message) -> None:
     with pytest.raises(ProtoPFaithError, match=message):
         check_request(names, prototypes, make_settings((48, 48), "cpu", **settings))
+
+
+@pytest.mark.parametrize(
+    ("given", "understood"),
+    [
+        (np.int64(3), 3),
+        (torch.tensor(3), 3),
+        (np.array([0, 1]), [0, 1]),
+        (torch.tensor([1]), [1]),
+        ((np.int64(1),), [1]),
+    ],
+)
+def test_prototypes_are_numbers_of_any_library(run: Run, given, understood) -> None:
+    assert make_request(run, None, prototypes=given).prototypes == understood
+
+
+def test_the_same_prototype_twice_and_a_file_for_the_results_are_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ProtoPFaithError, match="once"):
+        make_request(run, None, prototypes=[0, 0])
+    (tmp_path / "photo.png").write_bytes(b"photo")
+    with pytest.raises(ProtoPFaithError, match=r"photo\.png is a file"):
+        make_request(run, tmp_path / "photo.png")
 
 
 def test_what_is_left_open_is_as_usual(run: Run) -> None:

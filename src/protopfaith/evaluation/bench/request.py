@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import fits
-from protopfaith.arguments import instance, seed_number, shown, whole_number
+from protopfaith.arguments import instance, named, seed_number, shown, whole_number
 from protopfaith.data import ImageSet, Preprocessing
 from protopfaith.devices import choose_autocast, choose_device
 from protopfaith.errors import ProtoPFaithError
@@ -24,7 +25,7 @@ from protopfaith.evaluation.explainers.games import ESTIMATES, check_estimated
 from protopfaith.evaluation.metrics.quantus_metrics import check_quantus
 from protopfaith.evaluation.metrics.truth import check_true_values
 from protopfaith.evaluation.results import EARLY
-from protopfaith.files import sha256
+from protopfaith.files import is_file, sha256
 from protopfaith.shapley import Game
 from protopfaith.store import Store
 from protopfaith.training import Run
@@ -105,11 +106,26 @@ def make_request(
     autocast = choose_autocast(autocast, torch.device(device))
     size = run.preprocessing().size
     settings = make_settings(size, device, seed=seed, autocast=autocast, limits=limits, **more)
-    check_request(names, prototypes, settings)
     if out_folder is not None:
         instance(out_folder, (str, Path), "Where to write", "a folder")
     folder = Path(out_folder) if out_folder is not None else run.folder / "faithfulness"
+    if is_file(folder):
+        raise ProtoPFaithError(f"{named(folder)} is a file; give a folder for the results.")
+    prototypes = _plain(prototypes)
+    check_request(names, prototypes, settings)
     return Request(run, names, prototypes, settings, folder, device)
+
+
+def _plain(prototypes: Any) -> Any:
+    """How many prototypes, or which ones, as Python's numbers: arrays and tensors have others."""
+    if prototypes is None or isinstance(prototypes, str | bytes):
+        return prototypes
+    if getattr(prototypes, "ndim", None) == 0 or not isinstance(prototypes, Iterable):
+        return whole_number(prototypes, "The number of prototypes")
+    found = [whole_number(one, "A prototype", least=0) for one in islice(prototypes, MOST)]
+    if len(set(found)) < len(found):
+        raise ProtoPFaithError(f"Prototypes are {shown(found)}; name each of them once.")
+    return found
 
 
 def _sample(images: ImageSet, preprocessing: Preprocessing, device: torch.device) -> list[Tensor]:
