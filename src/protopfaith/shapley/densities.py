@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
-from protopfaith.constants import constant
+from protopfaith.constants import constant, remembered
 from protopfaith.shapley.game import Game
 
 KNOTS = 10  # of the function's mean as a function of density
@@ -29,7 +27,7 @@ def hat_functions(p: Tensor) -> Tensor:
     return torch.minimum(rising, falling).clamp_(0, 1)
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _slopes(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The lines that rise to each knot from the one before and fall to the one after, (KNOTS,): where they
     meet density zero, and their slopes. The first hat does not rise, and the last one does not fall."""
@@ -47,14 +45,14 @@ def anchored_mean(game: Game) -> dict[str, Tensor]:
     return {"left": left, "right": hats.T @ torch.stack([game.empty, game.grand]).double()}
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def ends(device: torch.device) -> tuple[Tensor, Tensor]:
     """Hat functions of both ends (2, KNOTS), and the left side of the normal equations before any sample."""
     hats = hat_functions(constant((0.0, 1.0), torch.float64, device))
     return hats, hats.T @ hats + roughness(device)
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def roughness(device: torch.device) -> Tensor:
     """What a function's values at the knots are penalized by, as a matrix: squares of their second
     differences."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
+
+from protopfaith.constants import remembered
 
 BINS = 16  # of sizes, for the allocation
 UNIFORM = 0.2  # share of samples whose sizes stay uniform, whatever the measured variance says
@@ -27,7 +27,7 @@ def allocate(variance: Tensor, sizes: Tensor, n: int) -> Tensor:
     return (1 - UNIFORM) * density / density.sum(-1, keepdim=True) + UNIFORM / (n - 1)
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _bins(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The bin of each size 1 ... n-1, whether it is in each bin (n-1, BINS), the share of all sizes that each
     bin has, and one over that: zero for a bin without any."""
@@ -51,7 +51,7 @@ def spread_sizes(chance: Tensor, start: int, count: int, shift: Tensor | float) 
     return 1 + torch.searchsorted(until / until[..., -1:], place.expand(*chance.shape[:-1], -1).contiguous())
 
 
-@lru_cache(maxsize=16)
+@remembered(16)
 def _multiples(start: int, count: int, device: torch.device) -> Tensor:
     """Of the golden ratio, of which the phases of all games have the same."""
     return torch.arange(start, start + count, dtype=torch.float64, device=device) * GOLDEN

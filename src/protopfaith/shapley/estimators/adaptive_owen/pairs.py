@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from protopfaith.constants import remembered
 from protopfaith.shapley.estimators.adaptive_owen.coalitions import masks_of_sizes
 
 SPARE = 32  # pairs that there must be beyond the unknowns
@@ -89,7 +89,7 @@ class Pairing:
     layout: Layout
 
     @staticmethod
-    @lru_cache(maxsize=64)
+    @remembered(64)
     def of(count: int, layout: Layout, device: torch.device) -> Pairing:
         number, partner = torch.arange(count), layout.partners(count)
         units, pairs = (partner >= number).nonzero()[:, 0], (partner > number).nonzero()[:, 0]

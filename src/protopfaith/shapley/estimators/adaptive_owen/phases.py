@@ -8,6 +8,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from protopfaith.constants import remembered
 from protopfaith.shapley.estimators.adaptive_owen.pairs import Layout
 
 KEPT = 2048  # samples that the surrogate learns from (the fit costs their cube); later ones are only added up
@@ -40,13 +41,13 @@ def of_streams(rows: Tensor, start: int = 0) -> Tensor:
     return rows.gather(0, stream_of(count, streams, start % streams, rows.device)[None])[0]
 
 
-@lru_cache(maxsize=32)
+@remembered(32)
 def stream_of(count: int, streams: int, start: int, device: torch.device) -> Tensor:
     """The stream of each of the samples (m,), the first of which has the number `start`: they take turns."""
     return (start + torch.arange(count, device=device)) % streams
 
 
-@lru_cache(maxsize=32)
+@remembered(32)
 def of_others(count: int, streams: int, device: torch.device) -> Tensor:
     """Whether each of the samples is of another stream, (streams, m)."""
     return stream_of(count, streams, 0, device) != torch.arange(streams, device=device)[:, None]

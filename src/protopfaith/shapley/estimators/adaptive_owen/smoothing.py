@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
+from protopfaith.constants import remembered
 from protopfaith.shapley.players import Players
 
 LARGEST_DENSE = 1024  # players, up to which neighbors' correlation is used; beyond, only the smooth t^2
@@ -48,9 +48,8 @@ class Neighborhood:
         """Remembered for the last few sets of players: image after image has the same windows."""
         if players not in _REMEMBERED:
             labels = players.labels.cpu()
-            place = str(players.labels.device)
-            _REMEMBERED[players] = _neighborhood(labels.numpy().tobytes(), tuple(labels.shape), place)
-        return _REMEMBERED[players]
+            _REMEMBERED[players] = labels.numpy().tobytes(), tuple(labels.shape)
+        return _neighborhood(*_REMEMBERED[players], players.labels.device)
 
     @staticmethod
     def at(places: Tensor) -> Neighborhood:
@@ -69,11 +68,11 @@ class Neighborhood:
         return Neighborhood(broad, narrow, correlation, remaining)
 
 
-_REMEMBERED: WeakKeyDictionary[Players, Neighborhood] = WeakKeyDictionary()  # without comparing labels
+_REMEMBERED: WeakKeyDictionary[Players, tuple[bytes, tuple[int, ...]]] = WeakKeyDictionary()
 
 
-@lru_cache(maxsize=8)
-def _neighborhood(labels: bytes, shape: tuple[int, ...], device: str) -> Neighborhood:
+@remembered(8)
+def _neighborhood(labels: bytes, shape: tuple[int, ...], device: torch.device) -> Neighborhood:
     pixels = torch.frombuffer(bytearray(labels), dtype=torch.long).reshape(shape)
     return Neighborhood.at(positions(Players(pixels)).to(device))
 

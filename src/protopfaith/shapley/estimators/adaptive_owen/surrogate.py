@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from protopfaith.constants import constant
+from protopfaith.constants import constant, remembered
 from protopfaith.shapley.densities import hat_functions
 from protopfaith.shapley.estimators.adaptive_owen.alike import Curve, Inverse, missed_share
 from protopfaith.shapley.estimators.adaptive_owen.pairs import Pairing
@@ -302,7 +302,7 @@ def centered(masks: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return x - p[:, None], p
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _functionals(n: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """The densities of the sizes 1 ... n-1, and what functionals of u'x and of (u'x)^2 have at each of them,
     over n (n-1,): see `Surrogate.shapley`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
+
+from protopfaith.constants import remembered
 
 SIDE = 256  # of blocks that are inverted by substitution, which takes a GPU as many steps as they have rows
 
@@ -36,7 +36,7 @@ def inverse_of_lower(matrix: Tensor) -> Tensor:
     return inverse[..., 0, :m, :m]
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def _eye(side: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     with torch.inference_mode(False):
         return torch.eye(side, dtype=dtype, device=device)
