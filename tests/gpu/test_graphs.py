@@ -37,8 +37,14 @@ SMALL = [
     "compute.channels_last=true",
 ]
 
-# By how much the mean loss of 20 steps may differ: rounding grows from step to step, and noise of bfloat16's
-# size at every convolution moves it by four percent.
+# At usual rates rounding grows from step to step: two equal trainings end up to a tenth apart.
+GENTLE = [
+    "optimization.learning_rate=0.0001",
+    "schedule.pretraining.learning_rate=0.0001",
+    "model.initialization=random",
+]
+# By how much the mean loss of 20 gentle steps may differ: noise of bfloat16's size at every convolution moves
+# it by four percent.
 ROUNDING = {"32-true": 0.02, "bf16-mixed": 0.1}
 COPIES = ["augmentation.hide.share=0.5", "augmentation.hide.copies=true"]
 
@@ -92,13 +98,12 @@ def test_training_with_graphs_has_the_losses_of_training_without(
     monkeypatch.setattr(graphs, "capture_step", counted)
     losses = {}
     for wanted in ("auto", "never"):
-        overrides = [*SMALL, *more, f"compute.precision={precision}", f"compute.graphs={wanted}"]
+        overrides = [*SMALL, *GENTLE, *more, f"compute.precision={precision}", f"compute.graphs={wanted}"]
         recipe = load_recipe("birds", overrides)
         table = train(recipe, tmp_path / wanted, progress=False).metrics()
         losses[wanted] = table[table.stage.isin(["pretraining", "joint"])].loss.to_numpy()
     assert len(captured) == 2 * passes
-    assert losses["auto"][0] == pytest.approx(losses["never"][0], rel=rounding)
-    assert losses["auto"] == pytest.approx(losses["never"], rel=0.1 + rounding)
+    assert losses["auto"] == pytest.approx(losses["never"], rel=rounding)
 
 
 @pytest.mark.parametrize("more", [[], COPIES])
