@@ -11,7 +11,8 @@ the share of wrong signs among the regions that are shown as decided. The truth 
 independent halves. The ten largest are chosen by one half and judged with the other, in both ways, so that no
 region is chosen for the error that it is judged with; the truth's own error counts in every interval.
 Signs are judged where the truth itself is three standard errors from zero. "Corrected" correlations are
-divided by the root of the truth's reliability.
+divided by the root of the truth's reliability. Each image has seeds of its own (`--seeds` of them): images
+that share a seed share most coalitions, and so the luck of these.
 
 With --against, the estimators of another checkout (a folder with src/protopfaith) are measured on the same
 games and the same truth, beside those of the installed version.
@@ -27,7 +28,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from time import perf_counter
 from typing import Any
 
@@ -43,7 +44,7 @@ from protopfaith.shapley import DEFAULT_METHOD, Game
 
 LARGEST = 10
 console = make_console()
-Key = tuple[str, int]  # version, budget
+Found = dict[tuple[str, int], list[dict[str, float]]]  # of each version and budget
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,13 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     versions: dict[str, Any] = {"this": protopfaith.shapley}
     if options.against:
         versions["other"] = imported_from(options.against)
-    found: dict[Key, list[dict[str, float]]] = defaultdict(list)
+    found: Found = defaultdict(list)
     begun = perf_counter()
     for number, subject in enumerate(open_subjects(options, device)):
         truth = _truth(subject.game, options.reference, options.truth)
         for budget in options.budgets:
             for name, version in versions.items():
-                found[name, budget] += _measured(version, subject.game, truth, budget, options)
+                for seed in range(number * options.seeds, (number + 1) * options.seeds):
+                    rows = _measured(version, subject.game, truth, options, budget=budget, seed=seed)
+                    found[name, budget] += [{"image": number, **row} for row in rows]
         took = perf_counter() - begun
         console.print(
             f"image {number}: {subject.game.n_outputs} outputs, {subject.game.players.description}, "
@@ -68,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.limit and took * (number + 2) / (number + 1) > options.limit:
             break
     console.print(table(found, options, device))
+    if options.against:
+        for budget in options.budgets:
+            console.print(f"{budget:,} evaluations: {difference(found, budget)}")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -86,7 +92,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--budgets", default="512,2048,4096,12288")
     add("--reference", type=int, default=131_072, help="evaluations of the truth, both halves together")
     add("--truth", default="owen", choices=("owen", "unshrunk"), help="unshrunk: the default, less noisy")
-    add("--seed", type=int, default=0)
+    add("--seeds", type=int, default=1, help="of each image")
     add("--device", default="cpu")
     add("--autocast", choices=("bfloat16", "float16"))
     add("--against", type=Path, help="another checkout to measure as well")
@@ -133,7 +139,7 @@ def _truth(game: Game, evaluations: int, kind: str) -> Truth:
 
 
 def _measured(
-    version: Any, game: Game, truth: Truth, budget: int, options: argparse.Namespace
+    version: Any, game: Game, truth: Truth, options: argparse.Namespace, **plan: int
 ) -> list[dict[str, float]]:
     """One line per output."""
     players = version.Players(game.players.labels, game.players.kind)
@@ -147,7 +153,7 @@ def _measured(
         check=False,
     )
     start = perf_counter()
-    result = version.estimate(own, options.method, budget=budget, seed=options.seed)
+    result = version.estimate(own, options.method, **plan)
     seconds = perf_counter() - start
     low, high = result.interval(0.95)
     half = (high - low) / 2
@@ -191,9 +197,19 @@ def _signs(result: Any, truth: Truth) -> tuple[Tensor, Tensor]:
     return known.sum(1), (known & (result.values.sign() != truth.mean.sign())).sum(1)
 
 
-def table(
-    found: dict[Key, list[dict[str, float]]], options: argparse.Namespace, device: torch.device
-) -> Table:
+def difference(found: Found, budget: int) -> str:
+    """How much larger this version's correlations are than the other's, image by image."""
+    images = {row["image"] for row in found["this", budget]}
+
+    def of_image(name: str, image: float) -> float:
+        return mean(row["correlation"] for row in found[name, budget] if row["image"] == image)
+
+    larger = [of_image("this", image) - of_image("other", image) for image in images]
+    error = stdev(larger) / len(larger) ** 0.5 if len(larger) > 1 else float("nan")
+    return f"r is larger by {mean(larger):+.4f} ± {error:.4f} (standard error over {len(larger)} images)"
+
+
+def table(found: Found, options: argparse.Namespace, device: torch.device) -> Table:
     columns = (
         "version",
         "evaluations",
