@@ -46,7 +46,8 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
             found, device = made(*args, **kwargs)
             if device is not None:
                 for tensor in _tensors(found):
-                    tensor.record_stream(torch.cuda.current_stream(device))
+                    if tensor.is_cuda:
+                        tensor.record_stream(torch.cuda.current_stream(device))
             return found
 
         return get
@@ -64,7 +65,9 @@ def _own_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 def _tensors(found: object) -> Iterator[Tensor]:
-    if isinstance(found, Tensor):
+    if isinstance(found, Tensor) and found.is_sparse:
+        yield from (found._indices(), found._values())
+    elif isinstance(found, Tensor):
         yield found
     elif isinstance(found, tuple):
         for part in found:
