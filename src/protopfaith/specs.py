@@ -4,6 +4,7 @@ line answers a typo at once."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -104,6 +105,33 @@ def check_autocast(name: object) -> None:
     """Raises if a number format has no such name."""
     if not isinstance(name, str) or name not in AUTOCAST:
         raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
+
+
+def check_once(explainers: Sequence[str]) -> None:
+    """Raises if an explainer is named twice.
+
+    >>> check_once(["ours", "owen"])
+    """
+    twice = [name for name, count in Counter(explainers).items() if count > 1]
+    if twice:
+        raise ProtoPFaithError(f"The explainer {shown(twice[0])} is named twice; name each of them once.")
+
+
+def check_dropped(drop: Sequence[int] | None, tolerance: float | None) -> None:
+    """Raises if prototypes that go are named twice, or found in two ways.
+
+    >>> check_dropped([3, 17], None)
+    """
+    if drop is None:
+        return
+    if tolerance is not None:
+        raise ProtoPFaithError(
+            "A tolerance finds the duplicates that go, but the prototypes that go are named; give one of "
+            "them (--prototypes or --tolerance)."
+        )
+    twice = [index for index, count in Counter(drop).items() if count > 1]
+    if twice:
+        raise ProtoPFaithError(f"Prototype {twice[0]} is to go twice; name each of them once.")
 
 
 def check_precision(precision: Any) -> None:

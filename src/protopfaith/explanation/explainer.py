@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.data.registry import check_place
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembly import assemble
@@ -126,7 +127,7 @@ class Explainer:
         if preprocessing is not None:
             instance(preprocessing, Preprocessing, "The preprocessing", "a Preprocessing")
         if root is not None:
-            instance(root, (str, Path), "The folder of the images", "a path")
+            _check_root(self.run, root)
         _check_images(images)
         self.preprocessing = preprocessing
         self._given, self._root = images, root
@@ -346,6 +347,16 @@ def as_explainer(model: Explainable | Explainer, **options: Any) -> Explainer:
             f"Explainer(run, {', '.join(given)}), not beside the Explainer."
         )
     return model
+
+
+def _check_root(run: Run | None, root: Path | str) -> None:
+    """Raises if that cannot be the folder of a network's images."""
+    if run is None:
+        raise ProtoPFaithError(
+            "A network without a run does not say what its images are, so a folder tells nothing; give the "
+            "images themselves (images=)."
+        )
+    check_place(run.recipe().data.name, root)
 
 
 def _check_images(images: object) -> None:
