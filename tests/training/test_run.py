@@ -60,3 +60,12 @@ def test_a_root_that_is_not_there_is_told_at_once(data, tmp_path) -> None:
     with pytest.raises(ProtoPFaithError, match="There is no folder"):
         Run(run.folder, tmp_path / "nothing")
     assert Run(run.folder, tmp_path).root == tmp_path
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "image,class\nx.png,red\n", "epoch\n1\n"])
+def test_metrics_of_another_kind_are_told(content, trained, tmp_path) -> None:
+    assert list(trained.metrics()["epoch"]) == list(range(len(trained.metrics())))
+    (tmp_path / "recipe.yaml").write_bytes(trained.recipe_path.read_bytes())
+    (tmp_path / "metrics.csv").write_text(content)
+    with pytest.raises(ProtoPFaithError, match=r"metrics\.csv cannot be read .* restore it"):
+        Run(tmp_path).metrics()

@@ -172,16 +172,16 @@ class Explainer:
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords)
         picture = self.open(image, name)
-        settings = settings.on(self.device, picture.input.shape[-2:])
+        size = picture.input.shape[-2:]
+        settings = settings.on(self.device, size)
+        there = None if mask is None else open_mask(mask, size, picture.original_size)
         with torch.autocast(self.device.type, enabled=False):  # the caller's would make small distances NaN
             decision = decide(
                 self.model, picture, target, versus, settings=settings, temperature=self.calibrator
             )
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
-            "mask": None
-            if mask is None
-            else open_mask(mask, picture.input.shape[-2:], picture.original_size),
+            "mask": there,
         }
         quick = on_coarse if on_coarse is not None and has_coarse(settings, picture.input) else None
         # What would fail after a part of the work fails before it; a game that is the only one does anyway.
