@@ -17,6 +17,7 @@ AUTOCAST = ("auto", "off", "bfloat16", "float16")
 SUPERPIXELS = "superpixels:"
 LARGEST_WINDOW = 100_000
 DEFAULT_METHOD = "adaptive_owen"  # of the estimators
+DEFAULT = "default"  # its name for people
 LEAST_BUDGET = 66  # of the default estimator, where all coalitions would be more
 WINDOW = 16  # pixels, where nobody says otherwise
 CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides

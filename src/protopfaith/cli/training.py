@@ -15,6 +15,7 @@ from protopfaith.cli.checks import check_file, check_overrides, check_recipe, ch
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_distribution, parse_indices
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import check_plain
 from protopfaith.training.folds import FOLDS, check_folds
 from protopfaith.training.grid import load_grid
 from protopfaith.training.recipe import Recipe, load_recipe
@@ -150,6 +151,8 @@ def check_before_torch(
         check_run(out)
     if not resume:
         refuse_existing(run_folder(out, cast(str, grid or recipe)))
+    else:
+        check_plain(run_folder(out, cast(str, grid or recipe)) / "last.safetensors")
 
 
 def _check_recipe(recipe: Recipe, resume: bool) -> None:

@@ -358,14 +358,14 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 
 def _warn_of_imprecision(explanation: Explanation, path: str) -> None:
-    from protopfaith.show.wording.numbers import percent
+    from protopfaith.show.wording.numbers import asked
     from protopfaith.show.wording.sharpness import strength
 
     logger.warning(
-        "%s: the precision ±%s was not reached: how strongly regions speak is %s with %s evaluations; "
+        "%s: the precision %s was not reached: how strongly regions speak is %s with %s evaluations; "
         "allow more (--budget), or take larger regions (--players).",
         path,
-        percent(explanation.precision_asked or 0),
+        asked(explanation.precision_asked or 0),
         strength(explanation.precision),
         f"{explanation.evaluations:,}",
     )

@@ -126,6 +126,9 @@ class Gaussian:
             variance: of every variable, at least zero
             factors: as for `Gaussian` itself, or None
         """
+        instance(mean, Tensor, "The mean", "a tensor")
+        instance(variance, (Tensor, int, float), "The variance", "a tensor or a number")
+        instance(factors, (Tensor, type(None)), "The factors", "a tensor or None")
         made = cls.__new__(cls)
         made._set(mean, variance, factors)
         return made

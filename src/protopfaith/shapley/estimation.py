@@ -21,6 +21,7 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_players
 from protopfaith.progress import Bar
 from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
@@ -175,6 +176,7 @@ def _checked(
     """The options in their types, once all that was asked makes sense."""
     instance(game, Game, "What is played", "a Game")
     check_plan(budget, precision)
+    check_players(game.n_players)
     return typed_options(name, ESTIMATORS[name], options)
 
 

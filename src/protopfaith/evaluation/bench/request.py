@@ -195,8 +195,9 @@ def _check_estimates(names: Sequence[str], settings: BenchSettings) -> None:
         try:
             check_true_values(game, settings.truth_budget)
         except ProtoPFaithError as error:
-            halves = f"The true values take two halves of truth_budget={settings.truth_budget}"
-            raise ProtoPFaithError(f"{halves}: {error}") from error
+            raise ProtoPFaithError(
+                f"truth_budget={settings.truth_budget} cannot be: {error} 0 leaves them out."
+            ) from error
 
 
 def _zeros(images: Tensor) -> Tensor:
