@@ -2,11 +2,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, existing_folder, is_whole, leads_nowhere, sha256
+from protopfaith.files import (
+    begins,
+    check_plain,
+    check_readable,
+    existing_folder,
+    is_whole,
+    leads_nowhere,
+    sha256,
+)
 
 
 def test_fingerprints(tmp_path) -> None:
@@ -47,3 +56,10 @@ def test_what_a_file_begins_with(tmp_path) -> None:
         assert begins(path, b"name,file") is answer
     assert begins(pipe, b"x")  # not waited for
     assert begins(tmp_path / "nothing", b"x")
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
+    for check in (check_plain, check_readable):
+        check(tmp_path / "nothing")
+        with pytest.raises(ProtoPFaithError, match="is a folder, where a file is expected"):
+            check(tmp_path)

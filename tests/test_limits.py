@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import torch
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_pixels, limit
+from protopfaith.shapley import Game, check_estimate, estimate
 
 
 def test_a_limit_can_be_raised(monkeypatch) -> None:
@@ -23,3 +27,15 @@ def test_a_limit_that_is_none(monkeypatch, text) -> None:
 def test_an_image_has_pixels() -> None:
     with pytest.raises(ProtoPFaithError, match="0 x 5 pixels"):
         check_pixels(0, 5, "The image")
+
+
+@pytest.mark.parametrize("asked", [estimate, check_estimate])
+def test_a_game_of_too_many_players_is_refused_before_it_is_played(
+    asked: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = Game(lambda images: images.flatten(1).sum(1), torch.ones(1, 8, 8), 1)
+    monkeypatch.setenv("PROTOPFAITH_MAX_PLAYERS", "63")
+    with pytest.raises(ProtoPFaithError, match="64 players are more than 63"):
+        asked(game, budget=200)
+    monkeypatch.setenv("PROTOPFAITH_MAX_PLAYERS", "64")
+    asked(game, budget=200)

@@ -104,3 +104,10 @@ def test_what_ours_raises_and_missing_memory_stay_what_they_are() -> None:
     told = pytest.raises(ProtoPFaithError, match=r"The data set fails with ValueError: ValueError \(line")
     with told, borrowed("The data set", lambda: None):
         raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("OWEN", "owen"), ("Ower", "owen"), ("ResNet", "ResNet"), ("resnet", "ResNet")]
+)
+def test_the_nearest_name_may_be_in_another_case(typed: str, meant: str) -> None:
+    assert did_you_mean(typed, ["owen", "exact", "ResNet"]).startswith(f"did you mean {meant!r}?")

@@ -61,8 +61,19 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def check_plain(path: Path) -> None:
+    """Raises if a folder, a pipe or a device is in the place of a file."""
+    if not path.exists() or path.is_file():
+        return
+    kind = "a folder" if path.is_dir() else "no plain file"
+    raise ProtoPFaithError(
+        f"{arguments.named(path)} is {kind}, where a file is expected; put the file there."
+    )
+
+
 def check_readable(path: Path | str) -> None:
     """Raises if a file is there but the system does not give its content: other libraries call it missing."""
+    check_plain(Path(path))
     try:
         with plain_file(path).open("rb") as file:
             file.read(1)

@@ -13,8 +13,10 @@ DEFAULTS = {
     "PROTOPFAITH_MAX_PIXELS": 64_000_000,
     "PROTOPFAITH_MAX_SIDE": 4_096,
     "PROTOPFAITH_MAX_FILE": 2_000_000_000,
+    "PROTOPFAITH_MAX_PLAYERS": 100_000,
 }
-"""Pixels of an image file; rows or columns at training size; bytes of the arrays in an `.npz` file."""
+"""Pixels of an image file; rows or columns at training size; bytes of the arrays in an `.npz` file;
+players of a game."""
 
 
 def limit(name: str) -> int:
@@ -31,6 +33,16 @@ def limit(name: str) -> int:
             f"The environment variable {name} must be a number above zero, not {text[:40]!r}."
         )
     return int(text)
+
+
+def check_players(count: int) -> None:
+    """Raises if a game has too many players: with a thousand coalitions each takes about 80 KB."""
+    most = limit("PROTOPFAITH_MAX_PLAYERS")
+    if count > most:
+        raise ProtoPFaithError(
+            f"{count:,} players are more than {most:,}, which take many gigabytes; take larger regions, or "
+            "raise the limit by the environment variable PROTOPFAITH_MAX_PLAYERS."
+        )
 
 
 def check_pixels(width: int, height: int, what: str) -> None:

@@ -41,8 +41,10 @@ def extensions() -> list[str]:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ends a sentence about an unknown name: the nearest known one, then all of them or many."""
     known = sorted(known)
+    in_lower_case = {one.lower(): one for one in known} | {one: one for one in known}
     nearest = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]!r}? Known" if nearest else "known"
+    nearest = difflib.get_close_matches(name[:80].lower(), in_lower_case, n=1, cutoff=0.8) or nearest
+    hint = f"did you mean {in_lower_case[nearest[0]]!r}? Known" if nearest else "known"
     more = f", ... ({len(known)} in all)" if len(known) > MOST_NAMED else ""
     return f"{hint}: {', '.join(known[:MOST_NAMED])}{more}."
 

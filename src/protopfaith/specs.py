@@ -4,6 +4,7 @@ line answers a typo at once."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ AUTOCAST = ("auto", "off", "bfloat16", "float16")
 SUPERPIXELS = "superpixels:"
 LARGEST_WINDOW = 100_000
 DEFAULT_METHOD = "adaptive_owen"  # of the estimators
+DEFAULT = "default"  # its name for people
 LEAST_BUDGET = 66  # of the default estimator, where all coalitions would be more
 WINDOW = 16  # pixels, where nobody says otherwise
 CPU_WINDOWS = 8  # rows and columns of windows at most, where a CPU decides
@@ -104,6 +106,33 @@ def check_autocast(name: object) -> None:
     """Raises if a number format has no such name."""
     if not isinstance(name, str) or name not in AUTOCAST:
         raise ProtoPFaithError(f"The autocast type {shown(name)} is not known; use {', '.join(AUTOCAST)}.")
+
+
+def check_once(explainers: Sequence[str]) -> None:
+    """Raises if an explainer is named twice.
+
+    >>> check_once(["ours", "owen"])
+    """
+    twice = [name for name, count in Counter(explainers).items() if count > 1]
+    if twice:
+        raise ProtoPFaithError(f"The explainer {shown(twice[0])} is named twice; name each of them once.")
+
+
+def check_dropped(drop: Sequence[int] | None, tolerance: float | None) -> None:
+    """Raises if prototypes that go are named twice, or found in two ways.
+
+    >>> check_dropped([3, 17], None)
+    """
+    if drop is None:
+        return
+    if tolerance is not None:
+        raise ProtoPFaithError(
+            "A tolerance finds the duplicates that go, but the prototypes that go are named; give one of "
+            "them (--prototypes or --tolerance)."
+        )
+    twice = [index for index, count in Counter(drop).items() if count > 1]
+    if twice:
+        raise ProtoPFaithError(f"Prototype {twice[0]} is to go twice; name each of them once.")
 
 
 def check_precision(precision: Any) -> None:

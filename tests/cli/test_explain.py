@@ -53,7 +53,7 @@ def test_a_precision_that_the_budget_cannot_reach_is_told(
     plan = ["--players", "4", "--budget", "100", "--precision", "0.01", "--no-sources"]
     done = protopfaith(place, "explain", str(run), image, *plan, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "the precision ±1.0% was not reached" in caplog.text
+    assert "the precision ±1% was not reached" in caplog.text
     assert "with 100 evaluations; allow more (--budget)" in caplog.text
 
 

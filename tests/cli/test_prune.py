@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from safetensors import safe_open
 
-from tests.cli.conftest import protopfaith
+from tests.cli.conftest import fails_with, protopfaith
 
 
 def test_prune_makes_a_smaller_run(place: Path, run: Path) -> None:
@@ -24,3 +25,18 @@ def test_prune_where_the_images_have_moved(place: Path, run: Path, tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     assert protopfaith(tmp_path, "evaluate", "new").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--prototypes", "1", "--tolerance", "1"], "--prototypes or --tolerance"),
+        (["--prototypes", "0,2,0"], "Prototype 0 is to go twice"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    place: Path, run: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    done = protopfaith(place, "prune", str(run), *options, "--out", str(tmp_path / "new"))
+    fails_with(done, words)
+    assert not (tmp_path / "new").exists()

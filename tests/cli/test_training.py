@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 from safetensors import safe_open
 
+from protopfaith.errors import ProtoPFaithError
+from protopfaith.training import train
 from tests.cli.conftest import fails_with, protopfaith
 
 
@@ -30,3 +34,16 @@ def test_resume_takes_overrides_of_where_to_compute_and_refuses_others(place: Pa
     fails_with(done, "optimization.batch_size was 12, now 3")
     done = protopfaith(place, "train", "--resume", "--out", "runs/tiny", "--root", "elsewhere")
     fails_with(done, "no folder elsewhere")
+
+
+def test_resume_with_a_folder_for_a_checkpoint_is_told_before_torch_is_loaded(
+    run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "last.safetensors").unlink()
+    (tmp_path / "run" / "last.safetensors").mkdir()
+    done = protopfaith(tmp_path, "train", "--resume", "--out", "run")
+    fails_with(done, "last.safetensors is a folder, where a file is expected")
+    assert "Loading torch" not in done.stderr
+    with pytest.raises(ProtoPFaithError, match="is a folder"):
+        train(None, tmp_path / "run", resume=True)

@@ -190,3 +190,10 @@ def _zipped(program: bytes, path: Path) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model/data.pkl", program)
     return path
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"", b"\x80\x02garbage", b"PK\x03\x04"])
+def test_what_no_pickle_is_is_told_in_words_of_ours(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.pth").write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match=r"x\.pth is no file of torch\.save, or it is cut short; give"):
+        read_foreign(tmp_path / "x.pth")

@@ -275,3 +275,10 @@ def test_two_classes_become_one_finding() -> None:
     assert torch.equal(found.train.uint8(), data.train.uint8())
     with pytest.raises(ProtoPFaithError, match="There is no class"):
         as_finding(data, "Dodo")
+
+
+def test_the_folder_without_a_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.png").write_bytes(b"")
+    with pytest.raises(ProtoPFaithError, match=r"no table labels\.csv in the folder .*mine"):
+        load_data("findings", root=tmp_path / "mine")

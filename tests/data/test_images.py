@@ -16,7 +16,7 @@ from PIL import Image
 
 from protopfaith.data import images as images_module
 from protopfaith.data import read_image
-from protopfaith.data.images import to_rgb_or_gray
+from protopfaith.data.images import LISTS, to_rgb_or_gray
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -214,3 +214,10 @@ def test_a_folder_is_no_image_whatever_it_holds(tmp_path: Path, picture: Callabl
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProtoPFaithError, match="holds no images"):
         read_image(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("suffix", LISTS)
+def test_a_list_is_no_image(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"mine{suffix}").write_text("file\na.png\n")
+    with pytest.raises(ProtoPFaithError, match=r"mine\.\w+ is a list, not an image; .* --bulk"):
+        read_image(tmp_path / f"mine{suffix}")

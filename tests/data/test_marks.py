@@ -56,3 +56,26 @@ def test_pixels_that_are_no_numbers_and_files_that_are_no_pictures(tmp_path: Pat
         read_marks(tmp_path / "mask.png")
     with pytest.raises(ProtoPFaithError, match="There is no image"):
         read_marks(tmp_path / "none.png")
+
+
+def photograph(black: float) -> np.ndarray:
+    """Colors of every kind, the first rows black."""
+    pixels = np.random.default_rng(0).integers(1, 256, (40, 40, 3), dtype=np.uint8)
+    pixels[: round(40 * black)] = 0
+    return pixels
+
+
+def test_a_photograph_marks_nothing_but_an_object_cut_out_of_it_does() -> None:
+    with pytest.raises(ProtoPFaithError, match="this is a photograph"):
+        marks(Image.fromarray(photograph(0)))
+    assert np.array_equal(marks(Image.fromarray(photograph(0.25))), photograph(0.25).any(2))
+    assert marks(Image.fromarray(photograph(0)).convert("L")).all()  # soft edges have many grays
+    labels = np.random.default_rng(0).integers(1, 7, (40, 40, 3), dtype=np.uint8) * 40
+    assert marks(Image.fromarray(labels)).all()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_negative_numbers_mark_nothing(kind: type) -> None:
+    values = np.array([[0, 1], [2, -1]], kind)
+    with pytest.raises(ProtoPFaithError, match="negative"):
+        marks(Image.fromarray(values))

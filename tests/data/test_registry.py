@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protopfaith.data import DATASETS, load_data, options_of
-from protopfaith.data.registry import COMMON, as_size, default_fold
+from protopfaith.data.registry import COMMON, as_size, check_place, default_fold, is_drawn
 from protopfaith.errors import ProtoPFaithError
 
 
@@ -75,3 +75,18 @@ def test_what_the_data_set_of_somebody_else_raises_is_told_as_its_fault(
     monkeypatch.setitem(DATASETS, "shells", load)
     with pytest.raises(ProtoPFaithError, match=f"data set 'shells' {words}"):
         load_data("shells")
+
+
+@pytest.mark.parametrize("name", sorted(DATASETS))
+def test_a_place_is_a_folder_of_images_that_are_read(name, tmp_path) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"There is no folder|leave out the folder"):
+        check_place(name, tmp_path / "nothing")
+    if is_drawn(name):
+        with pytest.raises(ProtoPFaithError, match="drawn, not read"):
+            check_place(name, tmp_path)
+    else:
+        check_place(name, tmp_path)
+
+
+def test_what_is_drawn_needs_no_root() -> None:
+    assert {name for name in DATASETS if is_drawn(name)} == {"birds", "birds_multilabel"}

@@ -152,7 +152,10 @@ WRONG = [
     ({"budget": 20}, "budget of 20 evaluations is too small for 'adaptive_owen' with 16 players"),
     ({"budget": 20, "explainers": ["random", "owen"]}, "budget of 20 evaluations is too small for 'owen'"),
     ({"truth_budget": -1}, "truth_budget is -1"),
-    ({"truth_budget": 40}, "two halves of truth_budget=40: A budget of 20 evaluations is too small"),
+    (
+        {"truth_budget": 40},
+        "truth_budget=40 cannot be: A budget of 40 is too small for the true values",
+    ),
     ({"autocast": "int8"}, "autocast type 'int8'"),
 ]
 

@@ -17,6 +17,7 @@ from protopfaith.evaluation import EXPLAINERS, Explained
 from protopfaith.evaluation.parts import evaluate_parts, part_names
 from protopfaith.evaluation.parts_results import part_remarks
 from protopfaith.network import ProtoPNet, XProtoNet
+from protopfaith.shapley import Players
 from protopfaith.show.parts import parts_figure
 from protopfaith.training.reference import weights_hash
 from tests.evaluation.conftest import PREPROCESSING, SIZE
@@ -141,3 +142,10 @@ def test_of_findings_prototypes_that_stand_for_them_are_judged() -> None:
     for image, finding in zip(found.shown, found.owners, strict=True):
         assert data.test.records[image].findings[finding] == 1
     assert parts_figure(found, data.test).axes
+
+
+def test_one_region_has_no_place() -> None:
+    birds = load_data("birds", size=32, train=8, validation=8, test=16)
+    model = ProtoPNet("small", birds.classes, prototypes_per_class=1, prototype_channels=8).eval()
+    with pytest.raises(ProtoPFaithError, match="One region covers the whole image of 32x32 pixels"):
+        evaluate_parts(model, birds.preprocessing, birds.test, players=Players.windows((32, 32), 33))

@@ -231,3 +231,16 @@ def test_a_damaged_case_is_made_whole(
         assert (case / name).stat().st_size == pytest.approx(size, rel=0.1)
         load_explanation(case / "explanation.json")
     assert (case / "note.txt").read_text() == "mine"
+
+
+def test_what_is_wrong_with_a_mask_is_told_before_any_image(
+    explainer: Explainer, bird_file: Path, tmp_path: Path
+) -> None:
+    Image.new("L", (48, 48)).save(tmp_path / "jane.png")
+    with pytest.raises(ProtoPFaithError, match=r"jane\.png cannot be used"):
+        explain_files(explainer, [bird_file], tmp_path / "out", mask=tmp_path / "jane.png")
+    assert not (tmp_path / "out").exists()
+    Image.new("L", (48, 4), 255).save(tmp_path / "jane.png")  # of no image's proportions
+    done = explain_files(explainer, [bird_file], tmp_path / "out", mask=tmp_path / "jane.png", anonymous=True)
+    assert "The mask has 48 x 4 pixels" in done.failures[0].message
+    assert "jane" not in done.failures[0].message + done.index.read_text()

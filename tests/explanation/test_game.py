@@ -201,3 +201,11 @@ def test_an_explanation_in_half_precision_says_so(
     assert not torch.equal(half.class_map.values, explanation.class_map.values)
     together = torch.stack([half.class_map.values, explanation.class_map.values])
     assert float(torch.corrcoef(together)[0, 1]) > 0.9  # the same coalitions, rounded
+
+
+@pytest.mark.parametrize("budget", [None, 1, 4096])
+def test_an_estimator_that_needs_what_it_needs_is_told_no_budget(budget: int | None) -> None:
+    found = play(
+        lambda x: x.flatten(1).sum(1), torch.rand(1, 4, 4), Settings(2, budget=budget, estimator="exact")
+    )
+    assert found.evaluations == 2**4

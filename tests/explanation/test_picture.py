@@ -130,3 +130,17 @@ def test_a_mask_of_a_small_object_is_not_empty() -> None:
     mask[101, 203] = 1
     found = open_mask(mask, (32, 32))
     assert torch.nonzero(found).tolist() == [[8, 16]]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int16, torch.int64])
+def test_a_mask_has_no_negative_numbers(kind: torch.dtype) -> None:
+    with pytest.raises(ProtoPFaithError, match="negative"):
+        open_mask(torch.tensor([[0, 1], [-1, 0]], dtype=kind), (4, 4))
+    assert open_mask(torch.tensor([[0, 1], [0, 1]], dtype=kind), (4, 4)).any()
+
+
+@pytest.mark.parametrize("size", [(24, 24), (24, 8)])
+def test_a_mask_file_that_cannot_be_used_is_named(size: tuple[int, int], tmp_path: Path) -> None:
+    Image.new("L", size, 255 if size[0] != size[1] else 0).save(tmp_path / "mine.png")
+    with pytest.raises(ProtoPFaithError, match=r"mine\.png cannot be used\. The mask (is empty|has)"):
+        open_mask(tmp_path / "mine.png", (24, 24), (24, 24))

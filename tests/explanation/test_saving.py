@@ -67,3 +67,31 @@ def test_unreadable_files_are_one_clear_error(explanation: Explanation, tmp_path
     (tmp_path / "case.npz").write_bytes((tmp_path / "other.npz").read_bytes())
     with pytest.raises(ProtoPFaithError, match="has format 99"):
         load_explanation(text)
+
+
+@pytest.mark.parametrize("value", [None, "x", [1]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("class_map", "gap"),
+        ("class_map", "total"),
+        ("target",),
+        ("class_map", "values", "array"),
+        ("seconds",),
+    ],
+)
+def test_an_entry_that_cannot_be_is_told_in_words_of_ours(
+    explanation: Explanation, tmp_path: Path, keys: tuple[str, ...], value: object
+) -> None:
+    path, _ = explanation.save(tmp_path / "why")
+    content = json.loads(path.read_text())
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(
+        ProtoPFaithError,
+        match=rf"why\.json is no readable explanation \((The argument '{keys[-1]}' of|its entries)",
+    ):
+        load_explanation(path)

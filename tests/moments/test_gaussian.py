@@ -159,7 +159,8 @@ def test_a_mistake_inside_a_rule_stays_what_it_is():
     ],
 )
 def test_wrong_arguments_are_one_sentence(call):
-    with pytest.raises(ProtoPFaithError, match="cannot be applied to these random variables"):
+    said = r"cannot be applied to these random variables|^The mean must be a tensor"
+    with pytest.raises(ProtoPFaithError, match=said):
         call(random_gaussian(3))
 
 
@@ -237,3 +238,21 @@ def test_a_row_and_a_column_that_make_too_many_together_are_refused():
     for call in (lambda: column + row, lambda: column * row, lambda: column + torch.zeros(1, 200_000)):
         with pytest.raises(ProtoPFaithError, match="40,000,000,000 together"):
             call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_what_is_no_number_is_refused(dtype):
+    odd = torch.tensor([0.0, torch.nan, 1.0], dtype=dtype)
+    with pytest.raises(ProtoPFaithError, match="NaN in the mean"):
+        Gaussian(odd)
+    with pytest.raises(ProtoPFaithError, match="NaN in the factors"):
+        Gaussian(torch.zeros(3, dtype=dtype), 1.0, odd[None])
+    with pytest.raises(ProtoPFaithError, match="not a number"):
+        Gaussian(torch.zeros(3, dtype=dtype), odd)
+    assert Gaussian(torch.full((3,), -torch.inf, dtype=dtype)).mean.isinf().all()
+
+
+@pytest.mark.parametrize("given", [("x",), (torch.zeros(2), "x"), (torch.zeros(2), 1.0, [1.0])])
+def test_what_is_trusted_is_still_a_tensor(given):
+    with pytest.raises(ProtoPFaithError, match=r"^The (mean|variance|factors) must be a tensor"):
+        Gaussian.trusted(*given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,14 @@ def test_runs_of_one_name_are_numbered_and_ready(run: Run) -> None:
         assert server.address == f"http://127.0.0.1:{server.listening.getsockname()[1]}/"
     assert not folder.exists()
     assert server.listening.fileno() == -1  # the port is free again
+
+
+def test_a_folder_of_images_is_that_of_the_runs_that_have_one(run: Run, tmp_path: Path) -> None:
+    assert run.recipe().data.name == "birds"
+    with opened([run.folder, run.folder], root=tmp_path, port=0, device="cpu", say=lambda _: None) as server:
+        assert len(server.state.networks) == 2
+    with (
+        pytest.raises(ProtoPFaithError, match="drawn, not read"),
+        opened([run.folder], root=tmp_path, port=0, device="cpu", say=lambda _: None),
+    ):
+        pass

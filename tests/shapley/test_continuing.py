@@ -17,7 +17,7 @@ PLAYERS = Players.windows((12, 12), 3)
 def begun(game: Game, method: str, **options) -> Attribution:
     if method == "dasp":
         options = {"stop_after": 3, "sizes": 3, **options}
-    return estimate(game, method, budget=300, **options)
+    return estimate(game, method, budget=None if method == "exact" else 300, **options)
 
 
 CONTINUED = [

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from protopfaith.cli.names import check_estimator
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import Traits, registration
+from protopfaith.shapley import ESTIMATORS, Traits, registration
 from protopfaith.shapley.registration import Estimators, typed_options
 from protopfaith.typed import Unparsed
 
@@ -101,3 +102,12 @@ def test_what_an_estimator_is_told_anyway_is_no_option():
 def test_estimators_without_annotations_take_what_they_take():
     bare = functools.partial(lambda game, **options: None)
     assert typed_options("bare", bare, {"anything": "goes"}) == {"anything": "goes"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("Default", "default"), ("EXACT", "exact"), ("Adaptive_Owen", "adaptive_owen")]
+)
+def test_names_in_another_case_are_known_by_their_own(typed: str, meant: str) -> None:
+    for ask in (lambda: ESTIMATORS[typed], lambda: check_estimator(typed)):
+        with pytest.raises(ProtoPFaithError, match=f"did you mean '{meant}'"):
+            ask()

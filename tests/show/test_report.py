@@ -74,7 +74,7 @@ def test_it_says_how_far_it_can_be_trusted(explanation: Explanation) -> None:
     ):
         assert words in page
     missed = replace(explanation, precision_asked=0.001, reached=False)
-    assert "did not suffice for ±0.10%" in render_report(missed)
+    assert "did not suffice for ±0.1%" in render_report(missed)
     unknown = replace(
         explanation,
         method="dasp",

@@ -45,3 +45,9 @@ def test_what_cannot_go_is_told(model: ProtoPNet, drop: Any, words: str) -> None
 def test_of_a_tree_no_single_ones_go() -> None:
     with pytest.raises(ProtoPFaithError, match="no single prototypes can be dropped"):
         without_prototypes(ProtoTree("small", 2, 2, 4), [0], None)
+
+
+@pytest.mark.parametrize(("drop", "tolerance"), [([0], 0.5), ([0, 1, 0], None)])
+def test_what_goes_is_said_once(model: ProtoPNet, drop: list[int], tolerance: float | None) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"give one of them|name each of them once"):
+        prototypes_to_drop(model, drop, tolerance)

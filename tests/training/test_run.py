@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import Explainer
 from protopfaith.training import Run
 from protopfaith.training import run as run_module
 from protopfaith.training.new_run import create_run
@@ -44,3 +45,27 @@ def test_its_model_and_preprocessing_come_from_one_reading_of_the_header(trained
 def test_an_option_that_is_a_key_of_its_own_is_refused(changes: list[str], key: str) -> None:
     with pytest.raises(ProtoPFaithError, match=rf"has '{key}', which is no option .* data\.{key} alone"):
         run_module.load_recipe_data(load_recipe("birds", changes))
+
+
+@pytest.mark.parametrize("opened", [Run, lambda folder, root: Explainer(folder, root=root)])
+def test_a_root_that_cannot_be_is_told_at_once(opened, trained, tmp_path) -> None:
+    assert trained.recipe().data.name == "birds"
+    for root in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(ProtoPFaithError, match=r"drawn, not read: leave out the folder"):
+            opened(trained.folder, root)
+
+
+def test_a_root_that_is_not_there_is_told_at_once(data, tmp_path) -> None:
+    run = create_run(tmp_path / "run", load_recipe("folder"), data)
+    with pytest.raises(ProtoPFaithError, match="There is no folder"):
+        Run(run.folder, tmp_path / "nothing")
+    assert Run(run.folder, tmp_path).root == tmp_path
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "image,class\nx.png,red\n", "epoch\n1\n"])
+def test_metrics_of_another_kind_are_told(content, trained, tmp_path) -> None:
+    assert list(trained.metrics()["epoch"]) == list(range(len(trained.metrics())))
+    (tmp_path / "recipe.yaml").write_bytes(trained.recipe_path.read_bytes())
+    (tmp_path / "metrics.csv").write_text(content)
+    with pytest.raises(ProtoPFaithError, match=r"metrics\.csv cannot be read .* restore it"):
+        Run(tmp_path).metrics()

@@ -138,6 +138,7 @@ def test_a_cluster_is_told_where_the_images_of_ones_own_runs_lie(home: Path) -> 
     own, strange = _write(home / "own", recipe, new_mark(recipe)), _write(home / "strange", recipe, {})
     assert own.trusted_root() == home / "images"
     assert strange.trusted_root() is None
+    (home / "mine").mkdir()
     assert Run(strange.folder, home / "mine").trusted_root() == home / "mine"
     drawn = _recipe(None)
     assert _write(home / "drawn", drawn, new_mark(drawn)).trusted_root() is None

@@ -46,7 +46,7 @@ Bulk = Annotated[
     Path | None,
     typer.Option(
         help="For very many images: instead of reports, one row per image in a Parquet data set here. Images "
-        "may also be CSV or Parquet lists with a column file, and WebDataset tars."
+        "may also be CSV, TSV or Parquet lists with a column file, and WebDataset tars."
     ),
 ]
 Quick = Annotated[

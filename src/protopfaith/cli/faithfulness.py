@@ -23,7 +23,7 @@ from protopfaith.cli.options import (
     parse_limits,
 )
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.specs import check_autocast
+from protopfaith.specs import check_autocast, check_once
 
 PROTOTYPES = 8
 
@@ -158,6 +158,7 @@ def check_asked(
     sizes: int | None,
 ) -> None:
     """Raises if an option is for something that another one leaves out."""
+    check_once(names or [])
     if every and prototypes is not None:
         raise ProtoPFaithError("--all and --prototypes do not go together; leave one of them out.")
     left_out = {"truth"} if truth_budget == 0 else set()

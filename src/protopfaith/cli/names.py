@@ -22,7 +22,7 @@ from protopfaith.encoder_names import check_encoder_name, check_weights_file, is
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import existing_folder, is_file, is_folder
 from protopfaith.registry import Registry, extensions, nothing_named
-from protopfaith.specs import DEFAULT_METHOD, baseline_numbers, check_option_names, no_gpu
+from protopfaith.specs import DEFAULT, DEFAULT_METHOD, baseline_numbers, check_option_names, no_gpu
 
 if TYPE_CHECKING:
     from protopfaith.training import Recipe
@@ -61,9 +61,9 @@ def _written(registry: str, place: Path) -> list[str]:
     return sorted(name for file in files for name in pattern.findall(file.read_text("utf-8")))
 
 
-def check_names(registry: str, names: Iterable[str]) -> None:
-    """Raises if one of the names is not registered."""
-    known = registered(registry)
+def check_names(registry: str, names: Iterable[str], *more: str) -> None:
+    """Raises if one of the names is neither registered nor one `more` that is known."""
+    known = [*registered(registry), *more]
     for name in names:
         if name not in known:
             raise Registry[object](PLACES[registry][0]).unknown(name, known)
@@ -111,7 +111,7 @@ def _may_have_gpu() -> bool:
 
 def check_estimator(name: str) -> str:
     """Raises if there is no such estimator."""
-    check_names("ESTIMATORS", {name} - {"default"})
+    check_names("ESTIMATORS", [name], DEFAULT)
     return name
 
 

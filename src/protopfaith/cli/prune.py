@@ -10,6 +10,7 @@ import typer
 from protopfaith.cli.app import app, console, next_command, note, say
 from protopfaith.cli.checks import check_output_folder, check_run
 from protopfaith.cli.options import Device, MovedRoot, RunFolder, parse_indices
+from protopfaith.specs import check_dropped
 
 
 @app.command()
@@ -41,6 +42,7 @@ def prune(
     check_run(folder, root)
     check_output_folder(out, folder)
     drop = None if prototypes is None else parse_indices(prototypes, "Prototypes")
+    check_dropped(drop, tolerance)
     note(f"Loading {folder} ...")
     from protopfaith.training import Run, prune_run
 

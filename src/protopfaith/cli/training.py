@@ -15,9 +15,11 @@ from protopfaith.cli.checks import check_file, check_overrides, check_recipe, ch
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_distribution, parse_indices
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import check_plain
 from protopfaith.training.folds import FOLDS, check_folds
 from protopfaith.training.grid import load_grid
-from protopfaith.training.recipe import load_recipe
+from protopfaith.training.recipe import Recipe, load_recipe
+from protopfaith.training.unused import check_used
 from protopfaith.writing import refuse_existing
 
 if TYPE_CHECKING:
@@ -139,16 +141,24 @@ def check_before_torch(
     """Raises if what is to be trained is not there, or has a mistake that a reader can see."""
     if grid is not None:
         for one in load_grid(grid).recipes(changes):
-            check_recipe_names(one)
+            _check_recipe(one, resume)
     elif recipe is not None:
         check_recipe(recipe)
-        check_recipe_names(load_recipe(recipe, changes))
+        _check_recipe(load_recipe(recipe, changes), resume)
     elif not resume or out is None:
         raise ProtoPFaithError("Nothing to train: name a recipe, or the run to resume with --resume --out.")
     else:
         check_run(out)
     if not resume:
         refuse_existing(run_folder(out, cast(str, grid or recipe)))
+    else:
+        check_plain(run_folder(out, cast(str, grid or recipe)) / "last.safetensors")
+
+
+def _check_recipe(recipe: Recipe, resume: bool) -> None:
+    check_recipe_names(recipe)
+    if not resume:
+        check_used(recipe)
 
 
 def parse_folds(folds: str | None) -> Sequence[int] | None:

@@ -254,9 +254,9 @@ def read_foreign(path: Path | str) -> Any:
         ) from error
     except Exception as error:  # unpickling raises almost anything on a broken or foreign file
         _refuse_stand_ins(path)
+        why = f" ({reason(error)})" if isinstance(error, OSError) else ""
         raise ProtoPFaithError(
-            f"{path} is no file of torch.save, or it is cut short ({reason(error)}); give a .pth file of a "
-            "network."
+            f"{path} is no file of torch.save, or it is cut short{why}; give a .pth file of a network."
         ) from error
 
 

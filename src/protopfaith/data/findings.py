@@ -134,8 +134,8 @@ def _path_of(root: Path, table: str) -> Path:
     path = root / table if is_file(root / table) else Path(table).expanduser()
     if not is_file(path):
         raise ProtoPFaithError(
-            f"There is no table {path}; put labels.csv into the folder of the images, or name it with "
-            "data.options.table=PATH."
+            f"There is no table {path} in the folder {root}, or elsewhere; put labels.csv there, or name the "
+            "table with data.options.table=PATH."
         )
     return path
 

@@ -28,6 +28,7 @@ T = TypeVar("T")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
 
 DICOM_MARK = b"DICM"  # after 128 bytes
+LISTS = (".csv", ".tsv", ".parquet")  # of images, which explain --bulk reads
 LOOKED_AT = 10_000  # names in a folder, for the sentence about it
 
 # By content, whatever the name says. Pillow knows dozens more; some start other programs (EPS), most are not
@@ -155,6 +156,11 @@ def decoded(path: Path, frame: int | None, convert: Callable[[Image.Image], T]) 
         ) from error
     # Pillow's decoders raise whatever broken bytes lead them into: OSError, SyntaxError, struct.error, ...
     except Exception as error:
+        if path.suffix.lower() in LISTS:
+            raise ProtoPFaithError(
+                f"{named(path)} is a list, not an image; give the images in it, or use explain --bulk, which "
+                "reads lists."
+            ) from error
         raise ProtoPFaithError(
             f"The image {named(path)} cannot be read ({_one_line(error, path)}); replace or remove it (a "
             "data set can also be loaded without: data.skip_unreadable=true)."

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, seed_number
+from protopfaith.arguments import instance, named, path, seed_number
 from protopfaith.data.imagedata import ImageData
 from protopfaith.data.preprocessing import checked_size
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import is_folder
 from protopfaith.registry import Registry, borrowed, did_you_mean
 
 Size = int | tuple[int, int] | None
@@ -68,6 +69,35 @@ def load_data(
             root=place, size=size, seed=seed, fold=fold, skip_unreadable=skip_unreadable, **options
         )
     return instance(found, ImageData, f"What the data set {name!r} gives", "an ImageData")
+
+
+def without_folder(loader: Loader) -> Loader:
+    """Marks the loader of images that are made, not read, so that nobody says where they lie."""
+    loader.without_folder = True  # type: ignore[attr-defined]
+    return loader
+
+
+def is_drawn(name: str) -> bool:
+    """Whether a data set is known to lie in no folder."""
+    from protopfaith.data.known import DATASETS
+
+    return hasattr(DATASETS.get(name), "without_folder")
+
+
+def check_place(name: str, root: Path | str) -> None:
+    """Raises if images cannot lie where they are said to: nothing is there, or they are not read at all.
+
+    Args:
+        name: of the data set; one that is not known is left to whoever loads it
+        root: what the user gave
+    """
+    if is_drawn(name):
+        raise ProtoPFaithError(
+            f"The images of the data set {name!r} are drawn, not read: leave out the folder ({named(root)})."
+        )
+    place = path(root, "The folder of the images").expanduser()
+    if not is_folder(place):
+        raise ProtoPFaithError(f"There is no folder {named(place)}; give the folder that holds the images.")
 
 
 def options_of(name: str) -> dict[str, Any]:

@@ -79,7 +79,8 @@ def measure_on_ray(request: Request, address: str, bench: Bench, bar: Bar) -> di
     """
     check_address(address)
     threads, kind = torch.get_num_threads(), torch.device(request.device).type
-    place = Run(request.run.folder.absolute(), request.run.trusted_root())
+    place = Run(request.run.folder.absolute())
+    place.root = request.run.trusted_root()  # perhaps on the workers alone
     remote = replace(request, run=place, folder=request.folder.absolute(), device=kind)
     tasks = [task for task in tasks_of(bench, request) if not is_done(bench, task)]
     bar.begin("measuring", total=len(tasks) + len(request.names))

@@ -91,6 +91,12 @@ def evaluate_parts(
     seed_number(seed)
     chosen = _classes(images, model.class_names, classes, seed)
     found = [_images_of(images, label, per_class) for label in chosen]
+    if players is not None and len(players) == 1:
+        height, width = preprocessing.size
+        raise ProtoPFaithError(
+            f"One region covers the whole image of {height}x{width} pixels, so that no map has a place; give "
+            "smaller windows as players."
+        )
     options = Options(players or _windows(preprocessing.size), budget=budget, seed=seed)
     where = _Box(preprocessing.size, box)
     total, done = sum(map(len, found)), 0

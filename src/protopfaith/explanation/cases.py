@@ -35,7 +35,7 @@ from protopfaith.explanation.decomposition import check_different, find_class
 from protopfaith.explanation.explainer import Explainable, Explainer, as_explainer
 from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
-from protopfaith.explanation.picture import MaskLike
+from protopfaith.explanation.picture import MaskLike, open_mask
 from protopfaith.explanation.saving import load
 from protopfaith.explanation.settings import Settings
 from protopfaith.files import is_file, is_folder
@@ -232,6 +232,8 @@ class _Request:
         if self.dicom:
             self._check_dicom()
         check_figures(self.figures)
+        if self.mask is not None:
+            open_mask(self.mask, self.explainer.size)
 
     def _check_dicom(self) -> None:
         from protopfaith.show.dicom import check_dicom
@@ -267,7 +269,10 @@ class _Request:
         if not self.anonymous:
             return Failure(path, message)
         name = self.names[path]
-        return Failure(Path(name), without_path(message, path, name))
+        message = without_path(message, path, name)
+        if isinstance(self.mask, str | Path):
+            message = without_path(message, Path(self.mask), "mask")
+        return Failure(Path(name), message)
 
     def answer(self, path: Path, overall: Overall) -> tuple[Path, Explanation | None]:
         """The case's folder, and its explanation unless it was there already."""
@@ -353,14 +358,14 @@ def _write_early(quick: Explanation, path: Path) -> None:
 
 
 def _warn_of_imprecision(explanation: Explanation, path: str) -> None:
-    from protopfaith.show.wording.numbers import percent
+    from protopfaith.show.wording.numbers import asked
     from protopfaith.show.wording.sharpness import strength
 
     logger.warning(
-        "%s: the precision ±%s was not reached: how strongly regions speak is %s with %s evaluations; "
+        "%s: the precision %s was not reached: how strongly regions speak is %s with %s evaluations; "
         "allow more (--budget), or take larger regions (--players).",
         path,
-        percent(explanation.precision_asked or 0),
+        asked(explanation.precision_asked or 0),
         strength(explanation.precision),
         f"{explanation.evaluations:,}",
     )

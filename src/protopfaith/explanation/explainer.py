@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData, ImageSet, Preprocessing
+from protopfaith.data.registry import check_place
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembly import assemble
@@ -126,7 +127,7 @@ class Explainer:
         if preprocessing is not None:
             instance(preprocessing, Preprocessing, "The preprocessing", "a Preprocessing")
         if root is not None:
-            instance(root, (str, Path), "The folder of the images", "a path")
+            _check_root(self.run, root)
         _check_images(images)
         self.preprocessing = preprocessing
         self._given, self._root = images, root
@@ -171,16 +172,16 @@ class Explainer:
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords)
         picture = self.open(image, name)
-        settings = settings.on(self.device, picture.input.shape[-2:])
+        size = picture.input.shape[-2:]
+        settings = settings.on(self.device, size)
+        there = None if mask is None else open_mask(mask, size, picture.original_size)
         with torch.autocast(self.device.type, enabled=False):  # the caller's would make small distances NaN
             decision = decide(
                 self.model, picture, target, versus, settings=settings, temperature=self.calibrator
             )
         known: dict[str, Any] = {
             "true_class": None if decision.outcome == "several" else find_class(self.model, true_class),
-            "mask": None
-            if mask is None
-            else open_mask(mask, picture.input.shape[-2:], picture.original_size),
+            "mask": there,
         }
         quick = on_coarse if on_coarse is not None and has_coarse(settings, picture.input) else None
         # What would fail after a part of the work fails before it; a game that is the only one does anyway.
@@ -346,6 +347,16 @@ def as_explainer(model: Explainable | Explainer, **options: Any) -> Explainer:
             f"Explainer(run, {', '.join(given)}), not beside the Explainer."
         )
     return model
+
+
+def _check_root(run: Run | None, root: Path | str) -> None:
+    """Raises if that cannot be the folder of a network's images."""
+    if run is None:
+        raise ProtoPFaithError(
+            "A network without a run does not say what its images are, so a folder tells nothing; give the "
+            "images themselves (images=)."
+        )
+    check_place(run.recipe().data.name, root)
 
 
 def _check_images(images: object) -> None:

@@ -177,7 +177,7 @@ def play(
     result = estimate(
         game,
         settings.estimator,
-        budget=settings.budget,
+        budget=settings.allowed,
         precision=settings.precision,
         outputs=driving,
         seed=settings.seed,
@@ -306,7 +306,7 @@ def check_game(settings: Settings, image: Tensor) -> None:
         check_estimate(
             game,
             settings.estimator,
-            budget=settings.budget,
+            budget=settings.allowed,
             precision=settings.precision,
             **settings.options,
         )

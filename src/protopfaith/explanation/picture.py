@@ -15,7 +15,7 @@ from torch import Tensor
 from protopfaith.arguments import instance, named, plain_tensor, tensor
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once, upright
-from protopfaith.data.marks import marks, read_marks
+from protopfaith.data.marks import NEGATIVE, marks, read_marks
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import reason
 from protopfaith.limits import check_pixels
@@ -165,7 +165,7 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
     [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     """
     if isinstance(mask, str | Path):
-        mask = read_marks(mask)
+        return _open_mask_file(mask, size, original)
     if isinstance(mask, Image.Image):
         mask = marks(mask)
     if isinstance(mask, np.ndarray):
@@ -173,6 +173,8 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
     given: Tensor = tensor(mask, "A mask", "height x width", 2)
     if not given.numel() or bool(given.isnan().any()):
         raise ProtoPFaithError("A mask has a number for each pixel; this one has no pixels, or NaN.")
+    if bool((given < 0).any()):
+        raise ProtoPFaithError(NEGATIVE)
     if original is not None:
         _check_proportions(tuple(given.shape), tuple(original), tuple(size))
     there = (given != 0).float()[None, None]
@@ -182,6 +184,16 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
     if not bool(found.any()):
         raise ProtoPFaithError("The mask is empty: it is zero everywhere; mark the object in it.")
     return found.cpu()
+
+
+def _open_mask_file(path: str | Path, size: Sequence[int], original: Sequence[int] | None) -> Tensor:
+    """The same of a file, which is named where something is wrong with it."""
+    try:
+        return open_mask(read_marks(path), size, original)
+    except ProtoPFaithError as error:
+        if named(path) in str(error):
+            raise
+        raise ProtoPFaithError(f"The mask {named(path)} cannot be used. {error}") from error
 
 
 def _check_proportions(mask: tuple[int, ...], *known: tuple[int, ...]) -> None:

@@ -93,7 +93,7 @@ class ResumableGame:
         self._so_far = estimate(
             self.game,
             self.settings.estimator,
-            budget=self.evaluations + evaluations,
+            budget=self.evaluations + evaluations if self.settings.traits.planned else None,
             precision=precision,
             outputs=self.driving,
             seed=self.settings.seed,

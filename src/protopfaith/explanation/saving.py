@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from protopfaith import arguments
+from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
@@ -127,15 +128,16 @@ def _load(path: Path | str, kind: type[Loaded]) -> Loaded:
             raise ProtoPFaithError(
                 f"{path} has format {version}, but this version reads {FORMAT}: update protopfaith."
             )
-        decoded = _decode(content, arrays)
+        decoded = _whole(content, arrays)
         if not isinstance(decoded, kind):
             raise ValueError("it describes something else")
         return decoded
     except ProtoPFaithError:
         raise
     except Exception as error:  # whatever a damaged file leads to
+        why = reason(error) if isinstance(error, ValueError) else "its entries are not those that it had"
         raise ProtoPFaithError(
-            f"{path} is no readable explanation ({reason(error)}); give the JSON file of one, with its NPZ "
+            f"{path} is no readable explanation ({why}); give the JSON file of one, with its NPZ "
             "file beside it."
         ) from error
 
@@ -171,6 +173,14 @@ def _fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
+def _whole(content: dict[str, Any], arrays: dict[str, Tensor]) -> Any:
+    """What is described; raises ValueError where an entry cannot be."""
+    try:
+        return _decode(content, arrays)
+    except ProtoPFaithError as error:
+        raise ValueError(reason(error)) from error
+
+
 def _decode(value: Any, arrays: dict[str, Tensor]) -> Any:
     if isinstance(value, list):
         return tuple(_decode(one, arrays) for one in value)
@@ -184,7 +194,18 @@ def _decode(value: Any, arrays: dict[str, Tensor]) -> Any:
     kind = KINDS.get(value.get("type", ""))
     if kind is None:
         return {int(k) if k.isdecimal() else k: v for k, v in parts.items()}
-    return kind(**parts)
+    made = kind(**parts)
+    check_arguments(kind, {name: _finite(entry) for name, entry in vars(made).items()})
+    return made
+
+
+def _finite(value: Any) -> Any:
+    """The value with zero for numbers that are not finite, which results may have, unlike arguments."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else 0.0
+    if isinstance(value, tuple):
+        return tuple(map(_finite, value))
+    return {key: _finite(entry) for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 def _join(name: str, more: str) -> str:

@@ -218,6 +218,11 @@ class Settings:
         return DEFAULT_METHOD if self.estimator == "default" else self.estimator
 
     @property
+    def allowed(self) -> int | None:
+        """The budget that the estimator is told: none, where it takes as many evaluations as it needs."""
+        return self.budget if self.traits.planned else None
+
+    @property
     def traits(self) -> Traits:
         """What the estimator says about itself."""
         return ESTIMATORS.traits(self.method)

@@ -48,6 +48,11 @@ def _is_variance(given: Tensor) -> bool:
     return bool(lowest >= -ROUNDING * torch.maximum(largest, -lowest))
 
 
+def _has_nan(given: Tensor) -> bool:
+    """Whether something is no number, told without a copy of all of them."""
+    return given.is_floating_point() and bool(given.numel()) and bool(given.aminmax()[0].isnan())
+
+
 class Mean(Tensor):
     """The mean of a `Gaussian`: a tensor which, when called, averages the random variables themselves.
 
@@ -99,6 +104,8 @@ class Gaussian:
                         f"{what} has {given.numel():,} numbers, more than {MOST_NUMBERS:,}; give fewer at a "
                         "time."
                     )
+                if what != "The variance" and _has_nan(given):
+                    raise ProtoPFaithError(f"There is NaN in {what.lower()}; give numbers.")
         if mean.dtype in WHOLE:  # the variance would be cut off, too
             raise ProtoPFaithError(f"The mean has whole numbers ({mean.dtype}); give mean.float().")
         if factors is not None:
@@ -119,6 +126,9 @@ class Gaussian:
             variance: of every variable, at least zero
             factors: as for `Gaussian` itself, or None
         """
+        instance(mean, Tensor, "The mean", "a tensor")
+        instance(variance, (Tensor, int, float), "The variance", "a tensor or a number")
+        instance(factors, (Tensor, type(None)), "The factors", "a tensor or None")
         made = cls.__new__(cls)
         made._set(mean, variance, factors)
         return made

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from protopfaith.annotations import check_arguments
+from protopfaith.data.registry import is_drawn
 from protopfaith.devices import choose_device
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Explainer
@@ -31,6 +32,7 @@ from protopfaith.serve.state import ServerState, write_answer
 from protopfaith.serve.uploads import PrivateFolder
 from protopfaith.serve.worker import Worker
 from protopfaith.specs import check_token
+from protopfaith.training import Run
 
 if TYPE_CHECKING:
     import uvicorn
@@ -171,7 +173,8 @@ def _networks(runs: Sequence[Path | str], root: Path | str | None, device: str) 
     chosen: Any = choose_device(device)
     networks = []
     for number, run in enumerate(runs):
-        explainer = Explainer(run, root=root, device=chosen)
+        drawn = len(runs) > 1 and is_drawn(Run(run).recipe().data.name)  # the folder is that of the others
+        explainer = Explainer(run, root=None if drawn else root, device=chosen)
         _ = explainer.reference, explainer.weights_hash  # read now: the first visitor does not wait for them
         networks.append(Network(number, explainer, run_name(Path(run))))
     names = [network.name for network in networks]

@@ -21,6 +21,7 @@ from protopfaith.arguments import (
     whole_number,
 )
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.limits import check_players
 from protopfaith.progress import Bar
 from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
@@ -123,7 +124,7 @@ def estimate(  # noqa: PLR0917  (method, budget and precision read well without 
             check_same_game(resume, game)
             return resume  # nothing to add
         seed, options, resume = _resumed(resume, game, name, options)
-    budget = _evaluations(budget, precision, resume)
+    budget = _evaluations(name, budget, precision, resume)
     if game.n_players == 1:  # nothing to share, nothing to sample
         return replace(ESTIMATORS["exact"](game, seed=seed, precision=precision), method=name)
     if outputs is not None and "outputs" in inspect.signature(estimator).parameters:
@@ -166,7 +167,7 @@ def check_estimate(
     options = _checked(game, name, budget, precision, options)
     check = getattr(ESTIMATORS[name], "check", None)
     if check is not None and game.n_players > 1:
-        check(game, budget=_evaluations(budget, precision, None), precision=precision, **options)
+        check(game, budget=_evaluations(name, budget, precision, None), precision=precision, **options)
 
 
 def _checked(
@@ -175,6 +176,7 @@ def _checked(
     """The options in their types, once all that was asked makes sense."""
     instance(game, Game, "What is played", "a Game")
     check_plan(budget, precision)
+    check_players(game.n_players)
     return typed_options(name, ESTIMATORS[name], options)
 
 
@@ -192,10 +194,12 @@ def _resumed(
     return resume.seed, {**resume.options, **options}, own_copy(resume, game.device)
 
 
-def _evaluations(budget: int | None, precision: float | None, resume: Attribution | None) -> int:
+def _evaluations(name: str, budget: int | None, precision: float | None, resume: Attribution | None) -> int:
     """The budget, or what is usual where none is given."""
     if budget is not None:
         return budget
+    if not ESTIMATORS.traits(name).planned:  # it takes as many as it needs
+        return MOST_EVALUATIONS
     usual = DEFAULT_BUDGET if precision is None else LARGEST_BUDGET
     return usual if resume is None else max(usual, resume.evaluations)
 

@@ -16,7 +16,7 @@ from protopfaith.annotations import check_fields
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry
 from protopfaith.shapley.attribution import Attribution
-from protopfaith.specs import check_option_names
+from protopfaith.specs import DEFAULT, check_option_names
 from protopfaith.typed import Unparsed, convert, describe
 
 EstimatorFunction = Callable[..., Attribution]
@@ -85,6 +85,9 @@ class Estimators(Registry[EstimatorFunction]):
     def __init__(self, kind: str):
         super().__init__(kind)
         self._traits: dict[str, Traits] = {}
+
+    def __missing__(self, name: str) -> EstimatorFunction:
+        raise self.unknown(name, [*self, DEFAULT])
 
     def register(self, name: str, **traits: Any) -> Callable[[EstimatorFunction], EstimatorFunction]:
         """Registers a function under `name`; the keywords are those of `Traits`."""

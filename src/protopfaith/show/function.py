@@ -19,7 +19,7 @@ from protopfaith.show.report import Output, make_legend
 from protopfaith.show.sheet import Sheet
 from protopfaith.show.wording.costs import cost, told_error
 from protopfaith.show.wording.glossary import WORDS
-from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.numbers import asked
 from protopfaith.show.wording.places import lies
 from protopfaith.show.wording.sharpness import hard, sides, strength
 from protopfaith.show.wording.trust import LIMITS, Remark
@@ -130,7 +130,7 @@ def remarks(explanation: FunctionExplanation) -> list[Remark]:
         strongly = f"How strongly they do is {strength(error)} (relative error {error:.3g})."
         said.append(f"{one.name}: {known} {strongly}")
     if explanation.precision_asked is not None and not explanation.reached:
-        said.append(hard(explanation.evaluations, f"±{percent(explanation.precision_asked)}"))
+        said.append(hard(explanation.evaluations, asked(explanation.precision_asked)))
     gap = max(abs(one.regions.gap) for one in explanation.outputs)
     said.append(f"Before it was redistributed, the sum of a map was off by {gap:.2g} at most.")
     return [Remark(sentence) for sentence in said]

@@ -9,6 +9,7 @@ from torch import Tensor
 from protopfaith.arguments import finite_number, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network import PatchNetwork, ProtoPNet, distinct_prototypes, prune
+from protopfaith.specs import check_dropped
 
 
 def without_prototypes(
@@ -62,4 +63,5 @@ def prototypes_to_drop(
         raise ProtoPFaithError(
             f"Prototypes to drop have indices from 0 to {last}, but got {shown(list(drop))}."
         )
-    return tuple(sorted(set(drop)))
+    check_dropped(drop, tolerance)
+    return tuple(sorted(drop))

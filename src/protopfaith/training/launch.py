@@ -32,6 +32,7 @@ from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import ComputeRecipe
 from protopfaith.training.reference_measurement import keep_reference
 from protopfaith.training.run import Run, load_recipe_data
+from protopfaith.training.unused import check_used
 from protopfaith.writing import AGAIN, refuse_existing, remove_leftovers
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def train(
         if given is not None:
             instance(given, kind, "What replaces a part of the recipe", f"of type {kind.__name__}")
     _check_name(folder)
+    if not resume and model is None:
+        check_used(recipe)
     if fabric is None:
         fabric = _launched(recipe, folder, resume)
     instance(getattr(fabric, "world_size", None), int, "The fabric", "one of Lightning that was launched")

@@ -14,7 +14,7 @@ import torch
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file
+from protopfaith.files import check_plain, is_file
 from protopfaith.training.checkpoint import read_recipe
 from protopfaith.training.recipe import Recipe, decisive
 from protopfaith.training.run import Run
@@ -77,6 +77,7 @@ def check_own_recipe(run: Run, recipe: Recipe) -> None:
     data lies."""
     if is_file(run.model_path):
         run.check_model()
+    check_plain(run.checkpoint_path)
     if is_file(run.checkpoint_path):
         run.check_belongs(read_recipe(run.checkpoint_path), run.checkpoint_path)
     if "pruned_from" in run.environment():

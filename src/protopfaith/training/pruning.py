@@ -14,6 +14,7 @@ from protopfaith.annotations import check_arguments
 from protopfaith.arguments import instance
 from protopfaith.data import ImageData
 from protopfaith.devices import choose_device
+from protopfaith.specs import check_dropped
 from protopfaith.training.family import trainer_of
 from protopfaith.training.launch import make_fabric
 from protopfaith.training.metrics import set_balanced_accuracy
@@ -92,6 +93,7 @@ def prune_run(
     folder = Path(instance(folder, (str, Path), "A run", "a folder"))
     instance(run, Run, "A run to prune", "a Run")
     refuse_existing(folder)
+    check_dropped(drop, tolerance)
     place = choose_device(device)
     data = run.data() if data is None else data
     before = run.model(place)

@@ -12,7 +12,7 @@ from torch import nn
 
 from protopfaith.arguments import instance, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
-from protopfaith.data.registry import COMMON, default_fold
+from protopfaith.data.registry import COMMON, check_place, default_fold
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, read_json, read_plain_text, reason
 from protopfaith.network import FAMILIES, Outcome, PatchNetwork, load, outcome_of, read_metadata
@@ -57,11 +57,13 @@ class Run:
         self.folder = Path(instance(folder, (str, Path), "A run", "its folder"))
         if root is not None:
             instance(root, (str, Path), "The folder of the images", "a path")
-        self.root = root
         if not is_file(self.recipe_path):
             raise ProtoPFaithError(
                 f"{self.folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
             )
+        if root is not None:
+            check_place(self.recipe().data.name, root)
+        self.root = root
 
     @property
     def recipe_path(self) -> Path:
@@ -293,7 +295,10 @@ class Run:
         import pandas as pd
 
         try:
-            return pd.read_csv(io.StringIO(read_plain_text(self.metrics_path, "it back, or train anew")))
+            found = pd.read_csv(io.StringIO(read_plain_text(self.metrics_path, "it back, or train anew")))
+            if not {"epoch", "stage"} <= set(found):
+                raise ValueError("it has no columns epoch and stage")
+            return found
         except ValueError as error:
             raise ProtoPFaithError(
                 f"{self.metrics_path} cannot be read ({reason(error)}); restore it, or train anew."

@@ -66,9 +66,7 @@ def test_what_is_left_open_is_as_usual(run: Run) -> None:
 
 
 def test_the_bench_has_the_prototypes_asked_for(run: Run, tmp_path: Path) -> None:
-    bench, sample = make_request(run, tmp_path, prototypes=[2, 0], explainers=["random", "random"]).open(
-        print
-    )
+    bench, sample = make_request(run, tmp_path, prototypes=[2, 0], explainers=["random"]).open(print)
     assert sorted(bench.prototypes) == [0, 2]
     assert sum(map(len, sample)) == len(run.data().train)
     assert len(bench.settings.mean_color) == 3
@@ -78,3 +76,8 @@ def test_the_bench_has_the_prototypes_asked_for(run: Run, tmp_path: Path) -> Non
 def test_nonsense_is_refused_before_any_work(run: Run, asked: dict[str, object]) -> None:
     with pytest.raises(ProtoPFaithError):
         make_request(run, None, **asked)  # type: ignore[arg-type]
+
+
+def test_an_explainer_is_named_once(run: Run) -> None:
+    with pytest.raises(ProtoPFaithError, match="'owen' is named twice"):
+        make_request(run, None, explainers=["owen", "random", "owen"])

@@ -66,3 +66,16 @@ def test_unknown_columns_are_refused() -> None:
         subgroups([{"site": "a"}], ["sites"])
     with pytest.raises(ProtoPFaithError, match="give a CSV file"):
         subgroups([{}], ["site"])
+
+
+@pytest.mark.parametrize("age", ["-5", "1e400", "-1e9", "151", "99999"])
+def test_numbers_that_are_no_age_are_told(age: str) -> None:
+    found, notes = subgroups([{"age": "30"}, {"age": age}, {}])
+    assert found["age"] == {"18 to 39": [0], "not known": [1, 2]}
+    assert len(notes) == 1
+    assert age in notes[0]
+
+
+@pytest.mark.parametrize("age", ["", "unknown", "nan", "044Y", "0", "120"])
+def test_ages_and_texts_are_no_cause_for_a_note(age: str) -> None:
+    assert subgroups([{"age": "30"}, {"age": age}])[1] == []

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,7 +9,7 @@ from torch import Tensor
 from protopfaith.correlation import pearson
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import Explained, density
-from protopfaith.evaluation.metrics.truth import compare_with_truth, true_values
+from protopfaith.evaluation.metrics.truth import check_true_values, compare_with_truth, true_values
 from protopfaith.shapley import Game, Players, estimate
 
 
@@ -69,3 +71,14 @@ def test_values_of_other_players_are_refused() -> None:
 def test_values_survive_being_painted_onto_pixels() -> None:
     players, values = Players.windows((7, 5), 3), random(2, 6)
     assert torch.allclose(Explained(density(values, players), True).values(players), values)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 40])
+def test_a_budget_too_small_for_two_halves_is_told_with_one_that_is_not(budget: int) -> None:
+    game = Game(lambda images: images.flatten(1).sum(1), torch.ones(1, 16, 16), 2)
+    with pytest.raises(ProtoPFaithError, match="two halves of it; give at least") as told:
+        true_values(game, budget)
+    least = int(re.findall(r"at least (\d+)", str(told.value))[0])
+    check_true_values(game, least)
+    with pytest.raises(ProtoPFaithError):
+        check_true_values(game, least - 1)

@@ -129,3 +129,10 @@ def test_a_part_without_all_rows_stays_open(bulk: Bulk, tmp_path: Path) -> None:
     begun.finish(0)
     assert not begun.is_finished()
     assert begun.missing(0) == [0]
+
+
+def test_there_is_at_least_one_class(bulk: Bulk, tmp_path: Path) -> None:
+    content = json.loads(bulk.manifest.to_json())
+    (tmp_path / "_bulk.json").write_text(json.dumps({**content, "classes": []}))
+    with pytest.raises(ProtoPFaithError, match="classes makes no sense"):
+        open_bulk(tmp_path)

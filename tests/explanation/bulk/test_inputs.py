@@ -185,9 +185,11 @@ def test_a_tar_cannot_lead_outside(tmp_path: Path) -> None:
         ("x.csv", "file,age\n,7\n", "row without a file"),
         ("x.csv", "file\n.\n", "row without a file"),
         ("x.csv", "", "no images"),
+        ("x.csv", "a.png\n", "has no column named .* in the first line"),
+        ("x.tsv", "a.png\tred\n", "has no column named .* in the first line"),
         ("x.csv", "file,left,top,right,bottom\na.png,x,0,1,1\n", "no number"),
         ("x.csv", "file,left,top,right\na.png,0,0,1\n", "no column 'bottom'"),
-        ("x.parquet", "PAR1", "no readable Parquet"),
+        ("x.parquet", "PAR1", "no readable Parquet .* write it anew"),
         ("x.tar", "no tar at all", "no readable tar"),
         ("x.tar.gz", "", "compressed tar"),
     ],
@@ -239,3 +241,47 @@ def test_what_holds_no_images_is_named(tmp_path: Path, caplog: pytest.LogCapture
     assert [item.name for item in list_items([tmp_path / "list.csv", tmp_path / "a.png"])] == ["a.png"]
     assert "no images in" in caplog.text
     assert "list.csv" in caplog.text
+
+
+def test_a_list_may_have_tabs(tmp_path: Path) -> None:
+    for suffix, between in ((".csv", ","), (".tsv", "\t")):
+        (tmp_path / f"list{suffix}").write_text(f"file{between}label\na.png{between}red\n")
+    commas, tabs = (list_items([tmp_path / f"list{suffix}"]) for suffix in (".csv", ".tsv"))
+    assert [(item.name, item.path) for item in tabs] == [(item.name, item.path) for item in commas]
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_a_file_of_a_list_that_is_not_there_is_told_without_folders_of_this_machine(
+    run: Run, pictures: Path, tmp_path: Path, anonymous: bool
+) -> None:
+    files = ["sub/gone.png", str(tmp_path / "away.png"), str(pictures / "ward0" / "0.png")]
+    (tmp_path / "list.csv").write_text("\n".join(["file", *files]))
+    bulk = explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", anonymous=anonymous, **QUICK)
+    relative, absolute, good = (row["error"] for row in rows(bulk).values())
+    assert good is None
+    assert str(tmp_path) not in relative + absolute
+    assert ("no image sub/gone.png in the folder of the list list.csv" in relative) is not anonymous
+    assert any(word in relative + absolute for word in ("gone", "away", "list.csv")) is not anonymous
+    assert "correct" in relative
+    assert "correct" in absolute
+
+
+def test_files_of_one_name_in_a_tar_have_names_of_their_own(pictures: Path, tmp_path: Path) -> None:
+    files = [pictures / "ward0" / "0.png", pictures / "ward1" / "1.png", pictures / "ward0" / "2.png"]
+    with tarfile.open(tmp_path / "same.tar", "w") as archive:
+        for file, name in zip(files, ("x.png", "x.png", "x (2).png"), strict=True):
+            archive.add(file, name)
+    items = list_items([tmp_path / "same.tar"])
+    assert len({item.name for item in items}) == 3
+    assert items[0].name == "x.png"
+    assert all(item.name.endswith(".png") for item in items)
+    assert [item.content() for item in items] == [file.read_bytes() for file in files]
+
+
+def test_which_of_several_masks_is_wrong_is_told(run: Run, pictures: Path, tmp_path: Path) -> None:
+    Image.new("L", (48, 48), 255).save(tmp_path / "good.png")
+    Image.new("L", (48, 48)).save(tmp_path / "black.png")
+    image = pictures / "ward0" / "0.png"
+    (tmp_path / "list.csv").write_text(f"file,mask\n{image},good.png\n{image},black.png\n")
+    (row,) = rows(explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", **QUICK)).values()
+    assert "0.png (mask 2) cannot be used. The mask is empty" in row["error"]

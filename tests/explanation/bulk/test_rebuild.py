@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,3 +67,12 @@ def test_damaged_options_are_one_sentence(bulk: Bulk, options: object) -> None:
 def test_a_bad_image_has_no_report(bulk: Bulk) -> None:
     with pytest.raises(ProtoPFaithError, match="could not be explained"):
         rebuild(bulk, "broken.png")
+
+
+def test_files_of_one_name_in_a_tar_are_told_apart(run: Run, pictures: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "same.tar", "w") as archive:
+        for file in (pictures / "ward0" / "0.png", pictures / "ward1" / "1.png"):
+            archive.add(file, "x.png")
+    bulk = explain_bulk(run, [tmp_path / "same.tar"], tmp_path / "out", **QUICK)
+    first, second = (rebuild(bulk, name) for name in bulk.frame()["image"])
+    assert not torch.equal(first.pixels, second.pixels)

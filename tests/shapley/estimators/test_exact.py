@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import estimate
+from protopfaith.shapley import check_estimate, estimate
 
 from ..games import brute_force, mask_game, network_game, random_table, table_game
 
@@ -45,3 +45,16 @@ def test_exact_values_of_a_network_sum_to_the_total():
 def test_too_many_players_are_refused():
     with pytest.raises(ProtoPFaithError, match="at most 20 players"):
         estimate(mask_game(lambda m: m.sum(1), 21), "exact")
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_budget_below_all_coalitions_is_refused_before_any_is_evaluated(n):
+    game = table_game(random_table(n, seed=n))
+    assert estimate(game, "exact", budget=2**n).evaluations == 2**n
+    asked = []
+    watched = mask_game(lambda images: asked.append(1) or images.flatten(1)[:, :1], n)
+    asked.clear()  # of what a game asks when it is opened
+    for check in (estimate, check_estimate):
+        with pytest.raises(ProtoPFaithError, match=rf"need {2**n} evaluations, and the budget is {2**n - 1}"):
+            check(watched, "exact", budget=2**n - 1)
+    assert not asked

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from protopfaith.show.wording.numbers import percent, with_error
+from protopfaith.show.wording.numbers import asked, percent, with_error
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,8 @@ def test_an_error_is_told_where_it_is_known(value: float) -> None:
     assert said[0] in "+-"
     assert float(said) == pytest.approx(value, rel=5e-3)
     assert float(error) == pytest.approx(abs(value) / 3 + 1e-9, rel=5e-2)
+
+
+@pytest.mark.parametrize("precision", [1.0, 0.1, 0.05, 0.0123, 1e-4, 1e-6, 1e-9])
+def test_a_precision_is_told_as_it_was_asked_for(precision: float) -> None:
+    assert float(asked(precision).strip("±%")) == pytest.approx(100 * precision)

@@ -16,7 +16,7 @@ from protopfaith.data.birds.species import PARTS, SHARED
 from protopfaith.data.imagedata import ImageData, split_pool
 from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.registry import DATASETS, Fold, Size
+from protopfaith.data.registry import DATASETS, Fold, Size, without_folder
 from protopfaith.data.splits import deal_findings, with_fold
 from protopfaith.errors import ProtoPFaithError
 
@@ -72,6 +72,7 @@ def draw_attributes(counts: Mapping[str, int], seed: int, size: int) -> tuple[np
 
 
 @DATASETS.register("birds_multilabel")
+@without_folder
 def load_birds_multilabel(
     *,
     root: Path | None,

@@ -17,7 +17,7 @@ from protopfaith.data.cache import build_once, cache_folder
 from protopfaith.data.imagedata import ImageData, split_pool
 from protopfaith.data.imageset import ImageSet, Record
 from protopfaith.data.preprocessing import Preprocessing
-from protopfaith.data.registry import DATASETS, Fold, Size, as_size
+from protopfaith.data.registry import DATASETS, Fold, Size, as_size, without_folder
 from protopfaith.data.splits import with_fold
 from protopfaith.errors import ProtoPFaithError
 
@@ -136,6 +136,7 @@ def check_drawing(counts: Mapping[str, int], root: Path | None, size: Size, *, f
 
 
 @DATASETS.register("birds")
+@without_folder
 def load_birds(
     *,
     root: Path | None,

@@ -27,6 +27,7 @@ from protopfaith.evaluation.metrics.truth import check_true_values
 from protopfaith.evaluation.results import EARLY
 from protopfaith.files import is_file, sha256
 from protopfaith.shapley import Game
+from protopfaith.specs import check_once
 from protopfaith.store import Store
 from protopfaith.training import Run
 
@@ -102,7 +103,8 @@ def make_request(
     asked = default_explainers() if explainers is None else explainers
     if not fits(asked, Sequence[str]):
         raise ProtoPFaithError(f"Explainers are a list of names, not {shown(asked)}.")
-    names = tuple(dict.fromkeys(asked))
+    names = tuple(asked)
+    check_once(names)
     autocast = choose_autocast(autocast, torch.device(device))
     size = run.preprocessing().size
     settings = make_settings(size, device, seed=seed, autocast=autocast, limits=limits, **more)
@@ -193,8 +195,9 @@ def _check_estimates(names: Sequence[str], settings: BenchSettings) -> None:
         try:
             check_true_values(game, settings.truth_budget)
         except ProtoPFaithError as error:
-            halves = f"The true values take two halves of truth_budget={settings.truth_budget}"
-            raise ProtoPFaithError(f"{halves}: {error}") from error
+            raise ProtoPFaithError(
+                f"truth_budget={settings.truth_budget} cannot be: {error} 0 leaves them out."
+            ) from error
 
 
 def _zeros(images: Tensor) -> Tensor:

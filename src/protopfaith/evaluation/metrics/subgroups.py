@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from protopfaith.arguments import shown
 from protopfaith.data.dicom import age_in_years
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import did_you_mean
@@ -21,6 +22,7 @@ MOST_DIGITS = 9
 EXACT = 17
 """Digits that tell any two floating-point numbers apart."""
 UNKNOWN = "not known"
+OLDEST = 150  # years
 
 
 def subgroups(
@@ -51,7 +53,9 @@ def subgroups(
         if column not in known:
             known_ones = did_you_mean(column, known) if known else "give a CSV file that has one."
             raise ProtoPFaithError(f"The data has no column {column!r} to make subgroups of; {known_ones}")
-        values = _binned(column, [one.get(column, "").strip() for one in about])
+        given = [one.get(column, "").strip() for one in about]
+        values = _binned(column, given)
+        notes += _odd_ages(column, given)
         if len(set(values) - {UNKNOWN}) > MOST_VALUES:
             sentence = f"The column {column!r} has more than {MOST_VALUES} different values"
             if columns is not None:
@@ -60,6 +64,17 @@ def subgroups(
             continue
         found[column] = _members(values)
     return found, notes
+
+
+def _odd_ages(column: str, values: Sequence[str]) -> list[str]:
+    """A sentence about numbers that are nobody's age."""
+    odd = [value for value in values if _is_number(value) and _years(value) is None]
+    if column != "age" or not odd:
+        return []
+    return [
+        f"The column 'age' has {len(odd)} values that are no age from 0 to {OLDEST} years, such as "
+        f"{shown(odd[0])}; they count as {UNKNOWN}."
+    ]
 
 
 def _members(values: Sequence[str]) -> dict[str, list[int]]:
@@ -101,11 +116,18 @@ def _number(value: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _is_number(value: str) -> bool:
+    try:
+        return not math.isnan(float(value))
+    except ValueError:
+        return False
+
+
 def _years(value: str) -> float | None:
     number = _number(value)
     if number is None:
         number = age_in_years(value)
-    return number if number is not None and number >= 0 else None
+    return number if number is not None and 0 <= number <= OLDEST else None
 
 
 def _age_bin(age: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from protopfaith.arguments import instance, seed_number
 from protopfaith.correlation import pearson, spearman
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, check_estimate, estimate
-from protopfaith.shapley.estimation import check_plan
+from protopfaith.shapley.estimation import MOST_EVALUATIONS, check_plan
 
 EXACT_PLAYERS = 12
 """Up to so many players the truth is enumerated."""
@@ -103,6 +105,7 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
     instance(game, Game, "What is played", "a Game")
     check_plan(budget, None)
     seed_number(seed)
+    check_true_values(game, budget)
     if game.n_players <= EXACT_PLAYERS:
         exact = estimate(game, "exact").values
         return Truth(torch.stack([exact, exact]), 2**game.n_players)
@@ -112,8 +115,23 @@ def true_values(game: Game, budget: int, seed: int = 0) -> Truth:
 
 def check_true_values(game: Game, budget: int) -> None:
     """Raises if `true_values` could not work with this budget; evaluates nothing."""
-    if game.n_players > EXACT_PLAYERS:
+    if game.n_players <= EXACT_PLAYERS or _is_enough(game, budget):
+        return
+    check_estimate(game, "owen", budget=MOST_EVALUATIONS)  # whatever else is wrong
+    least = bisect_left(range(MOST_EVALUATIONS), True, key=partial(_is_enough, game))
+    raise ProtoPFaithError(
+        f"A budget of {budget:,} is too small for the true values of {game.n_players:,} players, which take "
+        f"two halves of it; give at least {least:,}."
+    )
+
+
+def _is_enough(game: Game, budget: int) -> bool:
+    """Whether half of it is."""
+    try:
         check_estimate(game, "owen", budget=budget // 2)
+    except ProtoPFaithError:
+        return False
+    return True
 
 
 def compare_with_truth(values: Tensor, truth: Tensor) -> TruthAgreement:

@@ -351,7 +351,7 @@ def open_bulk(folder: Path | str) -> Bulk:
 def _checked(manifest: Manifest) -> Manifest:
     kinds: list[tuple[str, Callable[[Any], bool]]] = [
         ("images", lambda value: isinstance(value, int) and 0 < value < 10**12),
-        ("classes", lambda value: all(isinstance(name, str) for name in value)),
+        ("classes", lambda value: len(value) > 0 and all(isinstance(name, str) for name in value)),
         ("settings", lambda value: isinstance(value, dict)),
         ("size", _is_size),
         ("window", lambda value: value is None or _is_size(value)),

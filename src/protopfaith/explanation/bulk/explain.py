@@ -84,7 +84,7 @@ def explain_bulk(
 
     Args:
         model: a run, its folder, a network, or an `Explainer`; on Ray a run.
-        inputs: image files, folders, CSV or Parquet lists, tars, see `list_items`.
+        inputs: image files, folders, CSV, TSV or Parquet lists, tars, see `list_items`.
         folder: of the data set.
         target: the class to explain, by name or number; the predicted one of each image by default.
         versus: another class to compare it with.
@@ -270,11 +270,12 @@ class Answering:
 def _mask(item: Item, size: Sequence[int], original: Sequence[int] | None = None) -> torch.Tensor | None:
     """Where the masks of an image say that its objects are, as the network sees it; None without any."""
     found = None
-    for mask in item.masks:
+    for number, mask in enumerate(item.masks, start=1):
         try:
             there = open_mask(mask, size, original)
         except ProtoPFaithError as error:
-            why = without_path(str(error), Path(mask), f"{item.name} (mask)")
+            which = f" {number}" if len(item.masks) > 1 else ""
+            why = without_path(str(error), Path(mask), f"{item.name} (mask{which})")
             raise ProtoPFaithError(why) from error
         found = there if found is None else found | there
     return found

@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from protopfaith.anonymous import public_names
 from protopfaith.arguments import named, shown, some_of
 from protopfaith.data.frames import split_frame
-from protopfaith.data.images import SUFFIXES, is_dicom, looks_like_image, say_once
+from protopfaith.data.images import LISTS, SUFFIXES, is_dicom, looks_like_image, say_once
 from protopfaith.data.listing import CASE
 from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
@@ -26,10 +27,10 @@ from protopfaith.files import is_file, is_folder, reason
 
 logger = logging.getLogger("protopfaith")
 
-LISTS = (".csv", ".parquet")
 BOX = ("left", "top", "right", "bottom")
 MASK = "mask"
 READ = (*FILES, *BOX, MASK)  # columns of a list
+NUMBERED = "There is no image where the list says, whose paths count from its own folder; correct the list."
 MOST_MEMBER = 1 << 30  # bytes of one file in a tar
 
 Box = tuple[float, float, float, float]
@@ -46,6 +47,7 @@ class Item:
         size: its bytes, in a tar; None for a file of its own
         boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
         masks: paths of images that are not zero where objects are, where a list says so
+        missing: what to say of a file that a list names and that is not there
     """
 
     name: str
@@ -54,10 +56,13 @@ class Item:
     size: int | None = None
     boxes: tuple[Box, ...] = ()
     masks: tuple[str, ...] = ()
+    missing: str = ""
 
     @contextmanager
     def file(self) -> Iterator[Path]:
         """The image as a file of its own, while it is read."""
+        if self.missing and not split_frame(self.path)[0].exists():
+            raise ProtoPFaithError(self.missing)
         if self.size is None:
             yield Path(self.path)
             return
@@ -77,7 +82,7 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
     """All images that the inputs stand for, in the same order every time.
 
     Args:
-        inputs: image files, folders (with DICOM files of any name), CSV or Parquet lists with a column
+        inputs: image files, folders (with DICOM files of any name), CSV, TSV or Parquet lists with a column
             `file` and one row per image, box or mask, tars as WebDataset has them
         anonymous: numbers instead of names
 
@@ -98,7 +103,10 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         logger.warning("There are no images in %s.", without)
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
+    return [
+        replace(item, name=_printable(name), missing=NUMBERED if anonymous and item.missing else item.missing)
+        for name, item in zip(names, unique, strict=True)
+    ]
 
 
 def _together(items: Sequence[Item]) -> list[Item]:
@@ -139,7 +147,7 @@ def _items(path: Path, *, alone: bool) -> Iterator[Item]:
     elif path.suffix.lower() in LISTS:
         yield from _from_list(path)
     elif path.suffix.lower() == ".tar":
-        yield from _from_tar(path)
+        yield from _told_apart(_from_tar(path))
     elif path.name.lower().endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz")):
         raise ProtoPFaithError(
             f"{path} is a compressed tar, in which images cannot be found; unpack it to .tar."
@@ -176,12 +184,7 @@ def _from_list(path: Path) -> Iterator[Item]:
             f"The list {path} has no column {lacking[0]!r}, and a box has {', '.join(BOX)}; add it."
         )
     for row in rows:
-        column = next((name for name in FILES if name in row), None)
-        if column is None:
-            raise ProtoPFaithError(
-                f"The list {path} has no column named {', '.join(FILES)}, but {', '.join(list(row)[:5])}; "
-                "name the column of files so."
-            )
+        column = next(name for name in FILES if name in row)
         if not isinstance(row[column], str | None):
             raise ProtoPFaithError(
                 f"The list {path} has {shown(row[column])} in its column {column}; give the paths of files, "
@@ -190,30 +193,51 @@ def _from_list(path: Path) -> Iterator[Item]:
         file = str(row[column] or "").strip()
         if not Path(file).name:
             raise ProtoPFaithError(f"The list {path} has a row without a file ({shown(file)}); remove it.")
-        yield Item(Path(file).name, str(path.parent / file), boxes=_boxes(row, path), masks=_masks(row, path))
+        yield Item(
+            Path(file).name,
+            str(path.parent / file),
+            boxes=_boxes(row, path),
+            masks=_masks(row, path),
+            missing=_missing(Path(file), path),
+        )
+
+
+def _missing(file: Path, path: Path) -> str:
+    """What to say where a file is not there, without folders of this machine."""
+    if file.is_absolute():
+        return (
+            f"There is no image {named(file.name)} where the list {named(path.name)} says; correct the list."
+        )
+    return (
+        f"There is no image {named(file)} in the folder of the list {named(path.name)}, from where its paths "
+        "count; correct the list."
+    )
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
     """The rows of a list, by the headings of their columns in lower case."""
-    if path.suffix.lower() == ".csv":
+    if path.suffix.lower() != ".parquet":
         return _csv_rows(path)
     parquet = pyarrow_module("parquet")
     try:
         if not is_file(path):
             raise OSError("there is no such file")
         names = [name for name in parquet.read_schema(path).names if name.strip().lower() in READ]
-        _check_once([name.strip().lower() for name in names], path)
-        return _in_lower_case(parquet.read_table(path, columns=names or None).to_pylist())
+        _check_header([name.strip().lower() for name in parquet.read_schema(path).names], path)
+        return _in_lower_case(parquet.read_table(path, columns=names).to_pylist())
     except ProtoPFaithError:
         raise
     except Exception as error:  # whatever a damaged file leads to
-        raise ProtoPFaithError(f"The list {path} is no readable Parquet file ({reason(error)}).") from error
+        raise ProtoPFaithError(
+            f"The list {path} is no readable Parquet file ({reason(error)}); write it anew, or give "
+            "a CSV file."
+        ) from error
 
 
 def _csv_rows(path: Path) -> list[dict[str, object]]:
     cells = list(read_cells(path, "a CSV file with a column of files").values())
     header = [heading.lower() for heading in cells[0]] if cells else []
-    _check_once(header, path)
+    _check_header(header, path)
     long = next((row for row in cells[1:] if any(row[len(header) :])), None)
     if long is not None:
         raise ProtoPFaithError(
@@ -221,16 +245,19 @@ def _csv_rows(path: Path) -> list[dict[str, object]]:
             "with commas between quotation marks."
         )
     places = {name: header.index(name) for name in READ if name in header}
-    if not places:  # for the sentence that names some of them
-        places = {name: place for place, name in enumerate(header[:5])}
     return [
         {name: row[place] if place < len(row) else None for name, place in places.items()}
         for row in cells[1:]
     ]
 
 
-def _check_once(header: Sequence[str], path: Path) -> None:
-    """Raises if two columns that are read have the same name, whatever its case."""
+def _check_header(header: Sequence[str], path: Path) -> None:
+    """Raises if no column has files, or two that are read have the same name, whatever its case."""
+    if header and not any(name in header for name in FILES):
+        raise ProtoPFaithError(
+            f"The list {path} has no column named {', '.join(FILES)}, but {shown(', '.join(header[:5]))}; "
+            "name the column of files so, in the first line."
+        )
     twice = [name for name in READ if header.count(name) > 1]
     if twice:
         raise ProtoPFaithError(f"The list {path} has two columns named {twice[0]}; keep one of them.")
@@ -290,6 +317,19 @@ def _from_tar(path: Path) -> Iterator[Item]:
         if isinstance(error, PermissionError):
             raise ProtoPFaithError(f"{named(path)} cannot be read ({reason(error)}); check it.") from error
         raise ProtoPFaithError(f"{path} is no readable tar, or is cut; give another copy.") from error
+
+
+def _told_apart(members: Iterable[Item]) -> Iterator[Item]:
+    """Members of a tar, which may hold several files of one name, each under a name of its own."""
+    taken = set()
+    for item in members:
+        name, first = item.name, Path(item.name)
+        for number in count(2):
+            if name not in taken:
+                break
+            name = str(first.with_name(f"{first.stem} ({number}){first.suffix}"))
+        taken.add(name)
+        yield replace(item, name=name)
 
 
 def _inside(name: str) -> str:

@@ -11,7 +11,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.inputs import Item
 from protopfaith.explanation.explainer import Explainer
-from protopfaith.files import is_file
+from protopfaith.files import is_file, is_folder
 from protopfaith.writing import atomic
 
 NAME = "_where.parquet"
@@ -66,6 +66,7 @@ def find_locations(folder: Path, names: Sequence[str]) -> tuple[Path | None, Pat
         run, root = (None if known[key] is None else Path(known[key]) for key in ("run", "root"))
     except Exception as error:  # not there, or whatever a damaged file leads to
         raise _unknown(folder, *names[:1]) from error
+    root = root if root is None or is_folder(root) else None  # gone since then: missed where it is needed
     return run, root, {item.name: item for item in items}
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, MOST_EVALUATIONS, Progress, finish
 from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import checked_by
 
@@ -22,12 +22,17 @@ FEW = 64  # coalitions, up to which nothing is sampled
 BLOCK = 1 << 14
 
 
-def _check_players(game: Game, **_: Any) -> None:
+def _check_players(game: Game, *, budget: int = MOST_EVALUATIONS, **_: Any) -> None:
     n = game.n_players
     if n > MOST_PLAYERS:
         raise ProtoPFaithError(
             f"Exact values of {n} players need 2^{n} evaluations; take at most {MOST_PLAYERS} players or an "
             "estimator that samples."
+        )
+    if n > 1 and budget < 2**n:
+        raise ProtoPFaithError(
+            f"Exact values of {n} players need {2**n:,} evaluations, and the budget is {budget:,}; give no "
+            "budget, fewer players, or an estimator that samples."
         )
 
 
@@ -38,18 +43,18 @@ def _check_players(game: Game, **_: Any) -> None:
 def exact(
     game: Game,
     *,
-    budget: int = 0,
+    budget: int = MOST_EVALUATIONS,
     precision: float | None = None,
     seed: int = 0,
     resume: Attribution | None = None,
     progress: Progress | None = None,
 ) -> Attribution:
-    r"""All $2^n$ coalitions, up to 20 players; budget, precision and seed do not matter.
+    r"""All $2^n$ coalitions, up to 20 players; precision and seed do not matter, a smaller budget is refused.
 
     $\psi_i = \sum_{S \ni i} w_{|S|-1} v(S) - \sum_{S \not\ni i} w_{|S|} v(S)$ with
     $w_s = s! (n-s-1)! / n!$: one matrix product per block of coalitions.
     """
-    _check_players(game)
+    _check_players(game, budget=budget)
     n = game.n_players
     values = torch.zeros(game.n_outputs, n, dtype=torch.float64, device=game.device)
     for start in range(0, 2**n, BLOCK):

@@ -23,6 +23,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
+def asked(precision: float) -> str:
+    """A precision as it was asked for.
+
+    >>> asked(0.05), asked(1e-6)
+    ('±5%', '±0.0001%')
+    """
+    return f"±{100 * precision:.3g}%"
+
+
 def with_error(value: float, error: float) -> str:
     """A value that may be positive or negative, with its standard error unless that is not known.
 

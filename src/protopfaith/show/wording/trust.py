@@ -11,7 +11,7 @@ from protopfaith.shapley import ESTIMATORS
 from protopfaith.show.heat import decided, error_of
 from protopfaith.show.wording.commands import sharper
 from protopfaith.show.wording.costs import cost
-from protopfaith.show.wording.numbers import percent
+from protopfaith.show.wording.numbers import asked, percent
 from protopfaith.show.wording.outputs import about_empty, own_map
 from protopfaith.show.wording.sharpness import hard, strength
 from protopfaith.show.wording.verdicts import ROUGH, is_rough
@@ -141,9 +141,9 @@ def _how(explanation: Explanation) -> Remark:
 
 
 def _precision(explanation: Explanation) -> Remark:
-    asked = explanation.precision_asked
-    missed = asked is not None and not explanation.reached
-    goal = "" if asked is None else f"±{percent(asked)}"
+    precision = explanation.precision_asked
+    missed = precision is not None and not explanation.reached
+    goal = "" if precision is None else asked(precision)
     if not explanation.class_map.errors_known:
         return Remark(
             "This estimator gives no standard errors: how far off its values are is not known.",
