@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from protopfaith.arguments import shown
-from protopfaith.errors import ProtoPFaithError
+from protopfaith.errors import ProtoPFaithError, is_out_of_memory
 from protopfaith.specs import check_autocast
 
 
@@ -32,6 +32,25 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
             f"The device {shown(str(name))} is not available on this machine; use auto, or cpu."
         ) from error
     return device
+
+
+class DeviceError(ProtoPFaithError):
+    """After some errors a GPU does nothing more for the process that made them."""
+
+
+def has_failed(device: torch.device) -> bool:
+    """Whether a device fails at the least of all tasks.
+
+    >>> has_failed(torch.device("cpu"))
+    False
+    """
+    if device.type != "cuda":
+        return False
+    try:
+        torch.zeros(1, device=device).add(1).item()
+    except RuntimeError as error:
+        return not is_out_of_memory(error)
+    return False
 
 
 def as_device(name: str | torch.device) -> torch.device:

@@ -163,6 +163,27 @@ def test_an_interruption_ends_all_that_is_done_at_the_same_time(
     same(bulk, explain_bulk(run, [pictures], tmp_path, at_once=2, **QUICK))
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_device_that_failed_ends_the_run_and_spoils_no_row(
+    bulk: Bulk, run: Run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, at_once: int
+) -> None:
+    real, failed = Explainer.explain, []
+
+    def failing(self: Explainer, image: Path, **options: object) -> object:
+        if failed or image.name == "1.png":
+            failed.append(image.name)
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return real(self, image, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Explainer, "explain", failing)
+    monkeypatch.setattr(explain, "has_failed", lambda device: bool(failed))
+    with pytest.raises(ProtoPFaithError, match=r"The device cpu failed.*give the same command again"):
+        explain_bulk(run, [pictures], tmp_path, at_once=at_once, **QUICK)
+    assert failed[0] == "1.png"
+    monkeypatch.undo()
+    same(bulk, explain_bulk(run, [pictures], tmp_path, at_once=at_once, **QUICK))
+
+
 def test_easy_images_stop_early_and_hard_ones_say_so(run: Run, pictures: Path, tmp_path: Path) -> None:
     usual = explain_bulk(run, [pictures], tmp_path / "usual", players=6)
     found = [row for row in rows(usual).values() if row["error"] is None]

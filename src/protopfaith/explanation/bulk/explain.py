@@ -15,7 +15,8 @@ import torch
 from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import without_path
 from protopfaith.arguments import instance, shown, whole_number
-from protopfaith.crashes import unexpected
+from protopfaith.crashes import logged, unexpected
+from protopfaith.devices import DeviceError, has_failed
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.dataset import PART, Bulk, Manifest, begin
@@ -243,6 +244,8 @@ class Answering:
             _mask(item, self.explainer.size)  # before the work
             with item.file() as file:
                 row = self._row(position, item, file)
+        except DeviceError:
+            raise
         except ProtoPFaithError as error:  # of its mask: those of the image are told in its row
             row = failed_row(item.name, position, str(error))
         except OSError as error:
@@ -263,6 +266,11 @@ class Answering:
         except ProtoPFaithError as error:
             return failed_row(item.name, position, without_path(str(error), file, item.name))
         except Exception as error:  # one bad image does not spoil the others
+            if has_failed(self.explainer.device):  # which would say the same of all that follow
+                raise DeviceError(
+                    f"The device {self.explainer.device} failed ({logged(error, self.log)}); what was done "
+                    "is kept: give the same command again."
+                ) from error
             why = unexpected(error, self.log)
             return failed_row(item.name, position, without_path(why, file, item.name))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from protopfaith.cluster import SetAside, needs_of, on_ray
+from protopfaith.devices import DeviceError
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.dataset import Manifest
 from protopfaith.explanation.bulk.inputs import Item
@@ -110,7 +112,10 @@ class RayWorker:
 
     def _answer(self, position: int, item: Item, contents: Contents) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
-            return self.answering(position, _copied(item, contents, Path(folder)))
+            try:
+                return self.answering(position, _copied(item, contents, Path(folder)))
+            except DeviceError:
+                os._exit(1)  # Ray begins another process, in which the device may work again
 
 
 def _copied(item: Item, contents: Contents, folder: Path) -> Item:
