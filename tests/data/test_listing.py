@@ -70,3 +70,13 @@ def test_images_without_a_label_are_told(folder) -> None:
     (note,) = unlisted_note(folder, folder, ["a.jpg"])
     assert "2 images" in note
     assert "deep/c.png" in note
+
+
+@pytest.mark.parametrize(("name", "split"), [("Test", "test"), ("TRAINING", "train"), ("val", "validation")])
+def test_splits_have_their_usual_names(name: str, split: str) -> None:
+    assert Entry("a.png", "cat", name).split == split
+
+
+def test_an_unknown_split_is_no_training() -> None:
+    with pytest.raises(ProtoPFaithError, match=r"a\.png is in the split 'tset', which is none of train"):
+        Entry("a.png", "cat", "tset")

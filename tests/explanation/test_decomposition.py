@@ -97,3 +97,24 @@ def test_classes_by_name_and_number() -> None:
             find_class(model, bad)
     with pytest.raises(ProtoPFaithError, match="cannot be compared with itself"):
         decompose(model, torch.rand(6), 1, 1)
+
+
+def test_prototypes_of_no_class_count_for_none() -> None:
+    class Common(ProtoPNet):
+        def readout(self) -> torch.Tensor:  # what is learned, as it is
+            return self.classifier.weight
+
+    network = Common("small", ["cat", "dog"], 2, 8).eval()
+    distances = torch.arange(1.0, 5.0)
+    expected = paper_scores(network, distances[:], 0)
+    network.prototype_classes[3] = -1
+    found = paper_scores(network, distances, 0)
+    assert len(found) == len(expected) == 2
+    similarity = network.similarities(distances)
+    own = network.classifier.weight.detach()[[0, 0, 1], [0, 1, 2]] * similarity[:3]
+    logits = torch.stack([own[:2].sum(), own[2]]).double()
+    assert torch.allclose(found, own[:2].double() - logits.logsumexp(0) / 2, atol=1e-6)
+    parts = decompose(network, distances, target=0)
+    assert not parts.weighted.requires_grad
+    log_p = network.logits(distances[None]).log_softmax(1)[0, 0]
+    assert parts.total == pytest.approx(float(log_p), abs=1e-5)

@@ -274,3 +274,29 @@ def test_an_estimator_of_somebody_else_that_fails_is_told_as_that(estimator, wor
     game = Game(lambda x: x.flatten(1).sum(1), torch.rand(1, 8, 8), 4)
     with pytest.raises(ProtoPFaithError, match=words):
         estimate(game, "mine", budget=100)
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-9, 1e9])
+def test_how_large_an_output_is_does_not_change_what_is_known_of_it(scale: float) -> None:
+    weights = torch.linspace(-1, 1, 64, dtype=torch.float64)
+
+    def bent(images: torch.Tensor) -> torch.Tensor:
+        return (3 * images.flatten(1) @ weights).sin()
+
+    image = torch.ones(1, 8, 8, dtype=torch.float64)
+    usual = estimate(Game(bent, image, 1), precision=0.05, budget=2_000)
+    scaled = estimate(Game(lambda x: scale * bent(x), image, 1), precision=0.05, budget=2_000)
+    assert not usual.reached
+    assert (scaled.reached, scaled.evaluations) == (usual.reached, usual.evaluations)
+    assert scaled.precision == pytest.approx(usual.precision, rel=1e-3)
+
+
+def test_a_small_output_is_not_known_for_being_beside_a_large_one() -> None:
+    weights = torch.linspace(-1, 1, 64, dtype=torch.float64)
+
+    def both(images: torch.Tensor) -> torch.Tensor:
+        return torch.stack([1e6 * images.mean((1, 2, 3)), (3 * images.flatten(1) @ weights).sin() / 100], 1)
+
+    found = estimate(Game(both, torch.ones(1, 8, 8, dtype=torch.float64), 1), precision=0.05, budget=2_000)
+    assert not found.reached
+    assert found.precision == pytest.approx(relative_error(found.values[1:], found.standard_errors[1:]))

@@ -72,3 +72,14 @@ def test_a_notebook_shows_the_image_and_the_maps(found: FunctionExplanation) -> 
     html = found._repr_html_()
     assert html.count("<img") == 3
     assert "dark" in html
+
+
+def test_what_no_region_changes_needs_no_larger_budget(tmp_path: Path) -> None:
+    found = explain_function(lambda x: torch.ones(len(x), 1), torch.rand(3, 64, 64), players=16, budget=256)
+    assert "No region changes it." in lead(found.outputs[0])
+    said = " ".join(remark.text for remark in remarks(found))
+    assert "no region changes it" in said
+    found.report(tmp_path / "page.html")
+    assert (
+        "larger budget" not in said + (tmp_path / "page.html").read_text().split("<body")[1].split("How ")[0]
+    )

@@ -12,8 +12,9 @@ from typing import Literal
 from PIL import Image
 
 from protopfaith.annotations import check_fields
-from protopfaith.arguments import some_of
+from protopfaith.arguments import named, shown, some_of
 from protopfaith.data.images import SUFFIXES, no_image, read_image
+from protopfaith.data.split_names import split_named
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder, leads_nowhere, reason
 
@@ -32,7 +33,7 @@ class Entry:
     Args:
         path: relative to the root, with forward slashes
         label: its class; empty where it has `findings`
-        split: the official one ("train", "validation" or "test"), if there is any
+        split: the official one (train, validation or test, in any case, or val and the like), if there is any
         boxes: around the object, in pixels of the file: left, top, right, bottom
         points: where parts are, (x, y) in pixels of the file
         group: images of one group belong together, as those of one patient
@@ -54,6 +55,18 @@ class Entry:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.split:
+            object.__setattr__(self, "split", _split_of(self.split, self.path))
+
+
+def _split_of(name: str, path: str) -> str:
+    found = split_named(name)
+    if found is None:
+        raise ProtoPFaithError(
+            f"{named(path)} is in the split {shown(name)}, which is none of train, validation and test; name "
+            "it so, or leave it out."
+        )
+    return found
 
 
 @dataclass(frozen=True, repr=False)

@@ -232,8 +232,9 @@ def paper_scores(model: PrototypeNetwork, distances: Tensor, target: int) -> Ten
     instance(model, nn.Module, "The network", "a prototype network")
     _check_classes(model, target)
     weighted, owners = _weighted(model, distances), model.prototype_classes.cpu()
-    own = weighted[owners, torch.arange(len(owners))]
-    logits = torch.zeros(len(weighted), dtype=torch.float64).index_add_(0, owners, own)
+    owned = owners >= 0  # others are of no class
+    own = weighted[owners.clamp_min(0), torch.arange(len(owners))]
+    logits = torch.zeros(len(weighted), dtype=torch.float64).index_add_(0, owners[owned], own[owned])
     mine = own[owners == target]
     return mine - torch.logsumexp(logits, 0) / len(mine)
 

@@ -331,7 +331,7 @@ def weights_of(network: PrototypeNetwork) -> Tensor:
             f"The outputs of a {type(network).__name__} are no weighted sums of similarities, so there are "
             "no weights of its prototypes; explain the output itself, or the distances."
         )
-    return weights
+    return weights.detach()  # a network of somebody else may give what it learns
 
 
 def route_of(network: PrototypeNetwork, distances: Tensor) -> Route | None:

@@ -26,7 +26,7 @@ from protopfaith.progress import Bar
 from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
 from protopfaith.shapley.continuing import check_method, check_options, check_same_game, marks, own_copy
-from protopfaith.shapley.game import Game, sizes_of
+from protopfaith.shapley.game import Game
 from protopfaith.shapley.registration import Estimators, typed_options
 from protopfaith.shapley.transfer import on_cpu
 from protopfaith.specs import DEFAULT_METHOD, check_precision
@@ -304,7 +304,8 @@ def _error(
 ) -> Tensor:
     """The same, which a GPU may still be computing."""
     rounding = ROUNDING_REDUCED if game.is_reduced else ROUNDING
-    sizes = sizes_of(torch.stack([game.grand, game.empty])).to(standard_errors)
+    ends = torch.maximum(game.grand.abs(), game.empty.abs()).to(standard_errors)
+    sizes = torch.maximum(ends, values.abs().amax(-1).to(ends))  # of its own: another may be far larger
     known = standard_errors.norm(dim=-1, keepdim=True) <= rounding * sizes[:, None]
     errors = torch.where(known, 0.0, standard_errors)
     if outputs is not None:

@@ -32,7 +32,10 @@ GENERAL_LIMITS = LIMITS[:3]  # the others are about prototypes
 INCHES, MARGIN, GAP = 1.9, 0.25, 0.2
 TITLE, SMALL = 11, 7  # sizes of text in points
 LINE = 1.35 / 72  # height of a line in inches, for each point of its size
+NAME = 30  # letters of an output's name that there is room for under its map
 UNITS = "in the output"
+UNMOVED = "No region changes it."
+DUST = 1e-6  # of an output: what floating point leaves of a zero
 
 
 def write_function_report(explanation: FunctionExplanation, path: Path | str) -> Path:
@@ -75,14 +78,20 @@ def lead(one: ExplainedOutput) -> str:
     found = [f"What raises it {where}." for where in [lies(one.regions)] if where]
     found += [f"What lowers it {where}." for where in [lies(one.regions, sign=-1)] if where]
     where = " ".join(found) or "Where in the image that comes from is not clear yet: give a larger budget."
+    where = UNMOVED if is_unmoved(one) else where
     value, empty = numbers(one)
     named = one.name if one.name.startswith("output") else f"the output {one.name}"
     return f"On this image {named} is {value}; with every region hidden it is {empty}. {where}"
 
 
+def is_unmoved(one: ExplainedOutput) -> bool:
+    """Whether no region changes an output, beyond the dust that floating point leaves."""
+    return float(one.regions.values.abs().max()) <= DUST * max(abs(one.value), abs(one.empty))
+
+
 def numbers(one: ExplainedOutput) -> tuple[str, str]:
     """The output on the image and on the empty one, without the dust that floating point leaves of a zero."""
-    least = 1e-6 * max(abs(one.value), abs(one.empty))
+    least = DUST * max(abs(one.value), abs(one.empty))
     first, second = (0.0 if abs(value) < least else value for value in (one.value, one.empty))
     return f"{first:.4g}", f"{second:.4g}"
 
@@ -125,6 +134,9 @@ def remarks(explanation: FunctionExplanation) -> list[Remark]:
         flat = one.regions.flat
         if not flat.errors_known:
             said.append(f"{one.name}: no errors are known.")
+            continue
+        if is_unmoved(one):
+            said.append(f"{one.name}: no region changes it.")
             continue
         error, known = error_of(flat), sides(int(decided(flat).sum()), len(flat.values), "raise or lower it")
         strongly = f"How strongly they do is {strength(error)} (relative error {error:.3g})."
@@ -171,13 +183,19 @@ def function_figure(
             sheet.color_bar(
                 (left + 0.2, top + tall + 0.08, INCHES - 0.4, 0.08),
                 ends_of([one.regions]),
-                label=f"lowers and raises {one.name} ({numbers(one)[0]})",
+                label=_label(one),
                 middle="0",
             )
         sheet.text(MARGIN, top + tall + 0.62, below, SMALL, linespacing=1.35)
         if path is not None:
             write(sheet.figure, path, dpi)
     return sheet.figure
+
+
+def _label(one: ExplainedOutput) -> str:
+    """What stands under a map, in two lines."""
+    name = one.name if len(one.name) <= NAME else f"{one.name[: NAME - 1]}…"
+    return wrapped(f"lowers and raises {name} ({numbers(one)[0]})", SMALL, INCHES)
 
 
 def _facts(explanation: FunctionExplanation) -> tuple[str, str]:
@@ -191,7 +209,10 @@ def _facts(explanation: FunctionExplanation) -> tuple[str, str]:
 
 def _verdict(explanation: FunctionExplanation) -> Verdict:
     """How sharp the first map is."""
-    found = verdict_on(explanation.outputs[0].regions, "raise or lower it", "do")
+    first = explanation.outputs[0]
+    if is_unmoved(first):
+        return Verdict("Map", "empty", UNMOVED)
+    found = verdict_on(first.regions, "raise or lower it", "do")
     sharper = " A larger budget sharpens it." if found.kind == "rough" else ""
     return replace(found, text=f"{found.text}{sharper}")
 

@@ -297,7 +297,7 @@ def _portrait(
         prototype,
         owner,
         class_of(network, prototype),
-        weight=math.nan if weights is None else float(weights[owner, prototype]),
+        weight=math.nan if weights is None or owner < 0 else float(weights.detach()[owner, prototype]),
         source=explainer.sources.source(prototype),
         source_side=side,
         nearest=found.nearest[prototype],

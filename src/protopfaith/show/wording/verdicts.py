@@ -173,7 +173,8 @@ def verdict_on(regions: RegionValues, do: str = "speak for or against", speak: s
     error, count, many = error_of(regions), int(decided(mine).sum()), len(mine.values)
     word = _how_sharp(error)
     said = _what_it_shows(count, many) if word == "rough" else sides(count, many, do)
-    means = "" if word == "rough" else f" {MEANINGS[word]}"  # that one is about decisions
+    silent = word == "rough" or count == many  # that one is about decisions, the others about what is left
+    means = "" if silent else f" {MEANINGS[word]}"
     return Verdict(
         "Map",
         word,
