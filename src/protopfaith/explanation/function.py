@@ -26,6 +26,7 @@ from protopfaith.explanation.picture import ImageLike, Picture, from_array, open
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
 from protopfaith.files import reason
+from protopfaith.listening import EVALUATIONS, check_listener
 from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import make_baseline
@@ -201,6 +202,7 @@ def explain_function(
     ['c']
     """
     check_arguments(explain_function, locals())
+    check_listener(progress, EVALUATIONS)
     names = None if names is None else [str(one) for one in names]  # also of an array
     start = time.perf_counter()
     if isinstance(image, np.ndarray):

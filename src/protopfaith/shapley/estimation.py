@@ -22,6 +22,7 @@ from protopfaith.arguments import (
 )
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_players
+from protopfaith.listening import EVALUATIONS, check_listener, passing_through
 from protopfaith.progress import Bar
 from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
@@ -331,13 +332,16 @@ def _check_progress(progress: Any) -> None:
             "The progress must be True, False, None or a function of (evaluations done, evaluations "
             f"expected), not {shown(progress)}."
         )
+    if callable(progress):
+        check_listener(progress, EVALUATIONS)
 
 
 @contextmanager
 def _reporting(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """What the estimator reports to: the given function, a progress bar for `True`, otherwise nothing."""
     if callable(progress):
-        yield progress
+        with passing_through(progress) as tell:
+            yield tell
     elif not progress:
         yield None
     else:
