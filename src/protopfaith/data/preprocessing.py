@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
+from protopfaith.arguments import finite_number, instance, shown, tensor, type_name, whole_number
 from protopfaith.constants import constant
 from protopfaith.data.images import has_numbers, to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
@@ -161,7 +161,7 @@ class Preprocessing:
 
         if pixels.dtype != torch.uint8:
             raise ProtoPFaithError(
-                f"Preprocessing expects uint8 pixels, not {pixels.dtype}; convert the tensor first."
+                f"Preprocessing expects uint8 pixels, not {type_name(pixels)}; convert the tensor first."
             )
         if pixels.dim() < 3 or pixels.shape[-3] not in (1, 3) or not pixels.numel():
             raise ProtoPFaithError(

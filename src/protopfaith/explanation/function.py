@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import named, not_empty, shown, whole_number
 from protopfaith.data import Preprocessing
 from protopfaith.data.images import say_once, to_rgb_or_gray
 from protopfaith.devices import choose_device
@@ -25,7 +25,7 @@ from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
-from protopfaith.files import reason
+from protopfaith.files import is_file, is_folder, reason
 from protopfaith.listening import EVALUATIONS, check_listener
 from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
@@ -256,6 +256,7 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
     if isinstance(function, str | Path):
         from protopfaith.explanation.onnx import OnnxFunction
 
+        _check_model_file(function)
         found = OnnxFunction(function)
         return found, found.preprocessing() if preprocessing is None else preprocessing
     if not callable(function):
@@ -269,6 +270,20 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
         if preprocessing is None and first_channels(function) == 1:
             preprocessing = Preprocessing(USUAL_SIZE, 1, (0.0,), (1.0,))
     return function, preprocessing
+
+
+def _check_model_file(path: Path | str) -> None:
+    """Raises if the path of a model is that of a run, which is explained otherwise, or of another folder."""
+    if not is_folder(Path(not_empty(path, "The function"))):
+        return
+    if is_file(Path(path) / "recipe.yaml"):
+        raise ProtoPFaithError(
+            f"{named(path)} is a run, whose decisions are explained with pf.explain(run, image); give "
+            "explain_function an ONNX model, or a function of images."
+        )
+    raise ProtoPFaithError(
+        f"{named(path)} is a folder, where an ONNX model or a function of images is expected."
+    )
 
 
 def _device(function: Function, device: torch.device | str | None) -> torch.device:

@@ -266,6 +266,13 @@ def finish(
         numbers["wrong signs"] = wrong_signs.double()
     kept = {} if state is None else {**state, **marks(game)}
     here = on_cpu({**numbers, **{f"kept {name}": tensor for name, tensor in kept.items()}})  # waits once
+    if not bool((here["values"].isfinite() | here["errors"].isnan()).all()) or bool(
+        (here["errors"] < 0).any()
+    ):
+        raise ProtoPFaithError(
+            "Values that are not numbers have unknown standard errors (NaN), and no standard error is below "
+            "zero; correct what the estimator gives."
+        )
     error = float(here["error"])
     return Attribution(
         values=here["values"],

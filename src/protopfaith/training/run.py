@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, not_empty, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.data.registry import COMMON, check_place, default_fold
 from protopfaith.errors import ProtoPFaithError
@@ -54,7 +54,7 @@ class Run:
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
-        self.folder = Path(instance(folder, (str, Path), "A run", "its folder"))
+        self.folder = Path(not_empty(instance(folder, (str, Path), "A run", "its folder"), "A run"))
         if root is not None:
             instance(root, (str, Path), "The folder of the images", "a path")
         if not is_file(self.recipe_path):
