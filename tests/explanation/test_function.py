@@ -262,3 +262,15 @@ def test_a_run_is_explained_by_another_function(tmp_path):
     (tmp_path / "recipe.yaml").touch()
     with pytest.raises(ProtoPFaithError, match=r"is a run.*pf\.explain\(run, image\)"):
         explain_function(str(tmp_path), image)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("second_baseline", "blur:2"), ("output", "versus"), ("sources", True), ("source_parts", True)),
+        *(("source_budget", 64), ("duplicate_tolerance", 0.1)),
+    ],
+)
+def test_settings_that_mean_nothing_for_a_function_are_told(name, value):
+    with pytest.raises(ProtoPFaithError, match=f"{name}.*means nothing for a function"):
+        explain_function(quarters, torch.ones(3, 32, 32), **{name: value})

@@ -33,6 +33,8 @@ from protopfaith.shapley import make_baseline
 
 USUAL = 3  # outputs, where none are named: the largest ones
 USUAL_SIZE = (224, 224)
+OF_NETWORKS = ("second_baseline", "output", "sources", "source_parts", "source_budget", "duplicate_tolerance")
+"""Settings that mean nothing for a function."""
 Function = Callable[[Tensor], Any]
 """From images (B, C, H, W) to numbers (B,) or (B, outputs)."""
 Prepare = Preprocessing | Callable[[Image.Image], Tensor]
@@ -203,6 +205,7 @@ def explain_function(
     """
     check_arguments(explain_function, locals())
     check_listener(progress, EVALUATIONS)
+    _check_meaningful(settings, keywords)
     names = None if names is None else [str(one) for one in names]  # also of an array
     start = time.perf_counter()
     if isinstance(image, np.ndarray):
@@ -249,6 +252,17 @@ def explain_function(
         },
         picture.path,
     )
+
+
+def _check_meaningful(settings: Settings | None, keywords: dict[str, Any]) -> None:
+    """Raises if something is asked for that only decisions of prototype networks have."""
+    decisive = [name for name in ("second_baseline", "output") if getattr(settings, name, None) is not None]
+    for name in [one for one in OF_NETWORKS if one in keywords] + decisive:
+        if keywords.get(name, True) not in (None, False):
+            raise ProtoPFaithError(
+                f"The setting {name!r} is for decisions of prototype networks and means nothing for a "
+                "function; leave it out."
+            )
 
 
 def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, Prepare | None]:

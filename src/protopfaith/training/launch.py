@@ -264,8 +264,8 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
             f"Cannot train with compute.accelerator={compute.accelerator}, compute.devices="
             f"{compute.devices}, compute.strategy={compute.strategy} and compute.precision="
             f"{compute.precision}, as the recipe (of a run that is resumed, its recipe.yaml) says; change "
-            "them there or in the command, for example to "
-            f"compute.accelerator=auto. Lightning's reason: {' '.join(str(error).split())}"
+            "them there or in the command, for example to compute.accelerator=auto, compute.devices=1 and "
+            "compute.strategy=auto."
         ) from error
 
 

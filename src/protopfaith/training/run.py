@@ -197,8 +197,9 @@ class Run:
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:
             raise ProtoPFaithError(
-                f"{path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} there, and "
-                f"is {shown(ours[changed[0]])} in recipe.yaml); put the run's own file there."
+                f"{path} belongs to another run than {self.recipe_path}, or one of them was changed "
+                f"({changed[0]} was {shown(theirs.get(changed[0]))} there, and is {shown(ours[changed[0]])} "
+                "here); put the run's own file back."
             )
 
     def _check_environment(self, metadata: dict[str, Any]) -> None:
