@@ -187,13 +187,6 @@ def test_rows_of_some_outputs_decide_as_they_did():
     assert torch.equal(some.total, result.total[[2, 0]])
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        lambda: relative_error(torch.ones(1, 3), -torch.ones(1, 3)),
-        lambda: redistribute(torch.ones(1, 3), -torch.ones(1, 3), torch.ones(1)),
-    ],
-)
-def test_nothing_varies_by_less_than_zero(asked):
+def test_no_error_is_below_zero():
     with pytest.raises(ProtoPFaithError, match="is -1; give numbers of at least zero"):
-        asked()
+        relative_error(torch.ones(1, 3), -torch.ones(1, 3))

@@ -373,7 +373,6 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
     values, variances, total = (
         given if given.is_floating_point() else given.double() for given in (values, variances, total)
     )
-    _check_not_negative(variances, "A variance")
     spread = variances.sum(-1, keepdim=True)
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))
     gap = values.sum(-1, keepdim=True) - total[:, None]
@@ -381,11 +380,13 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
 
 
 def _check_not_negative(given: Tensor, what: str) -> None:
-    """Raises if something is below zero by more than rounding; a GPU's numbers are not waited for."""
-    if given.device.type == "cpu" and bool((given < -ROUNDING * given.abs().nan_to_num().max()).any()):
-        raise ProtoPFaithError(
-            f"{what} is {float(given.nan_to_num().min()):g}; give numbers of at least zero."
-        )
+    """Raises if something is below zero by more than rounding."""
+    if given.device.type != "cpu" or not given.numel():
+        return
+    numbers = np.nan_to_num(given.detach().double().numpy())
+    lowest = float(numbers.min())
+    if lowest < -ROUNDING * float(np.abs(numbers).max()):
+        raise ProtoPFaithError(f"{what} is {lowest:g}; give numbers of at least zero.")
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:

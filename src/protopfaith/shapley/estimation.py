@@ -261,19 +261,18 @@ def finish(
     values, standard_errors = values.double(), standard_errors.double()
     gap = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
     numbers = {"values": values, "errors": standard_errors, "gap": gap, "total": game.total}
-    numbers["error"] = _error(game, values, standard_errors, outputs)
+    wrong = ~(values.isfinite() | standard_errors.isnan()) | (standard_errors < 0)
+    numbers["error"] = torch.where(wrong.any(), -1.0, _error(game, values, standard_errors, outputs))
     if wrong_signs is not None:
         numbers["wrong signs"] = wrong_signs.double()
     kept = {} if state is None else {**state, **marks(game)}
     here = on_cpu({**numbers, **{f"kept {name}": tensor for name, tensor in kept.items()}})  # waits once
-    if not bool((here["values"].isfinite() | here["errors"].isnan()).all()) or bool(
-        (here["errors"] < 0).any()
-    ):
+    error = float(here["error"])
+    if error < 0:
         raise ProtoPFaithError(
             "Values that are not numbers have unknown standard errors (NaN), and no standard error is below "
             "zero; correct what the estimator gives."
         )
-    error = float(here["error"])
     return Attribution(
         values=here["values"],
         standard_errors=here["errors"],
