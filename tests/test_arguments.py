@@ -6,8 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import protopfaith as pf
 from protopfaith.arguments import finite_number, instance, named, seed_number, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.explanation import load_explanation
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
@@ -61,3 +63,20 @@ def test_instances() -> None:
     assert instance(3, (int, str), "It", "a number or a text") == 3
     with pytest.raises(ProtoPFaithError, match=r"It must be a text, not \[3\]"):
         instance([3], str, "It", "a text")
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda: pf.Run(""),
+        lambda: pf.explain("", "bird.png"),
+        lambda: pf.Attribution.load(""),
+        lambda: pf.explain_function("", torch.ones(3, 8, 8)),
+        lambda: pf.explain_function(lambda x: x.sum((1, 2, 3)), ""),
+        lambda: pf.convert("", "run"),
+        lambda: load_explanation(""),
+    ],
+)
+def test_an_empty_path_is_not_the_present_folder(opened):
+    with pytest.raises(ProtoPFaithError, match="is an empty text; give a path"):
+        opened()

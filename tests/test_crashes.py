@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
 from protopfaith.crashes import NAME, unexpected
 
 
@@ -46,3 +48,20 @@ def test_an_exception_that_cannot_say_what_it_is_is_told_by_its_kind(tmp_path) -
             raise ValueError
 
     assert "(MuteError: MuteError; details" in unexpected(raised(MuteError()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "[enforce fail at alloc_cpu.cpp:127] can't allocate memory: tried to allocate 40000000000 bytes",
+            "40.0 GB",
+        ),
+        ("CUDA out of memory. Tried to allocate 20.00 MiB.", "20.00 MiB"),
+    ],
+)
+def test_how_much_memory_was_wanted_is_told_in_words_of_our_own(words, told) -> None:
+    sentence = unexpected(raised(RuntimeError(words)))
+    assert f"not enough memory for {told} at once" in sentence
+    assert "network" in sentence
+    assert "enforce" not in sentence

@@ -9,6 +9,7 @@ import pytest
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import (
     begins,
+    check_folder,
     check_plain,
     check_readable,
     existing_folder,
@@ -63,3 +64,11 @@ def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
         check(tmp_path / "nothing")
         with pytest.raises(ProtoPFaithError, match="is a folder, where a file is expected"):
             check(tmp_path)
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path):
+    check_folder(tmp_path)
+    check_folder(tmp_path / "none")
+    (tmp_path / "file").touch()
+    with pytest.raises(ProtoPFaithError, match="file is a file, where a folder is expected"):
+        check_folder(tmp_path / "file")

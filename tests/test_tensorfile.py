@@ -66,3 +66,12 @@ def test_a_flipped_bit_is_noticed(tmp_path_factory, data):
     if header is not None:  # where it is, everything else is as it was
         assert header == {"names": ["a"]}
         assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+@pytest.mark.parametrize("length", [3, 3000])
+def test_a_cut_file_is_told_in_words_of_our_own(tmp_path, length):
+    path = tmp_path / "file.safetensors"
+    write_tensors(path, "key", {}, {"a": torch.zeros(2000)})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(TensorFileError, match=r"^it (does not begin as such a file does|ends early)$"):
+        read_tensors(path, "key")

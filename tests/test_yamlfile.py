@@ -44,3 +44,9 @@ def test_what_is_wrong_is_one_sentence(text: str, words: str) -> None:
         parse_yaml(text, "The recipe")
     assert str(error.value).startswith("The recipe")
     assert len(str(error.value)) < 600
+
+
+def test_what_is_wrong_is_told_with_its_place():
+    with pytest.raises(ProtoPFaithError, match=r"valid YAML \(line 2, column 2: ") as caught:
+        parse_yaml("a: [1\nb: {", "The recipe")
+    assert "unicode" not in str(caught.value)

@@ -175,9 +175,30 @@ def odd_kind(value: Any) -> str:
         "without content (on meta)": value.is_meta,
         "quantized": value.is_quantized,
         f"{value.layout}".removeprefix("torch."): f"{value.layout}" != "torch.strided",
-        f"{value.dtype}".removeprefix("torch."): value.is_complex() or "float8" in f"{value.dtype}",
+        type_name(value): value.is_complex() or "float8" in f"{value.dtype}",
     }
     return ", ".join(kind for kind, found in kinds.items() if found)
+
+
+def type_name(value: Any) -> str:
+    """The type of the numbers in a tensor or an array, whichever library has them.
+
+    >>> import torch
+    >>> type_name(torch.zeros(2, dtype=torch.uint8))
+    'uint8'
+    """
+    return f"{value.dtype}".removeprefix("torch.")
+
+
+def not_empty(value: Any, what: str) -> Any:
+    """`value`, if it is not the empty text, which as a path would be the present folder.
+
+    >>> not_empty("bird.png", "The image")
+    'bird.png'
+    """
+    if isinstance(value, str) and not value:
+        raise ProtoPFaithError(f"{what} is an empty text; give a path.")
+    return value
 
 
 def path(value: Any, what: str) -> Path:
@@ -186,7 +207,7 @@ def path(value: Any, what: str) -> Path:
     >>> path("bird.png", "The image").name
     'bird.png'
     """
-    found = Path(instance(value, (str, os.PathLike), what, "a path"))
+    found = Path(not_empty(instance(value, (str, os.PathLike), what, "a path"), what))
     if "\0" in str(found):
         raise ProtoPFaithError(f"{what} must be a path, and {named(found)} has a null byte in it.")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import platform
+import re
 import tempfile
 import traceback
 from datetime import datetime
@@ -27,13 +28,26 @@ def unexpected(error: BaseException, folder: Path | str = ".") -> str:
     """
     if is_out_of_memory(error):
         return (
-            f"There is not enough memory ({reason(error)}); use smaller images, fewer players or a smaller "
-            "batch."
+            f"There is not enough memory{_asked_for(error)}; use smaller images, a smaller batch or "
+            "network, or fewer players."
         )
     if isinstance(error, OSError) and error.errno in FULL:  # nobody's mistake, so there is nothing to report
         why = reason(error)
         return f"There is no room to write to ({why}); free some space, then run the same command again."
     return f"Something unexpected went wrong ({logged(error, folder)}). Please report it as an issue."
+
+
+def _asked_for(error: BaseException) -> str:
+    """How much was wanted at once, where torch says it."""
+    found = re.search(r"allocate (\d+(?:\.\d+)?) ?(bytes|[KMGT]i?B)", f"{error}")
+    if found is None:
+        return ""
+    amount, unit = found.groups()
+    return (
+        f" for {int(float(amount)) / 1e9:,.1f} GB at once"
+        if unit == "bytes"
+        else f" for {amount} {unit} at once"
+    )
 
 
 def logged(error: BaseException, folder: Path | str = ".") -> str:

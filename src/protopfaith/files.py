@@ -71,6 +71,14 @@ def check_plain(path: Path) -> None:
     )
 
 
+def check_folder(path: Path) -> None:
+    """Raises if a file, a pipe or a device is in the place of a folder."""
+    if path.exists() and not path.is_dir():
+        raise ProtoPFaithError(
+            f"{arguments.named(path)} is a file, where a folder is expected; move it away."
+        )
+
+
 def check_readable(path: Path | str) -> None:
     """Raises if a file is there but the system does not give its content: other libraries call it missing."""
     check_plain(Path(path))

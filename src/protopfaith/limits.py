@@ -9,6 +9,7 @@ import os
 
 from protopfaith.errors import ProtoPFaithError
 
+MEMORY = "PROTOPFAITH_MAX_MEMORY"
 DEFAULTS = {
     "PROTOPFAITH_MAX_PIXELS": 64_000_000,
     "PROTOPFAITH_MAX_SIDE": 4_096,
@@ -33,6 +34,15 @@ def limit(name: str) -> int:
             f"The environment variable {name} must be a number above zero, not {text[:40]!r}."
         )
     return int(text)
+
+
+def memory_limit(there: int) -> int:
+    """How many bytes training may take: what there is, or what `PROTOPFAITH_MAX_MEMORY` says.
+
+    >>> memory_limit(1000)
+    1000
+    """
+    return limit(MEMORY) if os.environ.get(MEMORY) else there
 
 
 def check_players(count: int) -> None:

@@ -95,7 +95,11 @@ def _open(path: Path | str, *, with_tensors: bool = False) -> tuple[dict[str, st
             names = file.keys() if with_tensors else ()
             # clone: memory of torch's own alignment, so that resuming computes the same bits
             return file.metadata() or {}, {name: file.get_tensor(name).clone() for name in names}
-    except (SafetensorError, OSError, ValueError, TypeError, MemoryError) as error:
+    except SafetensorError as error:
+        early = "IncompleteBuffer" in str(error)
+        why = "it ends early" if early else "it does not begin as such a file does"
+        raise TensorFileError(why) from error
+    except (OSError, ValueError, TypeError, MemoryError) as error:
         raise TensorFileError(f"{error}".strip() or type(error).__name__) from error
 
 

@@ -72,8 +72,7 @@ def parse_yaml(text: str, what: str) -> Any:
     try:
         values = yaml.load(text, Loader=_Strict)  # a safe loader: nothing but plain values
     except yaml.YAMLError as error:
-        message = " ".join(str(error).split())[:300]
-        raise ProtoPFaithError(f"{what} is not valid YAML ({message}); fix it.") from error
+        raise ProtoPFaithError(f"{what} is not valid YAML ({_where(error)}); fix it.") from error
     except RecursionError as error:
         raise ProtoPFaithError(f"{what} nests too deeply; give a YAML file of ours.") from error
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
@@ -83,6 +82,14 @@ def parse_yaml(text: str, what: str) -> Any:
         ) from error
     _check_size(values, what)
     return values
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """What is wrong, and in which line and column."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if mark is None or not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split()).replace(' in "<unicode string>"', "")[:300]
+    return f"line {mark.line + 1}, column {mark.column + 1}: {str(error.problem)[:200]}"
 
 
 def _depth(text: str) -> int:

@@ -47,3 +47,15 @@ def test_resume_with_a_folder_for_a_checkpoint_is_told_before_torch_is_loaded(
     assert "Loading torch" not in done.stderr
     with pytest.raises(ProtoPFaithError, match="is a folder"):
         train(None, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("birds", "--folds", "0", "data.fold=1"), "given twice, by --folds and by data.fold"),
+        (("birds", "--grid", "cub"), "A grid names its recipe itself, so 'birds' beside it"),
+    ],
+)
+def test_what_is_said_twice_is_told(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    fails_with(protopfaith(tmp_path, "train", *arguments, "--out", "run"), words)
+    assert not (tmp_path / "run").exists()

@@ -78,3 +78,12 @@ def test_a_picture_of_many_bits_is_scaled_as_its_file(options: dict, tmp_path: P
     Image.fromarray(values).save(path)
     given = preprocessing.uint8(Image.fromarray(values))
     assert torch.equal(given, preprocessing.uint8(preprocessing.read(path)))
+
+
+@pytest.mark.parametrize("method", ["normalize", "denormalize"])
+@pytest.mark.parametrize("shape", [(5, 5, 5), (2, 4, 8, 8)])
+def test_channels_that_there_are_not_are_told(
+    preprocessing: Preprocessing, method: str, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(ProtoPFaithError, match="x 3 x height x width, not of shape"):
+        getattr(preprocessing, method)(torch.zeros(shape))

@@ -18,6 +18,7 @@ from protopfaith.explanation.cost import (
     has_coarse,
     source_games,
 )
+from protopfaith.explanation.settings import make_players
 from protopfaith.progress import Bar
 
 BLANK = torch.zeros(3, 48, 48)
@@ -96,3 +97,10 @@ def test_files_that_are_done_do_not_count(explainer: Explainer, bird_file: Path,
     finally:
         hook.remove()
     assert not calls
+
+
+@pytest.mark.parametrize("asked", [{"budget": 99_999_999_999}, {"precision": 1e-6}])
+def test_no_more_is_announced_than_all_coalitions(asked: dict) -> None:
+    plan = Settings(players=16, source_budget=10**9, **asked)
+    cost = expected_cost(plan, BLANK, coarse=False, games=1)
+    assert cost.image == cost.sources == 2 ** len(make_players(16, BLANK))

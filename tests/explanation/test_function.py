@@ -247,3 +247,30 @@ def test_names_may_be_an_array_and_one_that_is_there_twice_is_no_name() -> None:
     assert explain_function(three, image, "right", **plan).outputs[0].number == 2
     with pytest.raises(ProtoPFaithError, match="2 outputs named 'left'"):
         explain_function(three, image, "left", **plan)
+
+
+@pytest.mark.parametrize("made", [torch.zeros(3, 32, 32, dtype=torch.uint8), np.zeros((3, 32, 32), np.uint8)])
+def test_what_a_preprocessing_gives_is_told_with_its_type(made):
+    with pytest.raises(ProtoPFaithError, match=r"of shape \(3, 32, 32\) \(uint8\).*float tensor"):
+        explain_function(quarters, Image.new("RGB", (32, 32)), preprocessing=lambda image: made)
+
+
+def test_a_run_is_explained_by_another_function(tmp_path):
+    image = torch.ones(3, 32, 32)
+    with pytest.raises(ProtoPFaithError, match="is a folder, where an ONNX model"):
+        explain_function(tmp_path, image)
+    (tmp_path / "recipe.yaml").touch()
+    with pytest.raises(ProtoPFaithError, match=r"is a run.*pf\.explain\(run, image\)"):
+        explain_function(str(tmp_path), image)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("second_baseline", "blur:2"), ("output", "versus"), ("sources", True), ("source_parts", True)),
+        *(("source_budget", 64), ("duplicate_tolerance", 0.1)),
+    ],
+)
+def test_settings_that_mean_nothing_for_a_function_are_told(name, value):
+    with pytest.raises(ProtoPFaithError, match=f"{name}.*means nothing for a function"):
+        explain_function(quarters, torch.ones(3, 32, 32), **{name: value})

@@ -178,3 +178,8 @@ def test_a_label_image_may_be_an_array() -> None:
 def test_a_second_baseline_is_another_one() -> None:
     with pytest.raises(ProtoPFaithError, match="second baseline is the first one again"):
         Settings(baseline="blur", second_baseline="blur")
+
+
+def test_options_have_names() -> None:
+    with pytest.raises(ProtoPFaithError, match="The name of an option must be text, not 1"):
+        Settings(options={1: 2})  # type: ignore[dict-item]

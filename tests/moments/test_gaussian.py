@@ -104,7 +104,12 @@ def test_a_missing_rule_names_operation_and_module_and_shows_how_to_add_one():
 
 
 @pytest.mark.parametrize(
-    "function", [torch.exp, lambda x: x > 0, bool, float, lambda x: x == 1, lambda x: x @ x]
+    "function",
+    [
+        *(torch.exp, bool, float, lambda x: x > 0, lambda x: x == 1, lambda x: x @ x),
+        *(lambda x: x // 2, lambda x: 2 // x, lambda x: x % 2, lambda x: 2 % x),
+        *(lambda x: x & 2, lambda x: 2 | x, lambda x: x << 1, lambda x: ~x),
+    ],
 )
 def test_what_is_not_known_is_an_error_never_a_guess(function):
     with pytest.raises(ProtoPFaithError, match=r"no moment rule for .* outside any module"):
@@ -256,3 +261,10 @@ def test_what_is_no_number_is_refused(dtype):
 def test_what_is_trusted_is_still_a_tensor(given):
     with pytest.raises(ProtoPFaithError, match=r"^The (mean|variance|factors) must be a tensor"):
         Gaussian.trusted(*given)
+
+
+def test_with_a_plus_before_it_nothing_changes():
+    given = random_gaussian(3)
+    found = +given
+    assert torch.equal(found.mean, given.mean)
+    assert torch.equal(found.variance, given.variance)

@@ -143,3 +143,11 @@ def test_on_the_unit_sphere_the_tolerance_does_not_grow():
         model.prototypes[3] = model.prototypes[2]
         model.prototypes[3, 0] += 4e-3
     assert distinct_prototypes(model).groups == ((0, 1), (2,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [((-5,), "at least 1, not -5"), ((5, "x"), "no activation named 'x'")]
+)
+def test_a_tolerance_is_one_of_a_network_that_there_may_be(asked, words):
+    with pytest.raises(ProtoPFaithError, match=words):
+        equality_tolerance(*asked)

@@ -185,3 +185,8 @@ def test_rows_of_some_outputs_decide_as_they_did():
     some = result.of_outputs([2, 0])
     assert torch.equal(some.decided(), result.decided()[[2, 0]])
     assert torch.equal(some.total, result.total[[2, 0]])
+
+
+def test_no_error_is_below_zero():
+    with pytest.raises(ProtoPFaithError, match="is -1; give numbers of at least zero"):
+        relative_error(torch.ones(1, 3), -torch.ones(1, 3))

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.shapley import BASELINES, make_baseline
+from protopfaith.shapley import BASELINES, Game, make_baseline
 
 IMAGE = torch.randn(3, 16, 20, generator=torch.Generator().manual_seed(0))
 
@@ -66,3 +66,29 @@ def test_a_baseline_of_somebody_else_that_fails_is_told_as_that(baseline, words,
     monkeypatch.setitem(BASELINES, "mine", baseline)
     with pytest.raises(ProtoPFaithError, match=words):
         make_baseline("mine", torch.zeros(3, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("baseline", "options", "words"),
+    [
+        ("blur", {"sigma": "x"}, "sigma of a blur must be a number, not 'x'"),
+        ("blur", {"sigma": [1, 2]}, "sigma of a blur must be a number"),
+        ("color", {"value": "red"}, "value of the baseline 'color' must be a number.*'red'"),
+        ("color", {"value": ["a", "b", "c"]}, "value of the baseline 'color' must be a number"),
+        ("mean", {"value": "x"}, "value of the baseline 'mean' must be a number"),
+        ("mean", {"image": 3}, "has no option 'image'; it takes value"),
+        ("zero", {1: 2}, "has no option 1; it takes none"),
+        (0.5, {"sigma": 3}, "Options such as 'sigma' are for a baseline that is named"),
+    ],
+)
+def test_options_that_make_no_sense_are_told(baseline, options, words):
+    image = torch.rand(3, 8, 8)
+    with pytest.raises(ProtoPFaithError, match=words):
+        Game(lambda x: x.sum((1, 2, 3)), image, 4, baseline, baseline_options=options)
+
+
+def test_an_option_that_is_none_is_as_if_it_were_not_given():
+    image = torch.rand(3, 8, 8)
+    (usual, _), (found, words) = make_baseline("blur", image), make_baseline("blur", image, sigma=None)
+    assert torch.equal(usual, found)
+    assert words == "blur"

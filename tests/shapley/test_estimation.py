@@ -2,10 +2,11 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import ESTIMATORS, Game, estimate, relative_error
-from protopfaith.shapley.estimation import LARGEST_BUDGET, check_plan
+from protopfaith.shapley.estimation import LARGEST_BUDGET, check_plan, finish
 
 from .games import SAMPLING, mask_game, network_game, random_table, table_game
 
@@ -300,3 +301,18 @@ def test_a_small_output_is_not_known_for_being_beside_a_large_one() -> None:
     found = estimate(Game(both, torch.ones(1, 8, 8, dtype=torch.float64), 1), precision=0.05, budget=2_000)
     assert not found.reached
     assert found.precision == pytest.approx(relative_error(found.values[1:], found.standard_errors[1:]))
+
+
+@pytest.mark.parametrize(("value", "error"), [(math.nan, 0.0), (math.inf, 1.0), (1.0, -1.0)])
+def test_an_estimator_that_gives_no_numbers_is_told(value, error):
+    game = Game(lambda x: x.flatten(1).sum(1), torch.ones(1, 2, 2), 1)
+    with pytest.raises(ProtoPFaithError, match="correct what the estimator gives"):
+        finish(game, "guess", torch.full((1, 4), value), torch.full((1, 4), error), evaluations=1)
+
+
+@pytest.mark.parametrize("method", ["exact", "dasp", "moment_path"])
+def test_what_takes_more_than_the_budget_is_refused(method):
+    game = Game(nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), torch.ones(1, 2, 2), 1)
+    with pytest.raises(ProtoPFaithError, match=r"evaluations.* and the budget is 5"):
+        estimate(game, method, budget=5)
+    assert estimate(game, method, budget=40).evaluations <= 40

@@ -30,3 +30,10 @@ def test_only_the_same_recipe_and_images_go_on(recipe, data, tmp_path) -> None:
 
 def test_versions_name_what_computes() -> None:
     assert {"python", "torch", "numpy"} <= versions().keys()
+
+
+def test_a_file_where_curves_are_written_is_told_before_training(recipe, data, tmp_path) -> None:
+    run = create_run(tmp_path / "run", recipe, data)
+    (run.folder / "tensorboard").touch()
+    with pytest.raises(ProtoPFaithError, match="tensorboard is a file, where a folder is expected"):
+        check_resumable(run, recipe, data)

@@ -148,3 +148,8 @@ def test_where_and_how_it_computes_decides_nothing():
     elsewhere = load_recipe("birds", ["data.root=elsewhere", "compute.workers=0"])
     assert decisive(recipe) == decisive(elsewhere)
     assert decisive(recipe) != decisive(load_recipe("birds", ["seed=1"]))
+
+
+def test_a_value_may_go_into_a_section_that_was_given_as_a_whole() -> None:
+    found = load_recipe("birds", ["data={}", "data.size=[32,32]"]).data
+    assert (found.size, found.seed) == ((32, 32), 0)

@@ -13,6 +13,12 @@ from tests.cli.conftest import fails_with, protopfaith
 WRONG = [
     (["tree.depth=3"], "tree.depth=3 is for trees"),
     (["model.family=xprotonet", "tree.milestones=[0.5]"], "tree.milestones"),
+    (["costs.cluster=-1"], "costs.cluster=-1 would reward"),
+    (["costs.separation=-0.5"], "costs.separation=-0.5 would reward"),
+    (["costs.label_smoothing=1"], "costs.label_smoothing=1 leaves nothing"),
+    (["schedule.pretraining.label_smoothing=1"], "schedule.pretraining.label_smoothing=1 leaves nothing"),
+    (["augmentation.scale=[1e-9,1e-9]"], "leaves nothing of an image"),
+    (["model.otherwise=resnet18"], "model.weights is None"),
     (["augmentation.hide.smallest=9", "augmentation.hide.largest=8"], "hide.smallest=9 is more than"),
 ]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from protopfaith.arguments import whole_number
+from protopfaith.arguments import shown, whole_number
 from protopfaith.cli.app import app, interruptible, next_command, note, same_command, say
 from protopfaith.cli.checks import check_file, check_overrides, check_recipe, check_root, check_run
 from protopfaith.cli.names import check_recipe_names
 from protopfaith.cli.options import Ray, Root, Shard, check_distribution, parse_indices
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import check_plain
+from protopfaith.files import check_folder, check_plain
 from protopfaith.training.folds import FOLDS, check_folds
 from protopfaith.training.grid import load_grid
 from protopfaith.training.recipe import Recipe, load_recipe
@@ -85,12 +85,21 @@ def train(
     check_together(out, weights, groups)
     check_several(grid, folds, at_once, spread=shard is not None or ray is not None)
     part = check_distribution(shard, ray)
+    if grid is not None and recipe is not None and "=" not in recipe:
+        raise ProtoPFaithError(
+            f"A grid names its recipe itself, so {shown(recipe)} beside it has no meaning; leave it out, or "
+            "train it without --grid."
+        )
     recipe, changes = split_arguments(recipe, overrides or [], has_recipe=grid is None)
     check_overrides(changes)
     changes += [f"data.root={root}"] if root is not None else []
     changes += [f"model.weights={weights}"] if weights is not None else []
     changes += [f"data.groups={groups.absolute()}"] if groups is not None else []
     chosen = parse_folds(folds)
+    if chosen is not None and any(change.startswith("data.fold=") for change in changes):
+        raise ProtoPFaithError(
+            "The folds are given twice, by --folds and by data.fold; leave one of them out."
+        )
     check_before_torch(recipe, grid, out, changes, resume)
     if resume and recipe is not None and chosen is None:
         check_run(run_folder(out, recipe))
@@ -152,7 +161,9 @@ def check_before_torch(
     if not resume:
         refuse_existing(run_folder(out, cast(str, grid or recipe)))
     else:
-        check_plain(run_folder(out, cast(str, grid or recipe)) / "last.safetensors")
+        folder = run_folder(out, cast(str, grid or recipe))
+        check_plain(folder / "last.safetensors")
+        check_folder(folder / "tensorboard")
 
 
 def _check_recipe(recipe: Recipe, resume: bool) -> None:

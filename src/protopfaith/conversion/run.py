@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance, shown, whole_number
+from protopfaith.arguments import not_empty, shown, whole_number
 from protopfaith.conversion.check import Check, check_conversion
 from protopfaith.conversion.foreign import ForeignNetwork, build
 from protopfaith.conversion.formats import Asked, read_network
@@ -131,7 +131,7 @@ def convert(
     protopfaith.errors.ProtoPFaithError: There is nothing at ProtoPNet.pth; give ...
     """
     check_arguments(convert, locals())
-    path, out = (Path(instance(one, (str, Path), "A path", "a text or a Path")) for one in (path, out))
+    path, out = (Path(not_empty(one, "A path")) for one in (path, out))
     refuse_existing(out)
     if size is not None:
         whole_number(size, "The size of the images", least=1, most=LARGEST_SIDE)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
+from protopfaith.arguments import finite_number, instance, shown, tensor, type_name, whole_number
 from protopfaith.constants import constant
 from protopfaith.data.images import has_numbers, to_rgb_or_gray, with_channels
 from protopfaith.errors import ProtoPFaithError
@@ -95,7 +95,7 @@ class Preprocessing:
         Args:
             pixels: uint8, (..., C, H, W)
         """
-        tensor(pixels, "Pixels", "... x channels x height x width", 3, 4, 5)
+        self._check_channels(pixels, "Pixels")
         mean, std = (_column(values, pixels.device) for values in (self.mean, self.std))
         return (pixels.to(torch.float32) / 255 - mean) / std
 
@@ -105,9 +105,16 @@ class Preprocessing:
         Args:
             images: normalized, (..., C, H, W)
         """
-        tensor(images, "Images", "... x channels x height x width", 3, 4, 5)
+        self._check_channels(images, "Images")
         mean, std = (_column(values, images.device) for values in (self.mean, self.std))
         return (images.to(torch.float32) * std + mean).clamp(0, 1)
+
+    def _check_channels(self, given: torch.Tensor, what: str) -> None:
+        tensor(given, what, "... x channels x height x width", 3, 4, 5)
+        if given.shape[-3] not in (1, self.channels):
+            raise ProtoPFaithError(
+                f"{what} must be ... x {self.channels} x height x width, not of shape {tuple(given.shape)}."
+            )
 
     def read(self, path: Path | str) -> Image.Image:
         """An image file, its values scaled as those of the training images; see `Scaling`.
@@ -154,7 +161,7 @@ class Preprocessing:
 
         if pixels.dtype != torch.uint8:
             raise ProtoPFaithError(
-                f"Preprocessing expects uint8 pixels, not {pixels.dtype}; convert the tensor first."
+                f"Preprocessing expects uint8 pixels, not {type_name(pixels)}; convert the tensor first."
             )
         if pixels.dim() < 3 or pixels.shape[-3] not in (1, 3) or not pixels.numel():
             raise ProtoPFaithError(

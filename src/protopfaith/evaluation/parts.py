@@ -31,6 +31,7 @@ from protopfaith.evaluation.metrics.parts import (
     stable,
 )
 from protopfaith.evaluation.parts_results import PartScores, PartsEvaluation, PrototypeParts
+from protopfaith.listening import STAGES, check_listener
 from protopfaith.network import PatchNetwork, outcome_of, weights_of
 from protopfaith.progress import Report
 from protopfaith.shapley import Players
@@ -86,6 +87,7 @@ def evaluate_parts(
     (6, 6)
     """
     check_arguments(evaluate_parts, locals())
+    check_listener(progress, STAGES)
     names = part_names(images)
     _check(explainers, noise, box, often)
     seed_number(seed)

@@ -11,6 +11,8 @@ from protopfaith.explanation.settings import COARSE, COARSE_BUDGET, Settings, co
 from protopfaith.explanation.sources import Sources
 from protopfaith.network import PrototypeNetwork
 from protopfaith.progress import Bar, told_time
+from protopfaith.shapley.estimation import MOST_EVALUATIONS
+from protopfaith.shapley.estimators.exact import MOST_PLAYERS
 
 BATCH = 8  # images of the timed batch
 TRIAL = 0.5  # seconds for timing batches
@@ -44,9 +46,15 @@ def has_coarse(settings: Settings, image: torch.Tensor) -> bool:
     """Whether a coarse answer comes first: only if it is coarser and quicker than the real one."""
     if settings.budget is not None and settings.budget <= COARSE_BUDGET:
         return False
-    if isinstance(settings.players, str):  # superpixels: as many as asked for, about
-        return int(settings.players.rpartition(":")[2]) > COARSE**2
-    return len(make_players(settings.players, image)) > len(coarse_players(image))
+    coarse = COARSE**2 if isinstance(settings.players, str) else len(coarse_players(image))
+    return _regions(settings, image) > coarse
+
+
+def _regions(settings: Settings, image: torch.Tensor) -> int:
+    """How many there are; of superpixels as many as asked for, about."""
+    if isinstance(settings.players, str):
+        return int(settings.players.rpartition(":")[2])
+    return len(make_players(settings.players, image))
 
 
 def expected_cost(settings: Settings, image: torch.Tensor, *, coarse: bool, games: float) -> Cost:
@@ -58,11 +66,13 @@ def expected_cost(settings: Settings, image: torch.Tensor, *, coarse: bool, game
         coarse: whether a quick answer is wanted.
         games: source images whose maps are not known yet.
     """
-    budget = settings.budget or UNKNOWN
+    regions = _regions(settings, image)
+    most = 2**regions if regions <= MOST_PLAYERS and settings.traits.samples else MOST_EVALUATIONS
+    budget = min(settings.budget or UNKNOWN, most)
     return Cost(
         coarse=COARSE_BUDGET if coarse and has_coarse(settings, image) else 0,
         image=budget * (1 if settings.second_baseline is None else 2),
-        sources=settings.source_budget or budget,
+        sources=min(settings.source_budget or budget, most),
         games=games if settings.sources else 0,
     )
 

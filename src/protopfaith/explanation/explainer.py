@@ -41,6 +41,7 @@ from protopfaith.explanation.picture import (
 )
 from protopfaith.explanation.settings import Settings, coarse_players
 from protopfaith.explanation.sources import SourceImages, SourcePart, Sources
+from protopfaith.listening import STAGES, check_listener
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork, check_contract
 from protopfaith.progress import Report
 from protopfaith.training import Run
@@ -169,6 +170,7 @@ class Explainer:
         128
         """
         check_arguments(Explainer.explain, locals())
+        check_listener(progress, STAGES)
         start = time.perf_counter()
         settings = Settings.of(settings, **keywords)
         picture = self.open(image, name)

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import shown, whole_number
+from protopfaith.arguments import named, not_empty, shown, whole_number
 from protopfaith.data import Preprocessing
 from protopfaith.data.images import say_once, to_rgb_or_gray
 from protopfaith.devices import choose_device
@@ -25,13 +25,16 @@ from protopfaith.explanation.game import Progress, play
 from protopfaith.explanation.picture import ImageLike, Picture, from_array, open_picture, open_pixels
 from protopfaith.explanation.regions import RegionValues, region_values
 from protopfaith.explanation.settings import Settings, make_players
-from protopfaith.files import reason
+from protopfaith.files import is_file, is_folder, reason
+from protopfaith.listening import EVALUATIONS, check_listener
 from protopfaith.network import ProtoPNet, PrototypeNetwork
 from protopfaith.registry import did_you_mean
 from protopfaith.shapley import make_baseline
 
 USUAL = 3  # outputs, where none are named: the largest ones
 USUAL_SIZE = (224, 224)
+OF_NETWORKS = ("second_baseline", "output", "sources", "source_parts", "source_budget", "duplicate_tolerance")
+"""Settings that mean nothing for a function."""
 Function = Callable[[Tensor], Any]
 """From images (B, C, H, W) to numbers (B,) or (B, outputs)."""
 Prepare = Preprocessing | Callable[[Image.Image], Tensor]
@@ -201,6 +204,8 @@ def explain_function(
     ['c']
     """
     check_arguments(explain_function, locals())
+    check_listener(progress, EVALUATIONS)
+    _check_meaningful(settings, keywords)
     names = None if names is None else [str(one) for one in names]  # also of an array
     start = time.perf_counter()
     if isinstance(image, np.ndarray):
@@ -249,11 +254,23 @@ def explain_function(
     )
 
 
+def _check_meaningful(settings: Settings | None, keywords: dict[str, Any]) -> None:
+    """Raises if something is asked for that only decisions of prototype networks have."""
+    decisive = [name for name in ("second_baseline", "output") if getattr(settings, name, None) is not None]
+    for name in [one for one in OF_NETWORKS if one in keywords] + decisive:
+        if keywords.get(name, True) not in (None, False):
+            raise ProtoPFaithError(
+                f"The setting {name!r} is for decisions of prototype networks and means nothing for a "
+                "function; leave it out."
+            )
+
+
 def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, Prepare | None]:
     """The function itself, in evaluation mode if it is a module; that of an ONNX file with its own size."""
     if isinstance(function, str | Path):
         from protopfaith.explanation.onnx import OnnxFunction
 
+        _check_model_file(function)
         found = OnnxFunction(function)
         return found, found.preprocessing() if preprocessing is None else preprocessing
     if not callable(function):
@@ -267,6 +284,20 @@ def _callable(function: Any, preprocessing: Prepare | None) -> tuple[Function, P
         if preprocessing is None and first_channels(function) == 1:
             preprocessing = Preprocessing(USUAL_SIZE, 1, (0.0,), (1.0,))
     return function, preprocessing
+
+
+def _check_model_file(path: Path | str) -> None:
+    """Raises if the path of a model is that of a run, which is explained otherwise, or of another folder."""
+    if not is_folder(Path(not_empty(path, "The function"))):
+        return
+    if is_file(Path(path) / "recipe.yaml"):
+        raise ProtoPFaithError(
+            f"{named(path)} is a run, whose decisions are explained with pf.explain(run, image); give "
+            "explain_function an ONNX model, or a function of images."
+        )
+    raise ProtoPFaithError(
+        f"{named(path)} is a folder, where an ONNX model or a function of images is expected."
+    )
 
 
 def _device(function: Function, device: torch.device | str | None) -> torch.device:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import odd_kind, shown
+from protopfaith.arguments import odd_kind, shown, type_name
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.game import asked, check_outputs
@@ -153,7 +153,8 @@ def described(found: object) -> str:
     if isinstance(found, Tensor) and odd_kind(found):
         return f"a tensor that is {odd_kind(found)}"
     if isinstance(found, Tensor | np.ndarray):
-        return f"{'a tensor' if isinstance(found, Tensor) else 'an array'} of shape {tuple(found.shape)}"
+        kind = "a tensor" if isinstance(found, Tensor) else "an array"
+        return f"{kind} of shape {tuple(found.shape)} ({type_name(found)})"
     return shown(found)
 
 

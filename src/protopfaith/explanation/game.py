@@ -12,6 +12,7 @@ from torch import Tensor
 from protopfaith.dtypes import unrounded
 from protopfaith.explanation.decision import Decision, finding_output
 from protopfaith.explanation.settings import Settings, make_players, usual_budget
+from protopfaith.listening import passing_through
 from protopfaith.network import FusedProtoPNet, PrototypeNetwork
 from protopfaith.shapley import Attribution, Game, Players, check_estimate, estimate
 from protopfaith.shapley.attribution import redistribute
@@ -170,22 +171,23 @@ def play(
     """
     # With a precision alone a first guess, before anything is known of the errors.
     expected = settings.budget or usual_budget(image.device)
-    meter = None if progress is None else _Meter(progress, expected)
-    counted = function if meter is None else meter.counting(function)
-    game = open_game(counted, image, settings, players, check=check)
-    driving = list(range(game.n_outputs)) if driving is None else list(driving)
-    result = estimate(
-        game,
-        settings.estimator,
-        budget=settings.allowed,
-        precision=settings.precision,
-        outputs=driving,
-        seed=settings.seed,
-        progress=None if meter is None else meter.estimated,
-        **settings.options,
-    )
-    if meter is not None:
-        meter.finish()
+    with passing_through(progress) as tell:
+        meter = None if tell is None else _Meter(tell, expected)
+        counted = function if meter is None else meter.counting(function)
+        game = open_game(counted, image, settings, players, check=check)
+        driving = list(range(game.n_outputs)) if driving is None else list(driving)
+        result = estimate(
+            game,
+            settings.estimator,
+            budget=settings.allowed,
+            precision=settings.precision,
+            outputs=driving,
+            seed=settings.seed,
+            progress=None if meter is None else meter.estimated,
+            **settings.options,
+        )
+        if meter is not None:
+            meter.finish()
     if on_batch_size is not None and settings.traits.evaluates:
         on_batch_size(game.batch_size)
     if settings.autocast is not None:

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from protopfaith.arguments import instance, named, plain_tensor, tensor
+from protopfaith.arguments import instance, named, not_empty, plain_tensor, tensor, type_name
 from protopfaith.data import Preprocessing, read_image
 from protopfaith.data.images import say_once, upright
 from protopfaith.data.marks import NEGATIVE, marks, read_marks
@@ -96,13 +96,14 @@ def open_pixels(
         read: opens a file
     """
     if isinstance(image, str | Path):
+        not_empty(image, "The image")
         return read(image), name or named(Path(image).name), _within(Path(image))
     if isinstance(image, Tensor):
         image = _one_image(image)
         if image.dim() != 3 or image.dtype != torch.uint8 or len(image) not in CHANNELS or not image.numel():
             raise ProtoPFaithError(
                 "An image to explain is C x height x width of type uint8, with 1, 3 or 4 channels, or a "
-                f"normalized float, not {image.dtype} of shape {tuple(image.shape)}; convert it."
+                f"normalized float, not {type_name(image)} of shape {tuple(image.shape)}; convert it."
             )
         image = to_pil(image)
     if not isinstance(image, Image.Image):
@@ -188,6 +189,7 @@ def open_mask(mask: MaskLike, size: Sequence[int], original: Sequence[int] | Non
 
 def _open_mask_file(path: str | Path, size: Sequence[int], original: Sequence[int] | None) -> Tensor:
     """The same of a file, which is named where something is wrong with it."""
+    not_empty(path, "The mask")
     try:
         return open_mask(read_marks(path), size, original)
     except ProtoPFaithError as error:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from protopfaith import arguments
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import instance
+from protopfaith.arguments import instance, not_empty
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.decomposition import Closeness, Decomposition
 from protopfaith.explanation.explanation import Explanation, PrototypeEvidence, SecondBaseline
@@ -116,7 +116,8 @@ def load_function_explanation(path: Path | str) -> FunctionExplanation:
 
 
 def _load(path: Path | str, kind: type[Loaded]) -> Loaded:
-    path = _json_path(Path(instance(path, (str, Path), "An explanation", "the path of its JSON file")))
+    instance(path, (str, Path), "An explanation", "the path of its JSON file")
+    path = _json_path(Path(not_empty(path, "An explanation")))
     try:
         content = read_json(path, "the JSON file of an explanation, with its NPZ file beside it")
         if not isinstance(content, dict):

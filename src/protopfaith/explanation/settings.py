@@ -326,6 +326,7 @@ def _parsed(spec: Any) -> PlayersLike | None:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     for option in options:
+        instance(option, str, "The name of an option", "text")
         if option in IN_PARTS:
             raise ProtoPFaithError(
                 f"An explanation is made in one go, so its estimator takes no option {option!r}; leave it "

@@ -15,6 +15,7 @@ from protopfaith.annotations import check_arguments, check_fields
 from protopfaith.arguments import finite_number, instance, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.network.contract import NO_CLASS, can_drop
+from protopfaith.network.layers import ACTIVATIONS
 from protopfaith.network.patches import PatchNetwork
 
 
@@ -69,6 +70,9 @@ def equality_tolerance(channels: int, activation: str = "relu1") -> float:
     (0.000128, 4e-06)
     """
     check_arguments(equality_tolerance, locals())
+    whole_number(channels, "The number of channels", least=1)
+    if activation not in {*ACTIVATIONS, "none"}:
+        raise ACTIVATIONS.unknown(activation, ACTIVATIONS)
     return 4e-6 if activation == "unit" else 1e-6 * channels
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from protopfaith.arguments import (
     finite_number,
     instance,
+    not_empty,
     numbers_below,
     odd_kind,
     shown,
@@ -233,7 +234,7 @@ class Attribution:
         Args:
             path: of a file that `save` wrote
         """
-        instance(path, (str, Path), "An attribution", "the path of a file")
+        not_empty(instance(path, (str, Path), "An attribution", "the path of a file"), "An attribution")
         try:
             return Attribution._load(path)
         except ProtoPFaithError:
@@ -301,6 +302,7 @@ def relative_error(values: Tensor, standard_errors: Tensor, outputs: Sequence[in
             f"Values of shape {tuple(values.shape)} cannot have standard errors of shape "
             f"{tuple(standard_errors.shape)}; give one for each."
         )
+    _check_not_negative(standard_errors, "A standard error")
     if not values.numel():
         raise ProtoPFaithError("There are no values whose error could be judged; give at least one.")
     values, standard_errors = (
@@ -375,6 +377,16 @@ def redistribute(values: Tensor, variances: Tensor, total: Tensor) -> tuple[Tens
     share = torch.where(spread > 0, variances / spread, torch.full_like(variances, 1 / values.shape[-1]))
     gap = values.sum(-1, keepdim=True) - total[:, None]
     return values - share * gap, variances * (1 - share)
+
+
+def _check_not_negative(given: Tensor, what: str) -> None:
+    """Raises if something is below zero by more than rounding."""
+    if given.device.type != "cpu" or not given.numel():
+        return
+    numbers = np.nan_to_num(given.detach().double().numpy())
+    lowest = float(numbers.min())
+    if lowest < -ROUNDING * float(np.abs(numbers).max()):
+        raise ProtoPFaithError(f"{what} is {lowest:g}; give numbers of at least zero.")
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from protopfaith.arguments import instance, odd_kind, shown, tensor
+from protopfaith.arguments import finite_number, instance, odd_kind, plain_tensor, shown, tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.registry import Registry, borrowed
 from protopfaith.specs import baseline_numbers
@@ -30,7 +30,7 @@ def zero(image: Tensor) -> Tensor:
 @BASELINES.register("color")
 def color(image: Tensor, value: float | Sequence[float] | Tensor = 0.0) -> Tensor:
     """One color everywhere: a number, or a number per channel, in the image's own (normalized) units."""
-    given, value = value, torch.as_tensor(value, dtype=image.dtype, device=image.device).reshape(-1)
+    given, value = value, _numbers(value, "color").to(image).reshape(-1)
     if not image.is_floating_point() and bool((torch.as_tensor(given).to(value.device) != value).any()):
         raise ProtoPFaithError(
             f"The baseline color {shown(given)} cannot be had in an image of whole numbers ({image.dtype}); "
@@ -54,7 +54,7 @@ def mean(image: Tensor, value: float | Sequence[float] | Tensor | None = None) -
             "The baseline 'mean' needs the data set's mean; give its color as in mean:0.1,0.2,0.3 (a game "
             "also takes baseline_options={'value': ...}), or use 'zero' where images are normalized by it."
         )
-    value = torch.as_tensor(value)
+    value = _numbers(value, "mean")
     return given(image, value) if value.dim() == 3 else color(image, value)
 
 
@@ -66,7 +66,7 @@ def blur(image: Tensor, sigma: float | None = None) -> Tensor:
     from torchvision.transforms.v2.functional import gaussian_blur
 
     height, width = image.shape[-2:]
-    sigma = 0.1 * min(height, width) if sigma is None else float(sigma)
+    sigma = finite_number(0.1 * min(height, width) if sigma is None else sigma, "The sigma of a blur")
     if not 0 < sigma <= LARGEST_BLUR:
         raise ProtoPFaithError(
             f"The blur baseline needs a sigma above zero and up to {LARGEST_BLUR:,} pixels, not {sigma}."
@@ -94,7 +94,24 @@ def given(image: Tensor, value: Tensor | None = None) -> Tensor:
     return value.to(image)
 
 
-def _check_options(name: str, options: Mapping[str, object]) -> None:
+def _numbers(value: object, name: str) -> Tensor:
+    try:
+        found = torch.as_tensor(value)
+        return plain_tensor(found, f"The value of the baseline {name!r}", "numbers")
+    except (TypeError, ValueError, RuntimeError):
+        raise ProtoPFaithError(
+            f"The value of the baseline {name!r} must be a number, one per channel or an image, not "
+            f"{shown(value)}."
+        ) from None
+
+
+def check_options(name: str, options: Mapping[str, object]) -> None:
+    """Raises if a named baseline has no option of a name.
+
+    Args:
+        name: of `BASELINES`
+        options: what is given to it
+    """
     _, *takes = inspect.signature(BASELINES[name]).parameters.values()
     known = [one.name for one in takes if one.kind is not one.VAR_KEYWORD]
     unknown = [option for option in options if option not in known]
@@ -124,11 +141,16 @@ def make_baseline(
         name, colon, argument = spec.partition(":")
         if colon:
             options = {**options, **_argument(name, argument)}
-        _check_options(name, options)
+        check_options(name, options)
         with borrowed(f"The baseline {name!r}", BASELINES[name]):
             found = BASELINES[name](image, **options)
         what = f"What the baseline {name!r} gives"
         return instance(found, Tensor, what, "an image").detach(), _describe(name, options)
+    if options:
+        raise ProtoPFaithError(
+            f"Options such as {next(iter(options))!r} are for a baseline that is named, not for "
+            f"{shown(spec)}; leave them out."
+        )
     try:
         if isinstance(spec, bool):
             raise TypeError
@@ -161,6 +183,8 @@ def _argument(name: str, text: str) -> dict[str, object]:
 def _describe(name: str, options: dict) -> str:
     parts = []
     for key, value in options.items():
+        if value is None:
+            continue
         numbers = torch.as_tensor(value)
         told = "given" if numbers.numel() > 4 else ", ".join(f"{v:g}" for v in numbers.reshape(-1).tolist())
         parts.append(f"{key} {told}")

@@ -22,6 +22,7 @@ from protopfaith.arguments import (
 )
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.limits import check_players
+from protopfaith.listening import EVALUATIONS, check_listener, passing_through
 from protopfaith.progress import Bar
 from protopfaith.registry import borrowed
 from protopfaith.shapley.attribution import Attribution, largest_ratio
@@ -260,12 +261,18 @@ def finish(
     values, standard_errors = values.double(), standard_errors.double()
     gap = values.sum(-1) - game.total.to(values) if gap is None else gap.double()
     numbers = {"values": values, "errors": standard_errors, "gap": gap, "total": game.total}
-    numbers["error"] = _error(game, values, standard_errors, outputs)
+    wrong = ~(values.isfinite() | standard_errors.isnan()) | (standard_errors < 0)
+    numbers["error"] = torch.where(wrong.any(), -1.0, _error(game, values, standard_errors, outputs))
     if wrong_signs is not None:
         numbers["wrong signs"] = wrong_signs.double()
     kept = {} if state is None else {**state, **marks(game)}
     here = on_cpu({**numbers, **{f"kept {name}": tensor for name, tensor in kept.items()}})  # waits once
     error = float(here["error"])
+    if error < 0:
+        raise ProtoPFaithError(
+            "Values that are not numbers have unknown standard errors (NaN), and no standard error is below "
+            "zero; correct what the estimator gives."
+        )
     return Attribution(
         values=here["values"],
         standard_errors=here["errors"],
@@ -332,13 +339,16 @@ def _check_progress(progress: Any) -> None:
             "The progress must be True, False, None or a function of (evaluations done, evaluations "
             f"expected), not {shown(progress)}."
         )
+    if callable(progress):
+        check_listener(progress, EVALUATIONS)
 
 
 @contextmanager
 def _reporting(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """What the estimator reports to: the given function, a progress bar for `True`, otherwise nothing."""
     if callable(progress):
-        yield progress
+        with passing_through(progress) as tell:
+            yield tell
     elif not progress:
         yield None
     else:

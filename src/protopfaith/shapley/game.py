@@ -13,7 +13,7 @@ from torch import Tensor
 from protopfaith.arguments import instance, plain_tensor, shown, whole_number
 from protopfaith.errors import ProtoPFaithError, is_out_of_memory
 from protopfaith.files import reason
-from protopfaith.shapley.baselines import make_baseline
+from protopfaith.shapley.baselines import check_options, make_baseline
 from protopfaith.shapley.memory import Batches, fitting
 from protopfaith.shapley.players import Players, as_coalitions, as_tensor
 
@@ -77,6 +77,8 @@ class Game:
         instance(check, (bool, np.bool_), "Whether to check the function", "True or False")
         if baseline_options is not None:
             instance(baseline_options, Mapping, "The options of a baseline", "a mapping of names to values")
+            if isinstance(baseline, str):
+                check_options(baseline.partition(":")[0], baseline_options)
         self.function = function
         self.image = image.detach()
         self.players = players.to(image.device)

@@ -32,6 +32,7 @@ from protopfaith.training.recipe import Recipe
 from protopfaith.training.recipe_sections import ComputeRecipe
 from protopfaith.training.reference_measurement import keep_reference
 from protopfaith.training.run import Run, load_recipe_data
+from protopfaith.training.step_memory import check_step, check_weights
 from protopfaith.training.unused import check_used
 from protopfaith.writing import AGAIN, refuse_existing, remove_leftovers
 
@@ -99,9 +100,12 @@ def train(
     data = load_recipe_data(recipe) if data is None else data
     check_batch(recipe, data, fabric.world_size)
     # Before the folder: weights that are not there, or an encoder that does not fit, leave none behind.
-    recipe, model = build_reachable(recipe, data) if model is None else (recipe, model)
+    if model is None:
+        check_weights(recipe)
+        recipe, model = build_reachable(recipe, data)
     trainer_class = trainer_of(type(model))
     trainer_class.check(model, recipe, data)
+    check_step(model, recipe, data, fabric.device, fabric.world_size)
     check_network(model, recipe, data, fabric.world_size)
     run = open_run(fabric, folder, recipe, data, resume)
     with ExitStack() as holding:
@@ -264,8 +268,8 @@ def make_fabric(compute: ComputeRecipe, device: torch.device | None = None) -> F
             f"Cannot train with compute.accelerator={compute.accelerator}, compute.devices="
             f"{compute.devices}, compute.strategy={compute.strategy} and compute.precision="
             f"{compute.precision}, as the recipe (of a run that is resumed, its recipe.yaml) says; change "
-            "them there or in the command, for example to "
-            f"compute.accelerator=auto. Lightning's reason: {' '.join(str(error).split())}"
+            "them there or in the command, for example to compute.accelerator=auto, compute.devices=1 and "
+            "compute.strategy=auto."
         ) from error
 
 

@@ -14,7 +14,7 @@ import torch
 
 from protopfaith.data import ImageData
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import check_plain, is_file
+from protopfaith.files import check_folder, check_plain, is_file
 from protopfaith.training.checkpoint import read_recipe
 from protopfaith.training.recipe import Recipe, decisive
 from protopfaith.training.run import Run
@@ -78,6 +78,7 @@ def check_own_recipe(run: Run, recipe: Recipe) -> None:
     if is_file(run.model_path):
         run.check_model()
     check_plain(run.checkpoint_path)
+    check_folder(run.folder / "tensorboard")
     if is_file(run.checkpoint_path):
         run.check_belongs(read_recipe(run.checkpoint_path), run.checkpoint_path)
     if "pruned_from" in run.environment():

@@ -226,6 +226,7 @@ def _override(values: dict[str, Any], override: str) -> dict[str, Any]:
     values = inner = dict(values)
     for name in sections:
         entry = inner.get(name, {})
+        entry = entry.parsed if isinstance(entry, Unparsed) else entry  # a whole section, given before
         if not isinstance(entry, dict):
             raise ProtoPFaithError(
                 f"The override {shown(override)} leads into {name!r}, which holds one value."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from protopfaith.arguments import instance, shown
+from protopfaith.arguments import instance, not_empty, shown
 from protopfaith.data import ImageData, Preprocessing, load_data, options_of
 from protopfaith.data.registry import COMMON, check_place, default_fold
 from protopfaith.errors import ProtoPFaithError
@@ -54,7 +54,7 @@ class Run:
     """
 
     def __init__(self, folder: Path | str, root: Path | str | None = None):
-        self.folder = Path(instance(folder, (str, Path), "A run", "its folder"))
+        self.folder = Path(not_empty(instance(folder, (str, Path), "A run", "its folder"), "A run"))
         if root is not None:
             instance(root, (str, Path), "The folder of the images", "a path")
         if not is_file(self.recipe_path):
@@ -197,8 +197,9 @@ class Run:
         changed = sorted(key for key in ours if ours[key] != theirs.get(key))
         if changed:
             raise ProtoPFaithError(
-                f"{path} belongs to another run ({changed[0]} was {shown(theirs.get(changed[0]))} there, and "
-                f"is {shown(ours[changed[0]])} in recipe.yaml); put the run's own file there."
+                f"{path} belongs to another run than {self.recipe_path}, or one of them was changed "
+                f"({changed[0]} was {shown(theirs.get(changed[0]))} there, and is {shown(ours[changed[0]])} "
+                "here); put the run's own file back."
             )
 
     def _check_environment(self, metadata: dict[str, Any]) -> None:

@@ -166,3 +166,9 @@ def test_where_all_resamples_agree_there_is_no_interval() -> None:
     assert str(found.interval("balanced_accuracy")) == "0.500"
     one = bootstrap(*example(2), ["a"] * 60, resamples=20)
     assert all(math.isnan(one.interval(score).low) for score in SCORES)
+
+
+@pytest.mark.parametrize("ends", [(2, 0), ("a", 1)])
+def test_an_interval_has_two_ends_in_their_order(ends):
+    with pytest.raises(ProtoPFaithError, match="interval"):
+        Interval(1, *ends)

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.explainers import EXPLAINERS
 from protopfaith.evaluation.metrics.sanity import (
     prototype_health,
@@ -12,6 +13,7 @@ from protopfaith.evaluation.metrics.sanity import (
     shuffled,
     stability,
 )
+from protopfaith.network import ProtoPNet
 
 
 def test_shuffling_keeps_the_weights_but_not_their_places(model, image) -> None:
@@ -51,3 +53,9 @@ def test_duplicates_collapsed_classes_and_dead_prototypes_are_found(model, image
     assert health.dead == (3,)
     well = prototype_health(model, batches)
     assert (well.distinct.duplicates, well.collapsed, well.dead) == ((), (), ())
+
+
+def test_images_without_numbers_say_nothing_of_prototypes():
+    model = ProtoPNet("small", ["cat", "dog"], 1, 8).eval()
+    with pytest.raises(ProtoPFaithError, match="not finite; check the images"):
+        prototype_health(model, [torch.full((2, 3, 32, 32), torch.nan)])

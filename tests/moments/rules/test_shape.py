@@ -93,3 +93,11 @@ def test_a_tensor_takes_the_form_of_a_random_variable():
     assert torch.zeros(2, 1, 1, 1).expand_as(x).shape == (2, 3, 4, 5)
     with pytest.raises(ProtoPFaithError, match="no moment rule"):
         torch.zeros(2).expand(x)
+
+
+@pytest.mark.parametrize("kind", [torch.long, torch.uint8, torch.bool, torch.zeros(1, dtype=torch.int32)])
+def test_whole_numbers_would_cut_variances_off(kind):
+    given = random_gaussian(3)
+    with pytest.raises(ProtoPFaithError, match="floating-point numbers, not torch"):
+        given.to(kind)
+    assert given.to(torch.float64).dtype == torch.float64

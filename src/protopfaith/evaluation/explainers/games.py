@@ -57,13 +57,18 @@ ESTIMATES: dict[str, tuple[str, dict[str, str]]] = {
 def estimated(name: str, game: Game, options: Options) -> Attribution:
     """What the explainer makes of a game."""
     method, more = _estimator_of(name, options)
-    return estimate(game, method, budget=options.budget, seed=options.seed, **more)
+    return estimate(game, method, budget=_allowed(method, options), seed=options.seed, **more)
 
 
 def check_estimated(name: str, game: Game, options: Options) -> None:
     """Raises if the explainer could not work with a game; evaluates nothing."""
     method, more = _estimator_of(name, options)
-    check_estimate(game, method, budget=options.budget, **more)
+    check_estimate(game, method, budget=_allowed(method, options), **more)
+
+
+def _allowed(method: str, options: Options) -> int | None:
+    """The budget that the estimator is told: none, where it does not sample and takes what it needs."""
+    return options.budget if ESTIMATORS.traits(method).samples else None
 
 
 def _estimator_of(name: str, options: Options) -> tuple[str, dict[str, Any]]:

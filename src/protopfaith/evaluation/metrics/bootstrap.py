@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from protopfaith.annotations import check_arguments
-from protopfaith.arguments import seed_number, shown, tensor, whole_number
+from protopfaith.arguments import instance, seed_number, shown, tensor, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.evaluation.metrics.classification import check_classification, log_odds
 
@@ -37,6 +37,14 @@ class Interval:
     value: float
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            instance(getattr(self, name), (int, float), f"The {name} of an interval", "a number")
+        if self.low > self.high:
+            raise ProtoPFaithError(
+                f"An interval from {self.low:g} to {self.high:g} ends before it begins; exchange its ends."
+            )
 
     def __str__(self) -> str:
         if math.isnan(self.value):

@@ -172,6 +172,10 @@ def prototype_health(
     if not found:
         raise ProtoPFaithError("The health of prototypes is seen on images; give at least one batch of them.")
     distances = torch.cat(found)
+    if not bool(distances.isfinite().all()):
+        raise ProtoPFaithError(
+            "Distances of prototypes to these images are not finite; check the images and the weights."
+        )
     distinct = distinct_prototypes(model, tolerance)
     variation = distances.std(0, correction=0) / distances.mean(0).clamp_min(1e-30)
     owners = model.prototype_classes.cpu()

@@ -24,6 +24,7 @@ from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import require_preprocessing
 from protopfaith.explanation.settings import Settings
 from protopfaith.explanation.sources import SourceSide
+from protopfaith.listening import STAGES, check_listener
 from protopfaith.network import NO_CLASS, PrototypeNetwork, PrototypeSource, class_of, outcome_of
 from protopfaith.progress import Report
 from protopfaith.writing import atomic
@@ -235,6 +236,7 @@ def explain_prototypes(
     'prototypes.html'
     """
     check_arguments(explain_prototypes, locals())
+    check_listener(progress, STAGES)
     explainer = as_explainer(model, preprocessing=preprocessing, images=images, device=device)
     whole_number(nearest, "The number of nearest patches", least=1, most=MOST_PATCHES)
     whole_number(survey_batch, "The batch of the survey", least=1, most=1_000_000)

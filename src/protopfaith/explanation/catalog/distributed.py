@@ -14,6 +14,7 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.explainer import Explainer, as_explainer
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.settings import Settings
+from protopfaith.listening import STAGES, check_listener
 from protopfaith.progress import Report
 from protopfaith.shards import WHOLE, share
 from protopfaith.training import Run
@@ -49,6 +50,7 @@ def explain_sources(
     []
     """
     check_arguments(explain_sources, locals())
+    check_listener(progress, STAGES)
     explainer = as_explainer(model, device=device)
     if explainer.run is None:
         raise ProtoPFaithError("Several programs share the cache of a run; give a run, not a network alone.")

@@ -17,9 +17,11 @@ _MOVES = (
     *("permute", "transpose", "t", "swapaxes", "movedim", "moveaxis", "flip", "roll", "channel_shuffle"),
     *("__getitem__", "select", "narrow", "index_select", "chunk", "split", "tensor_split", "unbind"),
     *("expand", "expand_as", "broadcast_to", "repeat", "tile", "pixel_shuffle", "pixel_unshuffle"),
-    *("contiguous", "clone", "detach", "to", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda"),
+    *("contiguous", "clone", "detach", "__pos__"),
+    *("to", "type_as", "float", "double", "half", "bfloat16", "cpu", "cuda"),
 )
 _AS_ANOTHER = {torch.Tensor.reshape_as, torch.Tensor.view_as, torch.Tensor.expand_as, torch.Tensor.type_as}
+_MAY_CONVERT = {torch.Tensor.to, torch.Tensor.type_as, torch.Tensor.view}
 
 
 @rule(*_MOVES)
@@ -32,7 +34,13 @@ def rearrange(function: Callable, input: Gaussian, *args: Any, **kwargs: Any) ->
             return function(input, *args, **kwargs)
     if not isinstance(input, Gaussian):
         raise missing_rule(function)
-    return input.each(lambda x: function(x, *args, **kwargs))
+    moved = input.each(lambda x: function(x, *args, **kwargs))
+    if function in _MAY_CONVERT and input.is_floating_point() and not moved.is_floating_point():
+        raise ProtoPFaithError(
+            f"Means and variances need floating-point numbers, not {moved.dtype}, which cuts them off; leave "
+            "the conversion out, or take another type."
+        )
+    return moved
 
 
 @rule("cat", "concat", "concatenate", "stack", "hstack", "vstack")

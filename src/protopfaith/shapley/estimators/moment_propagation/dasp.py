@@ -14,7 +14,7 @@ from torch import Tensor
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
 from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimation import ESTIMATORS, MOST_EVALUATIONS, Progress, finish
 from protopfaith.shapley.estimators.moment_propagation.draws import FixedSize, sketch
 from protopfaith.shapley.estimators.moment_propagation.passes import (
     check_finite,
@@ -32,13 +32,27 @@ WORTH_FUSING = 2500  # moment passes, since compiling the rules takes some secon
 SAVE_EVERY = 60.0  # seconds
 
 
-def _check(_game: Game, *, sizes: int = SIZES, first_layer: str = "shared", **_: Any) -> None:
+def _check(
+    game: Game,
+    *,
+    budget: int = MOST_EVALUATIONS,
+    sizes: int = SIZES,
+    first_layer: str = "shared",
+    stop_after: int | None = None,
+    **_: Any,
+) -> None:
     if first_layer not in FIRST_LAYERS:
         raise ProtoPFaithError(
             f"The first layer of dasp is {first_layer!r}; choose one of {', '.join(FIRST_LAYERS)}."
         )
     if sizes < 1:
         raise ProtoPFaithError(f"Dasp was asked for {sizes} coalition sizes; give at least one.")
+    passes = 2 * min(sizes, game.n_players) * game.n_players
+    if stop_after is None and budget < passes:
+        raise ProtoPFaithError(
+            f"Dasp takes {passes:,} evaluations for {game.n_players} players, and the budget is {budget:,}; "
+            "give no budget, fewer players or fewer sizes."
+        )
 
 
 @ESTIMATORS.register(
@@ -52,7 +66,7 @@ def _check(_game: Game, *, sizes: int = SIZES, first_layer: str = "shared", **_:
 def dasp(
     game: Game,
     *,
-    budget: int = 0,
+    budget: int = MOST_EVALUATIONS,
     precision: float | None = None,
     seed: int = 0,
     resume: Attribution | None = None,
@@ -70,9 +84,9 @@ def dasp(
     \text{ others}]$.
 
     Both expectations come from one moment pass each: 2 D n passes, for D `sizes` evenly spaced from no
-    other player to all of them. Nothing is drawn and nothing converges: budget, precision and seed do not
-    matter and standard errors are unknown (NaN); how far the values' sum is off shows in the completeness
-    gap.
+    other player to all of them. Nothing is drawn and nothing converges: precision and seed do not matter, a
+    smaller budget is refused, and standard errors are unknown (NaN); how far the values' sum is off shows in
+    the completeness gap.
 
     Args:
         sizes: coalition sizes; all of them where there are fewer.
@@ -87,7 +101,7 @@ def dasp(
         checkpoint: a file that gets the result so far every minute and at the end, also where that is an
             interruption (Ctrl-C); go on with `resume=Attribution.load(file)`.
     """
-    _check(game, sizes=sizes, first_layer=first_layer)
+    _check(game, budget=budget, sizes=sizes, first_layer=first_layer, stop_after=stop_after)
     work = _Work(game, coalition_sizes(game.n_players, sizes).to(game.device), resume)
     last = work.pairs if stop_after is None else min(work.pairs, work.done + stop_after * len(work.sizes))
     differences = _Differences(game, work.sizes, first_layer, factors, seed)

@@ -16,7 +16,7 @@ from protopfaith.dtypes import full_float32
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.moments import fused
 from protopfaith.shapley.attribution import Attribution
-from protopfaith.shapley.estimation import ESTIMATORS, Progress, finish
+from protopfaith.shapley.estimation import DEFAULT_BUDGET, ESTIMATORS, Progress, finish
 from protopfaith.shapley.estimators.moment_propagation.draws import Independent, sketch
 from protopfaith.shapley.estimators.moment_propagation.panels import find_panels
 from protopfaith.shapley.estimators.moment_propagation.passes import (
@@ -36,10 +36,15 @@ FEW = 3  # nodes of a panel: kinks, not high powers, are what the path is made o
 BEND = 3.0  # of the curve from its parabolas, in units of the asked precision, before derivatives are taken
 
 
-def _check_nodes(_game: Game, *, nodes: int = NODES, **_: Any) -> None:
+def _check_nodes(_game: Game, *, budget: int = DEFAULT_BUDGET, nodes: int = NODES, **_: Any) -> None:
     if not 1 <= nodes <= MOST_NODES:
         raise ProtoPFaithError(
             f"The path was asked with {shown(nodes)} nodes; give at least one and at most {MOST_NODES:,}."
+        )
+    if budget < nodes + 2:  # both ends of the path
+        raise ProtoPFaithError(
+            f"A path with {nodes} nodes takes {nodes + 2:,} evaluations at least, and the budget is "
+            f"{budget:,}; give a larger one, or fewer nodes."
         )
 
 
@@ -54,7 +59,7 @@ def _check_nodes(_game: Game, *, nodes: int = NODES, **_: Any) -> None:
 def moment_path(
     game: Game,
     *,
-    budget: int = 4096,
+    budget: int = DEFAULT_BUDGET,
     precision: float | None = None,
     seed: int = 0,
     resume: Attribution | None = None,
@@ -82,7 +87,7 @@ def moment_path(
     the nodes of the final rule. All passes run in full float32, whatever the game's autocast and the
     TF32 setting say: a rounded F has no derivative that adds up to it. So do F(0) and F(1), the total.
     """
-    _check_nodes(game, nodes=nodes)
+    _check_nodes(game, budget=budget, nodes=nodes)
     path = _Path(game, factors, batch_size, seed, progress)
     with fused(fuse), full_float32():
         ends = path.expectations([0.0, math.pi / 2])
