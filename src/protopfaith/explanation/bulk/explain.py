@@ -19,6 +19,7 @@ from protopfaith.crashes import unexpected
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.dataset import PART, Bulk, Manifest, begin
+from protopfaith.explanation.bulk.identity import fingerprint
 from protopfaith.explanation.bulk.inputs import Item, list_fingerprint, list_items
 from protopfaith.explanation.bulk.locations import keep_locations
 from protopfaith.explanation.bulk.schema import failed_row, row_of
@@ -259,7 +260,13 @@ class Answering:
                 name=item.name,
             )
             mask = _mask(item, self.explainer.size, found.original.shape[-2:])
-            return row_of(found, position, labels=self.labels, inside=_inside(found, item, mask))
+            return row_of(
+                found,
+                position,
+                labels=self.labels,
+                inside=_inside(found, item, mask),
+                fingerprint=None if item.anonymous else fingerprint(file),
+            )
         except ProtoPFaithError as error:
             return failed_row(item.name, position, without_path(str(error), file, item.name))
         except Exception as error:  # one bad image does not spoil the others

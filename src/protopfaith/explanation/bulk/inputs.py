@@ -48,6 +48,7 @@ class Item:
         boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
         masks: paths of images that are not zero where objects are, where a list says so
         missing: what to say of a file that a list names and that is not there
+        anonymous: nothing in results may tell which file it is, nor what its content is
     """
 
     name: str
@@ -57,6 +58,7 @@ class Item:
     boxes: tuple[Box, ...] = ()
     masks: tuple[str, ...] = ()
     missing: str = ""
+    anonymous: bool = False
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -103,10 +105,9 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         logger.warning("There are no images in %s.", without)
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [
-        replace(item, name=_printable(name), missing=NUMBERED if anonymous and item.missing else item.missing)
-        for name, item in zip(names, unique, strict=True)
-    ]
+    if anonymous:
+        unique = [replace(one, missing=NUMBERED if one.missing else "", anonymous=True) for one in unique]
+    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
 
 
 def _together(items: Sequence[Item]) -> list[Item]:
