@@ -16,6 +16,7 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from protopfaith.arguments import instance, named
+from protopfaith.data.damage import check_undamaged
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file, is_folder
@@ -143,6 +144,7 @@ def decoded(path: Path, frame: int | None, convert: Callable[[Image.Image], T]) 
                 else:
                     image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
                     check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
+                check_undamaged(path, image.format)
                 image.load()
                 if image.mode == "P" and not image.getpalette():
                     raise ValueError("its palette is missing")
