@@ -102,3 +102,15 @@ def test_groups_that_are_not_there_are_told_at_once(place: Path, run: Path) -> N
     done = protopfaith(place, "evaluate", str(run), "--data", str(place / "images"), "--groups", "nope.csv")
     fails_with(done, "no CSV file of image and patient at nope.csv")
     assert "Loading" not in done.stderr
+
+
+def test_nothing_in_a_table_drives_the_terminal(place: Path, run: Path, tmp_path: Path) -> None:
+    table = table_of(place, tmp_path)
+    strange = table.read_text().replace("north", "\x1b[31ma").replace("south", "[red]b\x07")
+    table.write_text(strange)
+    shown = ["--data", str(table), "--no-compare", "--resamples", "50", "--device", "cpu"]
+    done = protopfaith(place, "evaluate", str(run), *shown)
+    assert done.returncode == 0, done.stderr
+    assert r"\x1b[31ma" in done.stdout
+    assert r"[red]b\x07" in done.stdout
+    assert done.stdout.replace("\n", "").isprintable()
