@@ -61,6 +61,24 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+RUN = ("recipe.yaml", "model.safetensors")
+"""What the folder of a training holds, whose pictures are curves and confusion matrices."""
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a training."""
+    return all(is_file(folder / name) for name in RUN)
+
+
+def refuse_run(folder: Path) -> None:
+    """Raises if the folder of a training is given where images are expected."""
+    if is_run(folder):
+        raise ProtoPFaithError(
+            f"{arguments.named(folder)} is the folder of a run, whose pictures are its results, where images "
+            "are expected; give the folder of these."
+        )
+
+
 def check_plain(path: Path) -> None:
     """Raises if a folder, a pipe or a device is in the place of a file."""
     if not path.exists() or path.is_file():

@@ -70,3 +70,14 @@ def test_images_without_a_label_are_told(folder) -> None:
     (note,) = unlisted_note(folder, folder, ["a.jpg"])
     assert "2 images" in note
     assert "deep/c.png" in note
+
+
+def test_pictures_of_a_run_among_images_are_left_out(folder: Path) -> None:
+    run = folder / "runs" / "first"
+    (run / "evaluation").mkdir(parents=True)
+    for name in ("recipe.yaml", "model.safetensors", "curves.png", "evaluation/confusion.png"):
+        (run / name).write_bytes(b"")
+    before = [path for path in expand_folders([folder]) if "runs" in path.parts]
+    assert before == []
+    with pytest.raises(ProtoPFaithError, match="first is the folder of a run"):
+        expand_folders([run])

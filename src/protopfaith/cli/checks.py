@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, check_plain, is_file, is_folder, read_json, reason, refuse_run
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -19,17 +19,19 @@ from protopfaith.specs import (
     parse_players,
 )
 from protopfaith.tensorfile import TensorFileError, read_header
-from protopfaith.writing import check_can_be_made
+from protopfaith.writing import check_can_be_made, hold_pipe
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
 
 def check_run(folder: Path, root: Path | None = None) -> None:
-    """Raises if `folder` is no run, or its images are said to be where nothing is."""
+    """Raises if `folder` is no run, what was measured with it no file, or its images are said to be where
+    nothing is."""
     if not is_file(folder / "recipe.yaml"):
         raise ProtoPFaithError(
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
+    check_plain(folder / "reference.json")
     check_root(root)
 
 
@@ -88,8 +90,11 @@ def check_file(path: Path | None, what: str) -> None:
 
 
 def check_images(paths: Iterable[Path]) -> None:
-    """Raises if there is none of the images at all; where there are some, these are done first."""
+    """Raises if there is none of the images at all; where there are some, these are done first. The folder
+    of a run is none of images."""
     paths = list(paths)
+    for path in paths:
+        refuse_run(path)
     missing = [path for path in paths if not _is_image(path) and not is_folder(path)]
     if missing and len(missing) == len(paths):
         names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
@@ -105,6 +110,15 @@ def check_image(path: Path | None) -> None:
         from protopfaith.data.images import no_image
 
         raise no_image(path, alone=True)
+
+
+def check_one_image(mask: Path | None, images: Sequence[Path]) -> None:
+    """Raises if one mask is given for several images, in which the object lies elsewhere."""
+    if mask is not None and len(images) > 1:
+        raise ProtoPFaithError(
+            f"--mask marks the object in one image, and {len(images):,} are given; explain each with its "
+            "own, or all with --bulk and a list that has a column mask."
+        )
 
 
 def problems_of_all(paths: Iterable[Path], *, dicom: bool = False) -> list[str]:
@@ -180,8 +194,9 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
-    """Raises if a result would overwrite what is read, a folder, or a file of another kind (of another
-    suffix, or not empty and without that beginning), or if its folder takes nothing new."""
+    """Raises if a result would have a name of another kind of file, overwrite what is read, a folder, or a
+    file of another kind (of another suffix, or not empty and without that beginning), or if its folder takes
+    nothing new. A pipe must have a reader."""
     if path is None:
         return
     if not str(path) or str(path) == "." or is_folder(path):
@@ -197,6 +212,12 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: 
         raise ProtoPFaithError(
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."
+        )
+    hold_pipe(path)
+    if not _exists(path) and target.suffix.lower() != suffix:
+        raise ProtoPFaithError(
+            f"{named(path)} is no name of a {suffix} file; give one that ends in {suffix}, such as "
+            f"result{suffix}."
         )
     if is_file(target) or not _exists(target):  # a pipe is written to where it is
         check_can_be_made(target.parent)

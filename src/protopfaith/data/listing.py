@@ -16,7 +16,7 @@ from protopfaith.annotations import check_fields
 from protopfaith.arguments import some_of
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, leads_nowhere, reason
+from protopfaith.files import is_file, is_folder, is_run, leads_nowhere, reason, refuse_run
 
 Box = tuple[float, float, float, float]
 Outcome = Literal["one", "several"]
@@ -137,9 +137,11 @@ def expand_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """Those in a folder; itself where there are none."""
+    """Those in a folder, without our own results; itself where there are none."""
+    refuse_run(folder)
     everything = image_files(folder, READABLE)
-    ours = {parent for path in everything for parent in path.parents if is_file(parent / CASE)}
+    parents = {parent for path in everything for parent in path.parents}
+    ours = {one for one in parents if is_file(one / CASE) or (folder in one.parents and is_run(one))}
     found = [path for path in everything if not ours.intersection(path.parents)]
     return found or [folder]
 

@@ -23,7 +23,7 @@ from protopfaith.data.listing import CASE
 from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
-from protopfaith.files import is_file, is_folder, reason
+from protopfaith.files import is_file, is_folder, is_run, reason, refuse_run
 
 logger = logging.getLogger("protopfaith")
 
@@ -152,6 +152,7 @@ def _place(item: Item) -> Path:
 
 def _items(path: Path, *, alone: bool) -> Iterator[Item]:
     if is_folder(path):
+        refuse_run(path)
         yield from (Item(file.name, str(file)) for file in _images_below(path))
     elif path.suffix.lower() in LISTS:
         yield from _from_list(path)
@@ -173,7 +174,7 @@ def _images_below(folder: Path) -> Iterator[Path]:
     memory: a tree of a million files is walked folder by folder."""
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if CASE in names:
+        if CASE in names or is_run(Path(top)):
             folders[:] = []
             continue
         for name in sorted(names):
