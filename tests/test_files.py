@@ -14,6 +14,7 @@ from protopfaith.files import (
     existing_folder,
     is_whole,
     leads_nowhere,
+    reason,
     sha256,
 )
 
@@ -63,3 +64,23 @@ def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
         check(tmp_path / "nothing")
         with pytest.raises(ProtoPFaithError, match="is a folder, where a file is expected"):
             check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Couldn't deserialize thrift: TProtocolException: Invalid data", "damaged"),
+        ("Parquet magic bytes not found in footer.", "damaged"),
+        ("broken data stream when reading image file", "damaged"),
+        ("Error -3 while decompressing data: invalid block type", "damaged"),
+        ("Use force=True to force reading", "no mark of a DICOM file"),
+        ("embedded null byte", "null byte"),
+    ],
+)
+def test_words_of_other_libraries_are_none_of_ours(said: str, words: str) -> None:
+    assert words in reason(OSError(said))
+    assert said not in reason(OSError(said))
+
+
+def test_what_the_system_says_is_said_without_numbers_and_paths() -> None:
+    assert reason(PermissionError(13, "Permission denied", "/secret/x.png")) == "Permission denied"

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,16 @@ from protopfaith.errors import ProtoPFaithError
 LARGEST_TEXT = 50_000_000
 ENDS = {".png": b"IEND", ".html": b"</html>", ".svg": b"</svg>", ".pdf": b"%%EOF"}
 TAIL = 1024  # bytes, within which these stand in a file that was not cut
+
+
+WORDS = {
+    r"thrift|magic bytes|(broken|unrecognized) data stream|Error -\d+ while decompress|unexpected tag": (
+        "its content is damaged, or not what its name says"
+    ),
+    r"force=True|'DICM' prefix": "it has no mark of a DICOM file",
+    r"embedded null": "its name has a null byte in it",
+}
+"""What other libraries say, in words for people."""
 
 
 def sha256(path: Path | str) -> str:
@@ -157,7 +168,8 @@ def reason(error: BaseException) -> str:
         text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
     except Exception:  # somebody's exception that cannot say what it is
         text = ""
-    return str(text)[:200] or type(error).__name__
+    ours = next((words for pattern, words in WORDS.items() if re.search(pattern, str(text))), "")
+    return ours or str(text)[:200] or type(error).__name__
 
 
 def existing_folder(root: Path | None, name: str) -> Path:

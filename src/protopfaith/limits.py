@@ -30,9 +30,16 @@ def limit(name: str) -> int:
         return DEFAULTS[name]
     if not text.isdecimal() or not int(text[:19]) > 0 or len(text) > 18:
         raise ProtoPFaithError(
-            f"The environment variable {name} must be a number above zero, not {text[:40]!r}."
+            f"The environment variable {name} must be a whole number above zero, such as {DEFAULTS[name]}, "
+            f"not {text[:40]!r}."
         )
     return int(text)
+
+
+def check_limits() -> None:
+    """Raises if one of the limits in the environment is no number, before any is needed."""
+    for name in DEFAULTS:
+        limit(name)
 
 
 def check_players(count: int) -> None:

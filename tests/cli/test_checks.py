@@ -279,3 +279,15 @@ def test_one_mask_is_of_one_image(place: Path, run: Path, tmp_path: Path) -> Non
     done = protopfaith(place, "explain", str(run), "images/red", "--mask", str(tmp_path / "mask.png"))
     fails_with(done, "--mask marks the object in one image, and 12 are given")
     assert "Loading" not in done.stderr
+
+
+def test_a_limit_is_told_before_the_run_is_loaded_and_blames_no_file(
+    place: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PROTOPFAITH_MAX_PIXELS", "1e6"), ("PROTOPFAITH_MAX_SIDE", "8")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            done = protopfaith(place, "predict", str(run), "images/red/0.png")
+        fails_with(done, name)
+        assert "Loading" not in done.stderr
+        assert "copy" not in done.stderr

@@ -28,6 +28,7 @@ from protopfaith.arguments import named
 from protopfaith.cli.names import PLACES, registered
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.interruption import INTERRUPTION
+from protopfaith.limits import check_limits
 from protopfaith.registry import EXTENSIONS_VARIABLE
 from protopfaith.registry import extensions as imported_modules
 
@@ -142,6 +143,7 @@ def main() -> None:
     try:
         _check_folder()
         _refuse_empty(sys.argv[1:])
+        check_limits()
         app()
     except ProtoPFaithError as error:
         _print_error("Error", str(error))

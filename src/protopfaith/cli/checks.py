@@ -9,6 +9,7 @@ from pathlib import Path
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import begins, check_plain, is_file, is_folder, read_json, reason, refuse_run
+from protopfaith.limits import DEFAULTS, limit
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -32,6 +33,7 @@ def check_run(folder: Path, root: Path | None = None) -> None:
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
     check_plain(folder / "reference.json")
+    _check_side(folder)
     check_root(root)
 
 
@@ -54,11 +56,10 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
     given = None if players is None else parse_players(players)
     if isinstance(given, str):
         return
-    try:
-        header = read_header(folder / "model.safetensors", "protopfaith")
-        height, width = (int(side) for side in header["metadata"]["preprocessing"]["size"])
-    except (TensorFileError, OSError, KeyError, TypeError, ValueError):
+    size = _size_of_images(folder)
+    if size is None:
         return
+    height, width = size
     side = given or max(WINDOW, math.ceil(max(height, width) / CPU_WINDOWS))
     n = math.ceil(height / side) * math.ceil(width / side)
     least = min(2 ** min(n, 20), LEAST_BUDGET)  # where all coalitions are fewer, they are what it takes
@@ -66,6 +67,26 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
         raise ProtoPFaithError(
             f"A budget of {budget} evaluations is too small for {DEFAULT_METHOD!r}; "
             f"give a budget of at least {least}."
+        )
+
+
+def _size_of_images(folder: Path) -> tuple[int, int] | None:
+    """Height and width that a run's network sees, as far as its file says it."""
+    try:
+        header = read_header(folder / "model.safetensors", "protopfaith")
+        height, width = (int(side) for side in header["metadata"]["preprocessing"]["size"])
+    except (TensorFileError, OSError, KeyError, TypeError, ValueError):
+        return None
+    return height, width
+
+
+def _check_side(folder: Path) -> None:
+    """Raises if a run's images are larger than the limit that the user has set; its file is not to blame."""
+    side, most = max(_size_of_images(folder) or (0,)), limit("PROTOPFAITH_MAX_SIDE")
+    if most < side <= DEFAULTS["PROTOPFAITH_MAX_SIDE"]:
+        raise ProtoPFaithError(
+            f"The images of {folder} have a side of {side:,} pixels, more than {most:,}; raise the limit, "
+            "which is the environment variable PROTOPFAITH_MAX_SIDE."
         )
 
 

@@ -233,7 +233,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
     parquet = pyarrow_module("parquet")
     try:
         if not is_file(path):
-            raise OSError("there is no such file")
+            raise FileNotFoundError("there is no such file")
         names = [name for name in parquet.read_schema(path).names if name.strip().lower() in READ]
         _check_header([name.strip().lower() for name in parquet.read_schema(path).names], path)
         return _in_lower_case(parquet.read_table(path, columns=names).to_pylist())
