@@ -11,6 +11,7 @@ from protopfaith.files import (
     begins,
     check_plain,
     check_readable,
+    decoding_reason,
     existing_folder,
     is_whole,
     leads_nowhere,
@@ -84,3 +85,10 @@ def test_words_of_other_libraries_are_none_of_ours(said: str, words: str) -> Non
 
 def test_what_the_system_says_is_said_without_numbers_and_paths() -> None:
     assert reason(PermissionError(13, "Permission denied", "/secret/x.png")) == "Permission denied"
+
+
+def test_what_broken_content_leads_a_decoder_into_is_no_message() -> None:
+    assert (
+        decoding_reason(TypeError("int() argument must be a string, not 'list'")) == "its content is damaged"
+    )
+    assert decoding_reason(ValueError("its palette is missing")) == "its palette is missing"

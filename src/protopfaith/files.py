@@ -19,13 +19,16 @@ TAIL = 1024  # bytes, within which these stand in a file that was not cut
 
 
 WORDS = {
-    r"thrift|magic bytes|(broken|unrecognized) data stream|Error -\d+ while decompress|unexpected tag": (
+    r"thrift|magic bytes|page integrity|(broken|unrecognized) data stream|while decompress|unexpected tag": (
         "its content is damaged, or not what its name says"
     ),
     r"force=True|'DICM' prefix": "it has no mark of a DICOM file",
     r"embedded null": "its name has a null byte in it",
 }
 """What other libraries say, in words for people."""
+INTERNAL = (
+    r"has no attribute '|argument must be|not subscriptable|Unknown Value Representation|index out of range"
+)
 
 
 def sha256(path: Path | str) -> str:
@@ -170,6 +173,16 @@ def reason(error: BaseException) -> str:
         text = ""
     ours = next((words for pattern, words in WORDS.items() if re.search(pattern, str(text))), "")
     return ours or str(text)[:200] or type(error).__name__
+
+
+def decoding_reason(error: BaseException) -> str:
+    """The same of a decoder, which broken content may lead anywhere: its variables mean nothing to people.
+
+    >>> decoding_reason(AttributeError("'str' object has no attribute 'is_compressed'"))
+    'its content is damaged'
+    """
+    text = reason(error)
+    return "its content is damaged" if re.search(INTERNAL, text) else text
 
 
 def existing_folder(root: Path | None, name: str) -> Path:

@@ -19,7 +19,7 @@ from protopfaith.arguments import instance, named
 from protopfaith.data.damage import check_undamaged
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, reason
+from protopfaith.files import decoding_reason, is_file, is_folder
 from protopfaith.limits import check_pixels, limit
 
 logger = logging.getLogger("protopfaith")
@@ -330,4 +330,4 @@ def _one_line(error: Exception, path: Path) -> str:
         if _has_dicom_mark(path):
             return "it is a DICOM file by the name of a picture: rename it to end in .dcm"
         return f"it is none of the formats {', '.join(FORMATS)}, or a variety that is not supported"
-    return reason(error).replace(os.fspath(path), "the file")
+    return decoding_reason(error).replace(os.fspath(path), "the file")
