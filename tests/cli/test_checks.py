@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from protopfaith.cli.checks import check_budget, check_images, check_output_file, check_recipe, check_run
+from protopfaith.cli.checks import check_budget, check_images, check_output_file, check_recipe
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate
 from protopfaith.tensorfile import write_tensors
@@ -248,13 +248,6 @@ def test_a_pipe_must_have_a_reader_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError):  # not at its end, which it would be without a writer
         os.read(reader, 1)
     os.close(reader)
-
-
-def test_a_pipe_in_the_place_of_a_measurement_is_told_before_the_work(tmp_path: Path) -> None:
-    (tmp_path / "recipe.yaml").write_text("seed: 0")
-    os.mkfifo(tmp_path / "reference.json")
-    with pytest.raises(ProtoPFaithError, match=r"reference\.json is no plain file"):
-        check_run(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -114,3 +115,14 @@ def test_nothing_in_a_table_drives_the_terminal(place: Path, run: Path, tmp_path
     assert r"\x1b[31ma" in done.stdout
     assert r"[red]b\x07" in done.stdout
     assert done.stdout.replace("\n", "").isprintable()
+
+
+def test_a_pipe_in_the_place_of_the_measurement_is_told_before_the_work(
+    place: Path, run: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(run, tmp_path / "run")
+    (moved / "reference.json").unlink(missing_ok=True)
+    os.mkfifo(moved / "reference.json")
+    done = protopfaith(place, "evaluate", str(moved))
+    fails_with(done, "reference.json is no plain file, where a file is expected")
+    assert "Loading" not in done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, check_plain, is_file, is_folder, read_json, reason, refuse_run
+from protopfaith.files import begins, is_file, is_folder, read_json, reason, refuse_run
 from protopfaith.limits import DEFAULTS, limit
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
@@ -26,13 +26,11 @@ RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
 
 def check_run(folder: Path, root: Path | None = None) -> None:
-    """Raises if `folder` is no run, what was measured with it no file, or its images are said to be where
-    nothing is."""
+    """Raises if `folder` is no run, or its images are said to be where nothing is."""
     if not is_file(folder / "recipe.yaml"):
         raise ProtoPFaithError(
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
-    check_plain(folder / "reference.json")
     _check_side(folder)
     check_root(root)
 
