@@ -12,9 +12,11 @@ from protopfaith.files import (
     check_folder,
     check_plain,
     check_readable,
+    decoding_reason,
     existing_folder,
     is_whole,
     leads_nowhere,
+    reason,
     sha256,
 )
 
@@ -72,3 +74,30 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ProtoPFaithError, match="file is a file, where a folder is expected"):
         check_folder(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Couldn't deserialize thrift: TProtocolException: Invalid data", "damaged"),
+        ("Parquet magic bytes not found in footer.", "damaged"),
+        ("broken data stream when reading image file", "damaged"),
+        ("Error -3 while decompressing data: invalid block type", "damaged"),
+        ("Use force=True to force reading", "no mark of a DICOM file"),
+        ("embedded null byte", "null byte"),
+    ],
+)
+def test_words_of_other_libraries_are_none_of_ours(said: str, words: str) -> None:
+    assert words in reason(OSError(said))
+    assert said not in reason(OSError(said))
+
+
+def test_what_the_system_says_is_said_without_numbers_and_paths() -> None:
+    assert reason(PermissionError(13, "Permission denied", "/secret/x.png")) == "Permission denied"
+
+
+def test_what_broken_content_leads_a_decoder_into_is_no_message() -> None:
+    assert (
+        decoding_reason(TypeError("int() argument must be a string, not 'list'")) == "its content is damaged"
+    )
+    assert decoding_reason(ValueError("its palette is missing")) == "its palette is missing"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.limits import check_pixels, limit
+from protopfaith.limits import check_limits, check_pixels, limit
 from protopfaith.shapley import Game, check_estimate, estimate
 
 
@@ -17,10 +17,10 @@ def test_a_limit_can_be_raised(monkeypatch) -> None:
     check_pixels(10_000, 10_000, "The image")
 
 
-@pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "9" * 50])
+@pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "1e6", "9" * 50])
 def test_a_limit_that_is_none(monkeypatch, text) -> None:
     monkeypatch.setenv("PROTOPFAITH_MAX_PIXELS", text)
-    with pytest.raises(ProtoPFaithError, match="PROTOPFAITH_MAX_PIXELS must be a number"):
+    with pytest.raises(ProtoPFaithError, match="PROTOPFAITH_MAX_PIXELS must be a whole number"):
         limit("PROTOPFAITH_MAX_PIXELS")
 
 
@@ -39,3 +39,10 @@ def test_a_game_of_too_many_players_is_refused_before_it_is_played(
         asked(game, budget=200)
     monkeypatch.setenv("PROTOPFAITH_MAX_PLAYERS", "64")
     asked(game, budget=200)
+
+
+def test_limits_are_checked_before_any_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_limits()
+    monkeypatch.setenv("PROTOPFAITH_MAX_FILE", "2GB")
+    with pytest.raises(ProtoPFaithError, match=r"PROTOPFAITH_MAX_FILE must be a whole number .* not '2GB'"):
+        check_limits()

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,19 @@ from protopfaith.errors import ProtoPFaithError
 LARGEST_TEXT = 50_000_000
 ENDS = {".png": b"IEND", ".html": b"</html>", ".svg": b"</svg>", ".pdf": b"%%EOF"}
 TAIL = 1024  # bytes, within which these stand in a file that was not cut
+
+
+WORDS = {
+    r"thrift|magic bytes|page integrity|(broken|unrecognized) data stream|while decompress|unexpected tag": (
+        "its content is damaged, or not what its name says"
+    ),
+    r"force=True|'DICM' prefix": "it has no mark of a DICOM file",
+    r"embedded null": "its name has a null byte in it",
+}
+"""What other libraries say, in words for people."""
+INTERNAL = (
+    r"has no attribute '|argument must be|not subscriptable|Unknown Value Representation|index out of range"
+)
 
 
 def sha256(path: Path | str) -> str:
@@ -59,6 +73,24 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+RUN = ("recipe.yaml", "model.safetensors")
+"""What the folder of a training holds, whose pictures are curves and confusion matrices."""
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a training."""
+    return all(is_file(folder / name) for name in RUN)
+
+
+def refuse_run(folder: Path) -> None:
+    """Raises if the folder of a training is given where images are expected."""
+    if is_run(folder):
+        raise ProtoPFaithError(
+            f"{arguments.named(folder)} is the folder of a run, whose pictures are its results, where images "
+            "are expected; give the folder of these."
+        )
 
 
 def check_plain(path: Path) -> None:
@@ -147,7 +179,18 @@ def reason(error: BaseException) -> str:
         text = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
     except Exception:  # somebody's exception that cannot say what it is
         text = ""
-    return str(text)[:200] or type(error).__name__
+    ours = next((words for pattern, words in WORDS.items() if re.search(pattern, str(text))), "")
+    return ours or str(text)[:200] or type(error).__name__
+
+
+def decoding_reason(error: BaseException) -> str:
+    """The same of a decoder, which broken content may lead anywhere: its variables mean nothing to people.
+
+    >>> decoding_reason(AttributeError("'str' object has no attribute 'is_compressed'"))
+    'its content is damaged'
+    """
+    text = reason(error)
+    return "its content is damaged" if re.search(INTERNAL, text) else text
 
 
 def existing_folder(root: Path | None, name: str) -> Path:

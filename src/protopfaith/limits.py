@@ -9,7 +9,7 @@ import os
 
 from protopfaith.errors import ProtoPFaithError
 
-MEMORY = "PROTOPFAITH_MAX_MEMORY"
+MEMORY, USUAL_MEMORY = "PROTOPFAITH_MAX_MEMORY", 16_000_000_000
 DEFAULTS = {
     "PROTOPFAITH_MAX_PIXELS": 64_000_000,
     "PROTOPFAITH_MAX_SIDE": 4_096,
@@ -31,7 +31,8 @@ def limit(name: str) -> int:
         return DEFAULTS[name]
     if not text.isdecimal() or not int(text[:19]) > 0 or len(text) > 18:
         raise ProtoPFaithError(
-            f"The environment variable {name} must be a number above zero, not {text[:40]!r}."
+            f"The environment variable {name} must be a whole number above zero, such as "
+            f"{DEFAULTS.get(name, USUAL_MEMORY)}, not {text[:40]!r}."
         )
     return int(text)
 
@@ -43,6 +44,13 @@ def memory_limit(there: int) -> int:
     1000
     """
     return limit(MEMORY) if os.environ.get(MEMORY) else there
+
+
+def check_limits() -> None:
+    """Raises if one of the limits in the environment is no number, before any is needed."""
+    for name in DEFAULTS:
+        limit(name)
+    memory_limit(USUAL_MEMORY)
 
 
 def check_players(count: int) -> None:

@@ -23,6 +23,11 @@ from protopfaith.files import is_file, is_folder, reason
 MANIFEST = "_bulk.json"
 """Of a data set of explanations; names with an underscore are none of the data to those who read Parquet."""
 AGAIN = "run the same command again."
+PAGE = (
+    b'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    b'<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; img-src data:'
+)
+"""What pages of ours begin with, so that they may be overwritten and other pages not."""
 UNKNOWN_OWNER = 86_400.0  # seconds after which a leftover of another machine counts as one
 
 _final_names: dict[Path, Path] = {}  # of what is being written now
@@ -81,6 +86,27 @@ def _is_stream(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
+_held: list[int] = []  # pipes that are written to later: without a writer their readers would end
+
+
+def hold_pipe(path: Path) -> None:
+    """Raises if nobody reads a pipe that results are to go to, before they are made; nothing else is a pipe.
+
+    Args:
+        path: where results will be written
+    """
+    try:
+        if not stat.S_ISFIFO(path.stat().st_mode):
+            return
+        _held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            raise ProtoPFaithError(
+                f"{arguments.named(path)} is a pipe that nobody reads; start its reader, or give the name of "
+                "a plain file."
+            ) from error
 
 
 def _into_stream(path: Path) -> Iterator[Path]:

@@ -13,9 +13,11 @@ import pytest
 import torch
 import yaml
 from PIL import Image
+from rich.markup import escape
+from rich.table import Table
 
 from protopfaith import __version__
-from protopfaith.cli.app import ORDER, Lines, next_command, same_command
+from protopfaith.cli.app import ORDER, Lines, PlainConsole, next_command, same_command
 from protopfaith.data import DATASETS
 from protopfaith.evaluation import EXPLAINERS
 from protopfaith.evaluation.bench.settings import USUAL
@@ -323,3 +325,15 @@ def test_files_of_the_folder_are_not_taken_for_modules_of_python(tmp_path: Path)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "imported" in done.stdout
+
+
+def test_what_is_printed_is_text_and_no_control_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("\x1b[1mname", title="\x9b2J")
+    table.add_row(escape("\x1b[red]a\x07b"), "中文\nsecond line")
+    console = PlainConsole(emoji=False, width=60)
+    console.print(table)
+    console.print("a\x1bc\nb", markup=False)
+    text = capsys.readouterr().out
+    for words in (r"\x1b[1mname", r"\x9b2J", r"\x1b[red]a\x07b", "中文", "second line", "a\\x1bc\nb\n"):
+        assert words in text
+    assert text.replace("\n", "").isprintable()

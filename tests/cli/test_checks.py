@@ -19,6 +19,8 @@ from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley import Game, estimate
 from protopfaith.tensorfile import write_tensors
 from protopfaith.training import recipe_names
+from protopfaith.writing import PAGE
+from tests.cli.conftest import fails_with, protopfaith
 
 TYPOS = [
     (["--help"], 0),
@@ -204,10 +206,12 @@ def test_a_table_of_others_is_not_overwritten(tmp_path: Path, content: str) -> N
         ):
             check_output_file(path, ".csv", beginning=b"image,class,")
         check_output_file(path, ".csv")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     for ours in ("image,class,cat\n", ""):
         table.write_text(ours)
         for path in (table, link, pipe, tmp_path / "new.csv"):
             check_output_file(path, ".csv", beginning=b"image,class,")
+    os.close(reader)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="has no folder that even root cannot write to")
@@ -217,3 +221,66 @@ def test_a_file_whose_folder_takes_nothing_new_is_told_before_the_work() -> None
             ProtoPFaithError, match=r"^/proc.* cannot be written: in /proc nothing can be made"
         ):
             check_output_file(Path(path), ".csv")
+
+
+def test_a_page_of_others_is_not_overwritten_and_one_of_ours_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes(PAGE + b"'></head></html>")
+    check_output_file(page, ".html", beginning=PAGE)
+    page.write_text("<!DOCTYPE html>\n<html><body>My thesis</body></html>")
+    with pytest.raises(ProtoPFaithError, match=r"page\.html is there already and no \.html file of ours"):
+        check_output_file(page, ".html", beginning=PAGE)
+
+
+@pytest.mark.parametrize("name", ["-", "a.png", "result"])
+def test_a_name_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProtoPFaithError, match=r"is no name of a \.html file; give one that ends in \.html"):
+        check_output_file(tmp_path / name, ".html")
+
+
+def test_a_pipe_must_have_a_reader_before_the_work(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(ProtoPFaithError, match="is a pipe that nobody reads"):
+        check_output_file(pipe, ".csv")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_output_file(pipe, ".csv")
+    with pytest.raises(BlockingIOError):  # not at its end, which it would be without a writer
+        os.read(reader, 1)
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "{run}", "{run}"],
+        ["predict", "{run}", "images/red", "{run}"],
+        ["explain", "{run}", "{run}"],
+        ["explain", "{run}", "{run}", "--bulk", "nowhere"],
+        ["evaluate", "{run}", "--data", "{run}"],
+        ["train", "tiny.yaml", "--root", "{run}", "--out", "nowhere"],
+    ],
+)
+def test_the_folder_of_a_run_is_none_of_images(place: Path, run: Path, command: list[str]) -> None:
+    done = protopfaith(place, *(word.format(run=run) for word in command))
+    fails_with(done, "tiny is the folder of a run, whose pictures are its results")
+    assert not (place / "nowhere").exists()
+
+
+def test_one_mask_is_of_one_image(place: Path, run: Path, tmp_path: Path) -> None:
+    Image.new("L", (40, 30), 255).save(tmp_path / "mask.png")
+    done = protopfaith(place, "explain", str(run), "images/red", "--mask", str(tmp_path / "mask.png"))
+    fails_with(done, "--mask marks the object in one image, and 12 are given")
+    assert "Loading" not in done.stderr
+
+
+def test_a_limit_is_told_before_the_run_is_loaded_and_blames_no_file(
+    place: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PROTOPFAITH_MAX_PIXELS", "1e6"), ("PROTOPFAITH_MAX_SIDE", "8")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            done = protopfaith(place, "predict", str(run), "images/red/0.png")
+        fails_with(done, name)
+        assert "Loading" not in done.stderr
+        assert "copy" not in done.stderr

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -101,4 +102,27 @@ def test_options_of_external_data_need_it(place: Path, run: Path) -> None:
 def test_groups_that_are_not_there_are_told_at_once(place: Path, run: Path) -> None:
     done = protopfaith(place, "evaluate", str(run), "--data", str(place / "images"), "--groups", "nope.csv")
     fails_with(done, "no CSV file of image and patient at nope.csv")
+    assert "Loading" not in done.stderr
+
+
+def test_nothing_in_a_table_drives_the_terminal(place: Path, run: Path, tmp_path: Path) -> None:
+    table = table_of(place, tmp_path)
+    strange = table.read_text().replace("north", "\x1b[31ma").replace("south", "[red]b\x07")
+    table.write_text(strange)
+    shown = ["--data", str(table), "--no-compare", "--resamples", "50", "--device", "cpu"]
+    done = protopfaith(place, "evaluate", str(run), *shown)
+    assert done.returncode == 0, done.stderr
+    assert r"\x1b[31ma" in done.stdout
+    assert r"[red]b\x07" in done.stdout
+    assert done.stdout.replace("\n", "").isprintable()
+
+
+def test_a_pipe_in_the_place_of_the_measurement_is_told_before_the_work(
+    place: Path, run: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(run, tmp_path / "run")
+    (moved / "reference.json").unlink(missing_ok=True)
+    os.mkfifo(moved / "reference.json")
+    done = protopfaith(place, "evaluate", str(moved))
+    fails_with(done, "reference.json is no plain file, where a file is expected")
     assert "Loading" not in done.stderr

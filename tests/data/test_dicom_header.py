@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pydicom import dcmread
 from pydicom.dataset import Dataset
+from pydicom.uid import DeflatedExplicitVRLittleEndian
 
 from protopfaith.data import read_image
-from protopfaith.data.dicom_header import codestream_size
+from protopfaith.data.dicom_header import codestream_size, find_study
+from protopfaith.errors import ProtoPFaithError
 from tests.data.dicom_files import write_dicom
 
 COLORS = ("Red", "Green", "Blue")
@@ -67,3 +70,31 @@ def test_the_size_of_a_compressed_picture(kind: str) -> None:
     assert codestream_size(file.getvalue()) == (30, 41)
     assert codestream_size(file.getvalue()[:10]) in (None, (0, 0))
     assert codestream_size(b"") is None
+
+
+def test_a_file_that_does_not_say_how_its_pixels_are_stored_is_one_sentence(tmp_path: Path) -> None:
+    path = write_dicom(tmp_path / "x.dcm", np.arange(64, dtype=np.uint8).reshape(8, 8))
+    content, known = path.read_bytes(), b"1.2.840.10008.1.2.1\0"
+    assert content.count(known) == 1
+    path.write_bytes(content.replace(known, bytes(len(known))))
+    with pytest.raises(ProtoPFaithError, match="transfer syntax is empty"):
+        read_image(path)
+
+
+STUDY = {"StudyInstanceUID": "1.2.3", "SeriesInstanceUID": "1.2.3.4"}
+
+
+def test_a_damaged_deflated_file_is_a_dicom_file_all_the_same(tmp_path: Path) -> None:
+    path = write_dicom(tmp_path / "x.dcm", np.arange(64, dtype=np.uint8).reshape(8, 8), **STUDY)
+    dataset = dcmread(path)
+    dataset.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    dataset.save_as(path)
+    assert find_study(path).StudyInstanceUID
+    content = bytearray(path.read_bytes())
+    content[-200:] = b"\xff" * 200
+    path.write_bytes(content)
+    with pytest.raises(ProtoPFaithError, match=r"The DICOM file x\.dcm cannot be read \(its content is dam"):
+        find_study(path)
+    (tmp_path / "y.dcm").write_bytes(b"no image")
+    with pytest.raises(ProtoPFaithError, match=r"y\.dcm is no DICOM file"):
+        find_study(tmp_path / "y.dcm")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from protopfaith.data import Preprocessing
 from protopfaith.data.external import load_external
@@ -223,3 +224,18 @@ def test_what_has_no_findings_is_refused(data: str, says: str, tmp_path: Path) -
 def test_findings_are_no_classes() -> None:
     with pytest.raises(ProtoPFaithError, match="one class"):
         load_external("birds_multilabel", PREPROCESSING)
+
+
+def test_absolute_paths_below_the_root_are_of_its_images(tmp_path: Path) -> None:
+    for label in ("cat", "dog"):
+        (tmp_path / "images" / label).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "images" / label / "1.png")
+    lines = [f"{tmp_path}/images/{label}/1.png,{label}" for label in ("cat", "dog")]
+    (tmp_path / "list.csv").write_text("\n".join(["file,label", *lines]))
+    found = load_external(str(tmp_path / "list.csv"), PREPROCESSING, root=tmp_path / "images")
+    assert [sample.path for sample in found.samples] == ["cat/1.png", "dog/1.png"]
+    assert found.pixels(0).shape == (3, *PREPROCESSING.size)
+    for outside in ("secret.png", "images/../secret.png", "images"):
+        (tmp_path / "list.csv").write_text(f"file,label\n{tmp_path}/{outside},cat\n")
+        with pytest.raises(ProtoPFaithError, match="does not lie below"):
+            load_external(str(tmp_path / "list.csv"), PREPROCESSING, root=tmp_path / "images")

@@ -169,7 +169,11 @@ def test_file_names_that_tell_patients(tmp_path: Path, pattern: str) -> None:
 )
 def test_file_names_that_tell_nothing(tmp_path: Path, pattern: str) -> None:
     names = [pattern.format(number, number) for number in range(40)]
-    assert named_groups(list_folder(named_pictures(tmp_path / "images", names))) == ({}, [])
+    root = named_pictures(tmp_path / "images", names)
+    found, (sentence,) = named_groups(list_folder(root))
+    assert found == {}
+    assert "File names tell no groups" in sentence
+    assert sentence in load_data("folder", root=root, size=8, groups="names").notes
 
 
 @pytest.mark.parametrize("groups", [3, 2.5, ["p.csv"], {"a": "p"}])

@@ -80,3 +80,14 @@ def test_splits_have_their_usual_names(name: str, split: str) -> None:
 def test_an_unknown_split_is_no_training() -> None:
     with pytest.raises(ProtoPFaithError, match=r"a\.png is in the split 'tset', which is none of train"):
         Entry("a.png", "cat", "tset")
+
+
+def test_pictures_of_a_run_among_images_are_left_out(folder: Path) -> None:
+    run = folder / "runs" / "first"
+    (run / "evaluation").mkdir(parents=True)
+    for name in ("recipe.yaml", "model.safetensors", "curves.png", "evaluation/confusion.png"):
+        (run / name).write_bytes(b"")
+    before = [path for path in expand_folders([folder]) if "runs" in path.parts]
+    assert before == []
+    with pytest.raises(ProtoPFaithError, match="first is the folder of a run"):
+        expand_folders([run])

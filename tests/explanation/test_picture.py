@@ -118,6 +118,21 @@ def test_floats_of_other_scales_are_refused(
         explainer.open(pixels.float() / 255 * brightest)
 
 
+@pytest.mark.parametrize("values", [(-1000.0, -1000.0), (-255.0, 0.0), (-1e30, 0.0), (-1000.0, 3000.0)])
+def test_floats_far_below_black_are_refused_as_well(
+    explainer: Explainer, pixels: torch.Tensor, values: tuple[float, float]
+) -> None:
+    low, high = values
+    with pytest.raises(ProtoPFaithError, match=r"with values from .* neither in 0\.\.1 nor normalized"):
+        explainer.open(low + (high - low) * pixels.float() / 255)
+
+
+def test_noise_is_no_wrong_scale(explainer: Explainer, pixels: torch.Tensor) -> None:
+    noise = torch.randn(pixels.shape, generator=torch.Generator().manual_seed(0))
+    noise[0, 0, 0] = -5
+    assert torch.equal(explainer.open(noise).input.cpu(), noise)
+
+
 def test_normalized_floats_are_taken_as_they_are(explainer: Explainer, pixels: torch.Tensor) -> None:
     normalized = explainer.open(pixels).input
     assert torch.equal(explainer.open(normalized).input, normalized)

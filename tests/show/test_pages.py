@@ -12,6 +12,7 @@ import pytest
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.show.pages import _environment, render_page, write_page
+from protopfaith.writing import PAGE
 
 LISTED = {"verdicts": {}, "cards": [], "failures": [("<script>alert(1)</script>", 'it said "no" & left')]}
 
@@ -60,6 +61,10 @@ def test_names_of_facts_may_repeat_in_pairs() -> None:
     facts = _environment().get_template("macros.html").module.facts  # type: ignore[attr-defined]
     assert facts({"a": 1, "b": 2}) == facts([("a", 1), ("b", 2)])
     assert re.findall(r"<td>(.*?)</td>", facts([("cat", "1"), ("cat", "<2>")])) == ["1", "&lt;2&gt;"]
+
+
+def test_pages_of_ours_are_told_by_their_beginning() -> None:
+    assert render_page("base.html").encode().startswith(PAGE)
 
 
 def test_data_cannot_end_its_element() -> None:

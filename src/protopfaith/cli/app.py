@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 from protopfaith import __version__
@@ -27,6 +28,7 @@ from protopfaith.arguments import named
 from protopfaith.cli.names import PLACES, registered
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.interruption import INTERRUPTION
+from protopfaith.limits import check_limits
 from protopfaith.registry import EXTENSIONS_VARIABLE
 from protopfaith.registry import extensions as imported_modules
 
@@ -42,10 +44,28 @@ def forget_odd_sizes() -> None:
             os.environ.pop(name, None)
 
 
+class PlainConsole(Console):
+    """Prints names of others, as of classes or in tables, so that nothing in them drives the terminal."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*map(_printable, objects), **options)
+
+
+def _printable(shown: Any) -> Any:
+    """The same text, or table, with control characters spelled out."""
+    if isinstance(shown, str):
+        return "\n".join(named(line) for line in shown.split("\n"))
+    if isinstance(shown, Table):
+        shown.title = _printable(shown.title)
+        for column in shown.columns:
+            column.header, column._cells = _printable(column.header), list(map(_printable, column.cells))
+    return shown
+
+
 LEAST = {"COLUMNS": 20, "LINES": 1}
 forget_odd_sizes()
-console = Console(emoji=False)  # a name such as a:x:b stays as it is
-errors = Console(stderr=True, emoji=False)
+console = PlainConsole(emoji=False)  # a name such as a:x:b stays as it is
+errors = PlainConsole(stderr=True, emoji=False)
 ORDER = (  # of work
     "demo",
     "recipes",
@@ -123,6 +143,7 @@ def main() -> None:
     try:
         _check_folder()
         _refuse_empty(sys.argv[1:])
+        check_limits()
         app()
     except ProtoPFaithError as error:
         _print_error("Error", str(error))

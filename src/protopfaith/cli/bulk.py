@@ -14,7 +14,7 @@ from protopfaith.cli.options import Device, check_distribution
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.files import is_file
 from protopfaith.shards import parse_shard
-from protopfaith.writing import MANIFEST, check_free
+from protopfaith.writing import MANIFEST, PAGE, check_free
 
 if TYPE_CHECKING:
     from protopfaith.explanation import Settings
@@ -129,7 +129,7 @@ def report(
 ) -> None:
     """Write the report of one image that explain --bulk has explained."""
     check_is_bulk(bulk)
-    check_output_file(out, ".html", *(one for one in (file,) if one is not None))
+    check_output_file(out, ".html", *(one for one in (file,) if one is not None), beginning=PAGE)
     check_image(file)
     if run is not None:
         check_run(run)
@@ -163,7 +163,7 @@ def summarize(
     for folder in (bulk, against):
         if folder is not None:
             check_is_bulk(folder)
-    check_output_file(out, ".html")
+    check_output_file(out, ".html", beginning=PAGE)
     note(f"Reading {bulk} ...")
     from protopfaith.explanation import open_bulk, summarize
     from protopfaith.show.summary import write_summary

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from protopfaith.arguments import named, shown
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import begins, is_file, is_folder, read_json, reason
+from protopfaith.files import begins, is_file, is_folder, read_json, reason, refuse_run
+from protopfaith.limits import DEFAULTS, limit
 from protopfaith.registry import did_you_mean
 from protopfaith.specs import (
     CPU_WINDOWS,
@@ -19,7 +20,7 @@ from protopfaith.specs import (
     parse_players,
 )
 from protopfaith.tensorfile import TensorFileError, read_header
-from protopfaith.writing import check_can_be_made
+from protopfaith.writing import check_can_be_made, hold_pipe
 
 RECIPES = Path(__file__).parent.parent / "training" / "recipes"
 
@@ -30,6 +31,7 @@ def check_run(folder: Path, root: Path | None = None) -> None:
         raise ProtoPFaithError(
             f"{folder} is no run folder (it holds no recipe.yaml); give the folder of a training."
         )
+    _check_side(folder)
     check_root(root)
 
 
@@ -52,11 +54,10 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
     given = None if players is None else parse_players(players)
     if isinstance(given, str):
         return
-    try:
-        header = read_header(folder / "model.safetensors", "protopfaith")
-        height, width = (int(side) for side in header["metadata"]["preprocessing"]["size"])
-    except (TensorFileError, OSError, KeyError, TypeError, ValueError):
+    size = _size_of_images(folder)
+    if size is None:
         return
+    height, width = size
     side = given or max(WINDOW, math.ceil(max(height, width) / CPU_WINDOWS))
     n = math.ceil(height / side) * math.ceil(width / side)
     least = min(2 ** min(n, 20), LEAST_BUDGET)  # where all coalitions are fewer, they are what it takes
@@ -64,6 +65,26 @@ def check_budget(folder: Path, estimator: str, players: str | None, budget: int 
         raise ProtoPFaithError(
             f"A budget of {budget} evaluations is too small for {DEFAULT_METHOD!r}; "
             f"give a budget of at least {least}."
+        )
+
+
+def _size_of_images(folder: Path) -> tuple[int, int] | None:
+    """Height and width that a run's network sees, as far as its file says it."""
+    try:
+        header = read_header(folder / "model.safetensors", "protopfaith")
+        height, width = (int(side) for side in header["metadata"]["preprocessing"]["size"])
+    except (TensorFileError, OSError, KeyError, TypeError, ValueError):
+        return None
+    return height, width
+
+
+def _check_side(folder: Path) -> None:
+    """Raises if a run's images are larger than the limit that the user has set; its file is not to blame."""
+    side, most = max(_size_of_images(folder) or (0,)), limit("PROTOPFAITH_MAX_SIDE")
+    if most < side <= DEFAULTS["PROTOPFAITH_MAX_SIDE"]:
+        raise ProtoPFaithError(
+            f"The images of {folder} have a side of {side:,} pixels, more than {most:,}; raise the limit, "
+            "which is the environment variable PROTOPFAITH_MAX_SIDE."
         )
 
 
@@ -88,8 +109,11 @@ def check_file(path: Path | None, what: str) -> None:
 
 
 def check_images(paths: Iterable[Path]) -> None:
-    """Raises if there is none of the images at all; where there are some, these are done first."""
+    """Raises if there is none of the images at all; where there are some, these are done first. The folder
+    of a run is none of images."""
     paths = list(paths)
+    for path in paths:
+        refuse_run(path)
     missing = [path for path in paths if not _is_image(path) and not is_folder(path)]
     if missing and len(missing) == len(paths):
         names = ", ".join(named(path)[-300:] or "''" for path in missing[:3])
@@ -105,6 +129,15 @@ def check_image(path: Path | None) -> None:
         from protopfaith.data.images import no_image
 
         raise no_image(path, alone=True)
+
+
+def check_one_image(mask: Path | None, images: Sequence[Path]) -> None:
+    """Raises if one mask is given for several images, in which the object lies elsewhere."""
+    if mask is not None and len(images) > 1:
+        raise ProtoPFaithError(
+            f"--mask marks the object in one image, and {len(images):,} are given; explain each with its "
+            "own, or all with --bulk and a list that has a column mask."
+        )
 
 
 def problems_of_all(paths: Iterable[Path], *, dicom: bool = False) -> list[str]:
@@ -180,8 +213,9 @@ def check_output_folder(folder: Path | None, *inputs: Path, option: str = "--out
 
 
 def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: bytes = b"") -> None:
-    """Raises if a result would overwrite what is read, a folder, or a file of another kind (of another
-    suffix, or not empty and without that beginning), or if its folder takes nothing new."""
+    """Raises if a result would have a name of another kind of file, overwrite what is read, a folder, or a
+    file of another kind (of another suffix, or not empty and without that beginning), or if its folder takes
+    nothing new. A pipe must have a reader."""
     if path is None:
         return
     if not str(path) or str(path) == "." or is_folder(path):
@@ -197,6 +231,12 @@ def check_output_file(path: Path | None, suffix: str, *inputs: Path, beginning: 
         raise ProtoPFaithError(
             f"{named(path)} is there already and no {suffix} file of ours, so it is not overwritten; give "
             "another name."
+        )
+    hold_pipe(path)
+    if not _exists(path) and target.suffix.lower() != suffix:
+        raise ProtoPFaithError(
+            f"{named(path)} is no name of a {suffix} file; give one that ends in {suffix}, such as "
+            f"result{suffix}."
         )
     if is_file(target) or not _exists(target):  # a pipe is written to where it is
         check_can_be_made(target.parent)

@@ -13,7 +13,7 @@ from protopfaith.cli.data import choose_split
 from protopfaith.cli.names import check_elsewhere, needs_root
 from protopfaith.cli.options import BatchSize, Device, RunFolder, Seed, Split
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import existing_folder
+from protopfaith.files import check_plain, existing_folder
 
 if TYPE_CHECKING:
     from protopfaith.data import ImageSet
@@ -90,6 +90,8 @@ def evaluate(
     elif needs_root(data):
         existing_folder(root, data)
     check_run(folder, root)
+    if data is None:
+        check_plain(folder / "reference.json")  # which is written at the end
     check_root(own_root)
     if str(groups) != "names":
         check_file(groups, "CSV file of image and patient")

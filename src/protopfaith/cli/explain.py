@@ -15,6 +15,7 @@ from protopfaith.cli.checks import (
     check_frame_option,
     check_image,
     check_images,
+    check_one_image,
     check_output_folder,
     check_run,
     problems_of_all,
@@ -142,6 +143,7 @@ def explain(
         from protopfaith.data.listing import expand_folders
 
         images = expand_folders(images)
+        check_one_image(mask, images)
         wrong = [] if anonymous else problems_of_all(images, dicom=dicom)
         fail_for([f"{path}: {problem}" for path, problem in zip(images, wrong, strict=False)])
     note(f"Loading {folder} ...")

@@ -23,6 +23,7 @@ from protopfaith.data.dicom_header import (
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.data.frames import check_frame
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import decoding_reason
 from protopfaith.limits import check_pixels, limit
 
 DEFLATED = "1.2.840.10008.1.2.1.99"
@@ -53,10 +54,9 @@ def _naming(path: Path) -> Iterator[None]:
     except ProtoPFaithError:
         raise
     except Exception as error:
-        message = " ".join(str(error).split()).rstrip(".")[:200]
         raise ProtoPFaithError(
-            f"The pixels of the DICOM file {path} cannot be read ({message}); replace it, remove it, or ask "
-            "for unreadable images to be skipped."
+            f"The pixels of the DICOM file {path} cannot be read ({decoding_reason(error)}); replace it, "
+            "remove it, or ask for unreadable images to be skipped."
         ) from error
 
 
@@ -113,10 +113,9 @@ def _read(path: Path, header_only: bool = False) -> Any:
     except ProtoPFaithError:
         raise
     except Exception as error:
-        message = " ".join(str(error).split()).rstrip(".")[:200]
         raise ProtoPFaithError(
-            f"{path} cannot be read as a DICOM file ({message}); replace it, remove it, or ask for "
-            "unreadable images to be skipped."
+            f"{path} cannot be read as a DICOM file ({decoding_reason(error)}); replace it, remove it, or "
+            "ask for unreadable images to be skipped."
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import reason
 from protopfaith.limits import check_pixels
 
 GRAY = frozenset({"MONOCHROME1", "MONOCHROME2"})
@@ -36,6 +37,11 @@ def find_study(path: Path) -> Any:
     try:
         source = pydicom.dcmread(path, stop_before_pixels=True)
     except Exception as error:  # whatever another kind of file leads to
+        if has_mark(path):
+            raise ProtoPFaithError(
+                f"The DICOM file {path.name} cannot be read ({reason(error)}), so there is no study to add "
+                "an explanation to; give another copy of it, or leave --dicom out."
+            ) from error
         raise ProtoPFaithError(
             f"{path.name} is no DICOM file, so there is no study to add an explanation to; leave --dicom out."
         ) from error
@@ -46,6 +52,19 @@ def find_study(path: Path) -> Any:
             "--dicom out."
         )
     return source
+
+
+def has_mark(path: Path) -> bool:
+    """Whether a file has the mark of DICOM files, whatever follows.
+
+    Args:
+        path: of the file
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == b"DICM"
+    except OSError:
+        return False
 
 
 def check_colors(dataset: Any) -> None:
@@ -136,6 +155,8 @@ def check_compressed(dataset: Any, place: int | None) -> None:
     """
     from pydicom.encaps import get_frame
 
+    if not dataset.file_meta.get("TransferSyntaxUID"):
+        raise ValueError("its header does not say how its pixels are stored: its transfer syntax is empty")
     if not dataset.file_meta.TransferSyntaxUID.is_compressed or "PixelData" not in dataset:
         return
     if dataset.file_meta.TransferSyntaxUID.is_deflated:

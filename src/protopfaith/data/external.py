@@ -247,7 +247,7 @@ def _from_table(
         known, columns, absent = known_findings(table, findings)
     samples = [
         Sample(
-            listed_name(row[file], str(path)),
+            listed_name(row[file], str(path), root),
             label,
             "" if group is None else row[group],
             table.about(row, (file, group, *columns)),

@@ -14,7 +14,7 @@ from protopfaith.data.disk import Known, load_listing
 from protopfaith.data.folder import default_preprocessing
 from protopfaith.data.groups import parted, patients
 from protopfaith.data.imagedata import ImageData
-from protopfaith.data.listing import Entry, Listing, check_all_there, check_once
+from protopfaith.data.listing import Entry, Listing, check_all_there, check_once, listed_name
 from protopfaith.data.registry import DATASETS, Fold, Size, as_size
 from protopfaith.data.scaling import Scaling
 from protopfaith.data.split_names import split_named
@@ -118,7 +118,7 @@ def list_findings(
         taken += columns
     entries = [
         Entry(
-            row[file].replace("\\", "/"),
+            listed_name(row[file], str(found.path), root),
             "",
             None if split is None else _split_of(row[split], found.path),
             group="" if group is None else row[group],

@@ -73,7 +73,7 @@ def _about_others(path: Path, names: Sequence[str], known: Mapping[str, str]) ->
 
 def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
     """The group of every image whose file name says it, as `patient12_3.png` or `IM-0115-0001.jpeg` do, and
-    a sentence about it; nothing where names do not tell many groups apart.
+    a sentence about it; none where names do not tell many groups apart.
 
     Folders may count anew, so the same number in another of the folders train, validation and test is
     another group.
@@ -90,7 +90,10 @@ def named_groups(listing: Listing) -> tuple[dict[str, str], list[str]]:
     sizes = Counter(found.values())
     telling = len(sizes) >= FEWEST_GROUPS and 1 < max(sizes.values()) <= max(len(listing.entries) // 10, 2)
     if not telling:
-        return {}, []
+        return {}, [
+            "File names tell no groups, so every image stands alone; where several belong together, as of "
+            "one patient, say so with --groups, a CSV file of image and group."
+        ]
     example = Path(next(path for path, group in found.items() if sizes[group] > 1)).name
     return found, [
         f"File names such as {example} put {len(found):,} images into {len(sizes):,} groups, and images of "

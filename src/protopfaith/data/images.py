@@ -16,9 +16,10 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from protopfaith.arguments import instance, named
+from protopfaith.data.damage import check_undamaged
 from protopfaith.data.eight_bits import finite_range, spread
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder
+from protopfaith.files import decoding_reason, is_file, is_folder
 from protopfaith.limits import check_pixels, limit
 
 logger = logging.getLogger("protopfaith")
@@ -143,6 +144,7 @@ def decoded(path: Path, frame: int | None, convert: Callable[[Image.Image], T]) 
                 else:
                     image.seek(check_frame(path, frame, getattr(image, "n_frames", 1)))
                     check_pixels(*image.size, f"The image {named(path)}")  # pages have sizes of their own
+                check_undamaged(path, image.format)
                 image.load()
                 if image.mode == "P" and not image.getpalette():
                     raise ValueError("its palette is missing")
@@ -328,5 +330,4 @@ def _one_line(error: Exception, path: Path) -> str:
         if _has_dicom_mark(path):
             return "it is a DICOM file by the name of a picture: rename it to end in .dcm"
         return f"it is none of the formats {', '.join(FORMATS)}, or a variety that is not supported"
-    text = " ".join(str(error).replace(os.fspath(path), "the file").split()).rstrip(".")
-    return text[:200] or type(error).__name__
+    return decoding_reason(error).replace(os.fspath(path), "the file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
@@ -16,7 +17,7 @@ from protopfaith.arguments import named, shown, some_of
 from protopfaith.data.images import SUFFIXES, no_image, read_image
 from protopfaith.data.split_names import split_named
 from protopfaith.errors import ProtoPFaithError
-from protopfaith.files import is_file, is_folder, leads_nowhere, reason
+from protopfaith.files import is_file, is_folder, is_run, leads_nowhere, reason, refuse_run
 
 Box = tuple[float, float, float, float]
 Outcome = Literal["one", "several"]
@@ -149,9 +150,11 @@ def expand_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """Those in a folder; itself where there are none."""
+    """Those in a folder, without our own results; itself where there are none."""
+    refuse_run(folder)
     everything = image_files(folder, READABLE)
-    ours = {parent for path in everything for parent in path.parents if is_file(parent / CASE)}
+    parents = {parent for path in everything for parent in path.parents}
+    ours = {one for one in parents if is_file(one / CASE) or (folder in one.parents and is_run(one))}
     found = [path for path in everything if not ours.intersection(path.parents)]
     return found or [folder]
 
@@ -165,16 +168,25 @@ def check_inside(path: str, listed_in: str) -> None:
         )
 
 
-def listed_name(cell: str, listed_in: str) -> str:
+def listed_name(cell: str, listed_in: str, root: Path | None = None) -> str:
     """How a table's cell names a file below its folder, one way for each file: the same label twice, or two
-    labels, would else pass by another spelling.
+    labels, would else pass by another spelling. An absolute path is one below `root`, if it lies there.
 
     >>> listed_name("birds\\\\./7.png", "table.csv")
     'birds/7.png'
     """
-    path = cell.replace("\\", "/")
+    path = cell.replace("\\", "/") if root is None else _below(cell, root)
     check_inside(path, listed_in)
     return PurePosixPath(path).as_posix()
+
+
+def _below(cell: str, root: Path) -> str:
+    """The same path, counted from the root where it is an absolute one below it, by either of its names."""
+    for folder in dict.fromkeys((root.absolute(), root.resolve())):
+        with suppress(ValueError):
+            below = Path(cell).relative_to(folder)
+            return below.as_posix() if below.parts else cell
+    return cell.replace("\\", "/")
 
 
 def check_once(names: Iterable[str], listed_in: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from protopfaith.data.listing import READABLE, image_files
 from protopfaith.data.split_names import folders_in, holds_splits, split_folders, split_named
 from protopfaith.errors import ProtoPFaithError
+from protopfaith.files import refuse_run
 
 CUB = "CUB_200_2011.tgz from the CUB-200-2011 page of Caltech's data site, data.caltech.edu"
 CUB_TABLES = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -57,6 +58,7 @@ def check_rsna(root: Path) -> None:
 
 def check_folder(root: Path) -> None:
     """Raises if no folder could be a class."""
+    refuse_run(root)
     if not any(folders_in(place) for place in (split_folders(root).values() or [root])):
         raise ProtoPFaithError(
             f"There are no class folders with images in {root}; expected <class>/*.jpg or "
@@ -67,6 +69,7 @@ def check_folder(root: Path) -> None:
 def external_folders(root: Path) -> list[Path]:
     """The class folders of images from elsewhere; those in train/, validation/ and test/ are taken together.
     Raises if they hold no images."""
+    refuse_run(root)
     folders = folders_in(root)
     splits = [path for path in folders if split_named(path.name)]
     if holds_splits(folders) or splits == folders:

@@ -26,6 +26,7 @@ ImageLike = str | Path | Image.Image | Tensor | np.ndarray
 MaskLike = str | Path | Image.Image | Tensor | np.ndarray
 CHANNELS = (1, 3, 4)  # gray, colors, and colors with transparency
 BEYOND_WHITE = 4.0  # times white: what no normalized photograph has
+BEYOND_NOISE = 8.0  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +235,7 @@ def _from_float(
         if len(image) == 1 and preprocessing.channels == 3:
             image = image.expand(3, -1, -1)
         image = preprocessing.normalize(image.float().clamp(0, 1) * 255)
-    elif fits and preprocessing is not None and _is_too_bright(image, preprocessing):
+    elif fits and preprocessing is not None and _is_out_of_range(image, preprocessing):
         raise ProtoPFaithError(
             f"A float tensor with values from {float(image.min()):.4g} to {float(image.max()):.4g} is "
             "neither in 0..1 nor normalized as the network takes it; convert it to uint8, or normalize it."
@@ -252,12 +253,14 @@ def _has_pixel_values(image: Tensor, preprocessing: Preprocessing) -> bool:
     return normalizes and low >= 0 and high <= 1 and high > low
 
 
-def _is_too_bright(image: Tensor, preprocessing: Preprocessing) -> bool:
-    """Whether nothing is dark and something far brighter than white: pixel values up to 255, or 4095."""
-    pairs = zip(preprocessing.mean, preprocessing.std, strict=True)
-    white = max((1 - mean) / std for mean, std in pairs)
-    pixels = image.detach()
-    return bool(pixels.min() >= 0) and bool(pixels.max() > BEYOND_WHITE * white)
+def _is_out_of_range(image: Tensor, preprocessing: Preprocessing) -> bool:
+    """Whether nothing is dark and something far brighter than white, as pixel values up to 255, or anything
+    is so far from all that lies between black and white that not even noise is: Hounsfield units."""
+    pairs = list(zip(preprocessing.mean, preprocessing.std, strict=True))
+    white, black = max((1 - mean) / std for mean, std in pairs), min(-mean / std for mean, std in pairs)
+    low, high = float(image.detach().min()), float(image.detach().max())
+    far = max(BEYOND_WHITE * (white - black), BEYOND_NOISE)
+    return (low >= 0 and high > BEYOND_WHITE * white) or max(high, -low) > far
 
 
 def _from_input(

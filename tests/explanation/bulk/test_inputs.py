@@ -33,7 +33,8 @@ def test_a_list_may_have_boxes(run: Run, pictures: Path, tmp_path: Path, suffix:
     half = pd.DataFrame(
         {"file": names, "left": 0.0, "top": 0.0, "right": [24.0, 24, 24, None], "bottom": 48.0}
     )
-    table = pd.concat([half, half.assign(left=24.0, right=half["right"] + 24)])  # one row per box
+    half.loc[3, ["left", "top", "bottom"]] = None
+    table = pd.concat([half, half.assign(left=half["left"] + 24, right=half["right"] + 24)])  # a row per box
     listed = pictures / f"list{suffix}"
     table.to_csv(listed, index=False) if suffix == ".csv" else table.to_parquet(listed)
     found = rows(explain_bulk(run, [listed], tmp_path / "out", **QUICK))
@@ -97,7 +98,10 @@ def test_a_bad_mask_is_said_in_the_row_of_its_image(run: Run, pictures: Path, tm
     bulk = explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", anonymous=True, **QUICK)
     empty, missing, broken, good = rows(bulk).values()
     assert "The mask is empty" in empty["error"]
-    assert missing["error"] == "There is no image at image-0002 (mask); check the path."
+    assert missing["error"] == (
+        "There is no mask image-0002 (mask) where the list says, whose paths count from its own folder; "
+        "correct the list."
+    )
     assert broken["error"].startswith("The image image-0003 (mask) cannot be read")
     assert (good["error"], good["box_share"]) == (None, 1.0)
     assert not any("jane" in row["error"] or str(tmp_path) in row["error"] for row in (missing, broken))
@@ -284,4 +288,38 @@ def test_which_of_several_masks_is_wrong_is_told(run: Run, pictures: Path, tmp_p
     image = pictures / "ward0" / "0.png"
     (tmp_path / "list.csv").write_text(f"file,mask\n{image},good.png\n{image},black.png\n")
     (row,) = rows(explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", **QUICK)).values()
-    assert "0.png (mask 2) cannot be used. The mask is empty" in row["error"]
+    assert "black.png cannot be used. The mask is empty" in row["error"]
+
+
+@pytest.mark.parametrize("sub", ["masks/none.png", "{folder}/away/none.png"])
+def test_a_mask_that_is_not_there_is_named_as_in_the_list(
+    run: Run, pictures: Path, tmp_path: Path, sub: str
+) -> None:
+    image = pictures / "ward0" / "0.png"
+    (tmp_path / "list.csv").write_text(f"file,mask\n{image},{sub.format(folder=tmp_path)}\n")
+    (row,) = rows(explain_bulk(run, [tmp_path / "list.csv"], tmp_path / "out", **QUICK)).values()
+    assert f"There is no mask {'none.png' if '{' in sub else sub} where the list says" in row["error"]
+    assert str(tmp_path) not in row["error"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["file,left,top,right,bottom", "a.png,1,,3,"], r"a side is missing \(1, , 3, \)"),
+        (["file,left,top", "a.png,1,3"], "no column 'right' and no column 'bottom'"),
+        (["file,left,top,right,bottom", "a.png,1_0,1,30,40"], "a box that is no number"),
+    ],
+)
+def test_half_a_box_is_told(tmp_path: Path, lines: list[str], words: str) -> None:
+    (tmp_path / "list.csv").write_text("\n".join(lines))
+    with pytest.raises(ProtoPFaithError, match=words):
+        list_items([tmp_path / "list.csv"])
+
+
+@pytest.mark.parametrize("header", ["file,left", "file,left,top,right,bottom"])
+def test_rows_without_a_box_have_none(tmp_path: Path, header: str) -> None:
+    """A column named left may mean a side of the body."""
+    cells = "L" if header == "file,left" else ",,,"
+    (tmp_path / "list.csv").write_text(f"{header}\na.png,{cells}\n")
+    (item,) = list_items([tmp_path / "list.csv"])
+    assert item.boxes == ()

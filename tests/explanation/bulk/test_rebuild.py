@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation import Bulk, Explainer, explain_bulk
@@ -52,8 +53,22 @@ def test_what_moved_can_be_given(bulk: Bulk, run: Run, pictures: Path, tmp_path:
 
 def test_another_image_than_the_explained_one_is_refused(bulk: Bulk, pictures: Path) -> None:
     """The maps of one image would be shown on another."""
-    with pytest.raises(ProtoPFaithError, match=r"another image than the one that .* calls 3\.png"):
+    with pytest.raises(ProtoPFaithError, match=r"The file of 3\.png is another one than that which"):
         rebuild(bulk, "3.png", file=pictures / "ward0" / "0.png")
+
+
+def test_a_picture_that_the_network_hardly_tells_apart_is_another_one_all_the_same(
+    run: Run, pictures: Path, tmp_path: Path
+) -> None:
+    image = tmp_path / "x.png"
+    shutil.copy(pictures / "ward1" / "3.png", image)
+    bulk = explain_bulk(run, [image], tmp_path / "out", **QUICK)
+    with Image.open(image) as opened:
+        changed = opened.copy()
+    changed.putpixel((0, 0), (1, 2, 3))
+    changed.save(image)
+    with pytest.raises(ProtoPFaithError, match=r"The file of x\.png .* its content has changed"):
+        rebuild(bulk, "x.png")
 
 
 @pytest.mark.parametrize("options", [None, [1], "x", 3])

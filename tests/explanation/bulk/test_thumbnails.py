@@ -37,6 +37,11 @@ def test_what_cannot_be_read_anymore_is_left_out(wide: Bulk) -> None:
     assert thumbnails(wide, ["wide.png"], 32) == {}
 
 
+def test_a_file_that_has_changed_has_no_picture(wide: Bulk) -> None:
+    Image.new("L", (80, 40), 100).save(wide.folder.parent / "images" / "wide.png")
+    assert list(thumbnails(wide, ["1.png", "wide.png"], 32)) == ["1.png"]
+
+
 def test_images_in_a_tar_have_pictures_and_need_no_run(run: Run, tar: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(run.folder, tmp_path / "run")
     bulk = explain_bulk(Run(moved), [tar], tmp_path / "out", anonymous=True, **QUICK)

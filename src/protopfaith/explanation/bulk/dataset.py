@@ -21,7 +21,8 @@ from uuid import uuid4
 from protopfaith.arguments import instance, named, shown, whole_number
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
-from protopfaith.explanation.bulk.schema import FORMAT, check_part, check_values, schema
+from protopfaith.explanation.bulk.facts import check_facts
+from protopfaith.explanation.bulk.schema import FORMAT, check_part, check_values, completed, schema
 from protopfaith.files import is_file, read_json, reason
 from protopfaith.writing import MANIFEST, atomic, check_free
 
@@ -137,7 +138,9 @@ class Bulk:
             with parquet.ParquetFile(path, page_checksum_verification=True) as file:
                 check_part(file, self._schema, len(self.positions(number)))
                 table = file.read(columns=None if columns is None else list(columns))
+            table = completed(table, self._schema, columns)
             check_values(table, self.manifest.regions)
+            check_facts(table, self.manifest.classes, self.positions(number))
             return table
         except Exception as error:  # whatever a damaged file leads to
             raise ProtoPFaithError(
@@ -249,7 +252,7 @@ class Bulk:
         if len(tables) < len(self.positions(number)):
             return False
         with atomic(self.part(number)) as partial:
-            table = pa.concat_tables(tables).combine_chunks()
+            table = pa.concat_tables(completed(one, self._schema) for one in tables).combine_chunks()
             parquet.write_table(table, partial, compression="zstd", write_page_checksum=True)
         return True
 

@@ -16,10 +16,12 @@ from protopfaith.annotations import check_arguments
 from protopfaith.anonymous import without_path
 from protopfaith.arguments import instance, shown, whole_number
 from protopfaith.crashes import logged, unexpected
+from protopfaith.data.frames import split_frame
 from protopfaith.devices import DeviceError, has_failed
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
 from protopfaith.explanation.bulk.dataset import PART, Bulk, Manifest, begin
+from protopfaith.explanation.bulk.identity import fingerprint
 from protopfaith.explanation.bulk.inputs import Item, list_fingerprint, list_items
 from protopfaith.explanation.bulk.locations import keep_locations
 from protopfaith.explanation.bulk.schema import failed_row, row_of
@@ -30,7 +32,7 @@ from protopfaith.explanation.explanation import Explanation
 from protopfaith.explanation.game import check_game
 from protopfaith.explanation.picture import open_mask
 from protopfaith.explanation.settings import Settings, players_name, stable_text
-from protopfaith.files import reason
+from protopfaith.files import is_file, reason
 from protopfaith.progress import Bar
 from protopfaith.shards import check_shard
 
@@ -262,7 +264,13 @@ class Answering:
                 name=item.name,
             )
             mask = _mask(item, self.explainer.size, found.original.shape[-2:])
-            return row_of(found, position, labels=self.labels, inside=_inside(found, item, mask))
+            return row_of(
+                found,
+                position,
+                labels=self.labels,
+                inside=_inside(found, item, mask),
+                fingerprint=None if item.anonymous else fingerprint(file),
+            )
         except ProtoPFaithError as error:
             return failed_row(item.name, position, without_path(str(error), file, item.name))
         except Exception as error:  # one bad image does not spoil the others
@@ -279,12 +287,17 @@ def _mask(item: Item, size: Sequence[int], original: Sequence[int] | None = None
     """Where the masks of an image say that its objects are, as the network sees it; None without any."""
     found = None
     for number, mask in enumerate(item.masks, start=1):
+        which = f" {number}" if len(item.masks) > 1 else ""
+        name = f"{item.name} (mask{which})" if item.anonymous else item.mask_names[number - 1]
+        if not is_file(split_frame(mask)[0]):
+            raise ProtoPFaithError(
+                f"There is no mask {name} where the list says, whose paths count from its own folder; "
+                "correct the list."
+            )
         try:
             there = open_mask(mask, size, original)
         except ProtoPFaithError as error:
-            which = f" {number}" if len(item.masks) > 1 else ""
-            why = without_path(str(error), Path(mask), f"{item.name} (mask{which})")
-            raise ProtoPFaithError(why) from error
+            raise ProtoPFaithError(without_path(str(error), Path(mask), name)) from error
         found = there if found is None else found | there
     return found
 

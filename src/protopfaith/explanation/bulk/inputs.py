@@ -23,7 +23,7 @@ from protopfaith.data.listing import CASE
 from protopfaith.data.table import FILES, read_cells
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.bulk.arrow import pyarrow_module
-from protopfaith.files import is_file, is_folder, reason
+from protopfaith.files import is_file, is_folder, is_run, reason, refuse_run
 
 logger = logging.getLogger("protopfaith")
 
@@ -47,7 +47,9 @@ class Item:
         size: its bytes, in a tar; None for a file of its own
         boxes: around the objects in pixels of the image (left, top, right, bottom), where a list says so
         masks: paths of images that are not zero where objects are, where a list says so
+        mask_names: what a list calls them, without folders of this machine
         missing: what to say of a file that a list names and that is not there
+        anonymous: nothing in results may tell which file it is, nor what its content is
     """
 
     name: str
@@ -56,7 +58,9 @@ class Item:
     size: int | None = None
     boxes: tuple[Box, ...] = ()
     masks: tuple[str, ...] = ()
+    mask_names: tuple[str, ...] = ()
     missing: str = ""
+    anonymous: bool = False
 
     @contextmanager
     def file(self) -> Iterator[Path]:
@@ -103,22 +107,27 @@ def list_items(inputs: Sequence[Path | str], *, anonymous: bool = False) -> list
         logger.warning("There are no images in %s.", without)
     unique = _together(found)
     names = public_names([_place(item) for item in unique], anonymous=anonymous)
-    return [
-        replace(item, name=_printable(name), missing=NUMBERED if anonymous and item.missing else item.missing)
-        for name, item in zip(names, unique, strict=True)
-    ]
+    if anonymous:
+        unique = [replace(one, missing=NUMBERED if one.missing else "", anonymous=True) for one in unique]
+    return [replace(item, name=_printable(name)) for name, item in zip(names, unique, strict=True)]
 
 
 def _together(items: Sequence[Item]) -> list[Item]:
     """Every image once, with the boxes and masks of all its rows: lists have one row per object."""
     boxes: dict[tuple[str, int], dict[Box, None]] = {}
-    masks: dict[tuple[str, int], dict[str, None]] = {}
+    masks: dict[tuple[str, int], dict[str, str]] = {}
     for item in items:
         boxes.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.boxes))
-        masks.setdefault((item.path, item.offset), {}).update(dict.fromkeys(item.masks))
+        masks.setdefault((item.path, item.offset), {}).update(zip(item.masks, item.mask_names, strict=True))
     unique = {(item.path, item.offset): item for item in items}
     return [
-        replace(item, boxes=tuple(boxes[place]), masks=tuple(masks[place])) for place, item in unique.items()
+        replace(
+            item,
+            boxes=tuple(boxes[place]),
+            masks=tuple(masks[place]),
+            mask_names=tuple(masks[place].values()),
+        )
+        for place, item in unique.items()
     ]
 
 
@@ -143,6 +152,7 @@ def _place(item: Item) -> Path:
 
 def _items(path: Path, *, alone: bool) -> Iterator[Item]:
     if is_folder(path):
+        refuse_run(path)
         yield from (Item(file.name, str(file)) for file in _images_below(path))
     elif path.suffix.lower() in LISTS:
         yield from _from_list(path)
@@ -164,7 +174,7 @@ def _images_below(folder: Path) -> Iterator[Path]:
     memory: a tree of a million files is walked folder by folder."""
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if CASE in names:
+        if CASE in names or is_run(Path(top)):
             folders[:] = []
             continue
         for name in sorted(names):
@@ -179,9 +189,10 @@ def _from_list(path: Path) -> Iterator[Item]:
     """Every row of a list; files are relative to the list's folder, as they are in data sets."""
     rows = _rows(path)
     lacking = [name for name in BOX if rows and name not in rows[0]]
-    if len(lacking) == 1:  # a column named left alone may mean a side of the body
+    if len(lacking) in (1, 2):  # a column named left alone may mean a side of the body
         raise ProtoPFaithError(
-            f"The list {path} has no column {lacking[0]!r}, and a box has {', '.join(BOX)}; add it."
+            f"The list {path} has no column {' and no column '.join(map(repr, lacking))}, and a box has "
+            f"{', '.join(BOX)}; add what is missing."
         )
     for row in rows:
         column = next(name for name in FILES if name in row)
@@ -198,6 +209,7 @@ def _from_list(path: Path) -> Iterator[Item]:
             str(path.parent / file),
             boxes=_boxes(row, path),
             masks=_masks(row, path),
+            mask_names=_mask_names(row),
             missing=_missing(Path(file), path),
         )
 
@@ -221,7 +233,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
     parquet = pyarrow_module("parquet")
     try:
         if not is_file(path):
-            raise OSError("there is no such file")
+            raise FileNotFoundError("there is no such file")
         names = [name for name in parquet.read_schema(path).names if name.strip().lower() in READ]
         _check_header([name.strip().lower() for name in parquet.read_schema(path).names], path)
         return _in_lower_case(parquet.read_table(path, columns=names).to_pylist())
@@ -268,15 +280,22 @@ def _in_lower_case(rows: Iterable[dict[str, Any]]) -> list[dict[str, object]]:
 
 
 def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
-    given = [row.get(name) for name in BOX]
-    if any(value is None or value == "" for value in given):
+    given = ["" if _is_empty(row.get(name)) else str(row[name]).strip() for name in BOX]
+    if not all(given):
+        if any(given) and all(name in row for name in BOX):
+            raise ProtoPFaithError(
+                f"The list {path} has a box of which a side is missing ({', '.join(given)}); give "
+                f"{', '.join(BOX)}, or none of them."
+            )
         return ()
     try:
-        numbers = [float(str(value)) for value in given]
+        numbers = [float(value) for value in given]
     except ValueError:
         numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise ProtoPFaithError(f"The list {path} has a box that is no number ({given}); correct it.")
+    if not all(map(math.isfinite, numbers)) or "_" in "".join(given):  # Python takes 1_0 for 10
+        raise ProtoPFaithError(
+            f"The list {path} has a box that is no number ({', '.join(given)}); correct it."
+        )
     left, top, right, bottom = numbers
     if not (left < right and top < bottom):
         raise ProtoPFaithError(
@@ -289,9 +308,20 @@ def _boxes(row: dict[str, object], path: Path) -> tuple[Box, ...]:
 def _masks(row: dict[str, object], path: Path) -> tuple[str, ...]:
     """Relative to the list's folder, as files are; whether it can be read is said in the row of its image."""
     mask = row.get(MASK)
-    if mask is None or (isinstance(mask, float) and math.isnan(mask)) or not str(mask).strip():
+    return () if _is_empty(mask) else (str(path.parent / str(mask).strip()),)
+
+
+def _mask_names(row: dict[str, object]) -> tuple[str, ...]:
+    """The same, as the list has it; of an absolute path its last part."""
+    if _is_empty(row.get(MASK)):
         return ()
-    return (str(path.parent / str(mask).strip()),)
+    name = Path(str(row[MASK]).strip())
+    return (named(name.name if name.is_absolute() else name),)
+
+
+def _is_empty(cell: object) -> bool:
+    """Whether nothing is said: no text, or a number that pandas writes where there is none."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell)) or not str(cell).strip()
 
 
 def _from_tar(path: Path) -> Iterator[Item]:

@@ -14,6 +14,7 @@ import torch
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.explanation.assembly import assemble
 from protopfaith.explanation.bulk.dataset import Bulk
+from protopfaith.explanation.bulk.identity import check_decision, check_file
 from protopfaith.explanation.bulk.locations import find_location
 from protopfaith.explanation.decision import Decision, decide
 from protopfaith.explanation.explainer import Explainer
@@ -24,8 +25,6 @@ from protopfaith.explanation.settings import Settings
 from protopfaith.files import reason
 from protopfaith.shapley import Attribution, Players
 from protopfaith.training import Run
-
-ALIKE = 0.02  # of the largest distance; devices and number formats differ by less
 
 
 def rebuild(
@@ -68,6 +67,7 @@ def rebuild(
 
 def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Path) -> Explanation:
     start = time.perf_counter()
+    check_file(file, row, bulk.folder)
     with _naming(bulk, "settings"):
         settings = _settings(bulk).on(explainer.device, explainer.size)
         asked = bulk.manifest.settings
@@ -82,7 +82,7 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
         temperature=explainer.calibrator,
     )
     with _naming(bulk, "values"):
-        _check_same(decision, row, bulk)
+        check_decision(decision, row, bulk.folder)
         attribution = _attribution(explainer, decision, settings, bulk, row)
     found = assemble(
         explainer.model,
@@ -99,19 +99,6 @@ def _explanation(explainer: Explainer, bulk: Bulk, row: dict[str, Any], file: Pa
     facts = {**found.settings, "autocast": autocast, "options": options}
     with _naming(bulk, "signs"):
         return replace(_with_signs(found, row), path="", seconds=row["seconds"], settings=facts)
-
-
-def _check_same(decision: Decision, row: dict[str, Any], bulk: Bulk) -> None:
-    """Raises if the image is not the one that was explained, by its distances to the prototypes of the row:
-    its maps would be shown on another picture."""
-    known = {one["prototype"]: one["distance"] for one in row["prototypes"]}
-    now = decision.distances[list(known)].cpu()
-    apart = (now - torch.tensor(list(known.values()), dtype=now.dtype)).abs()
-    if known and bool(apart.max() > ALIKE * decision.distances.max().cpu()):
-        raise ProtoPFaithError(
-            f"The network sees another image than the one that {bulk.folder} calls {row['image']}: the file "
-            "has changed, or is another one; give the one that was explained with --image."
-        )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from protopfaith import __version__
@@ -47,6 +48,8 @@ COLUMNS = {
     "settings": "how it was computed, as JSON",
     "weights": "SHA-256 of the network",
     "version": "of protopfaith",
+    "file_sha256": "of the image file, with #3 after it for its third frame; null with --anonymous and in "
+    "data sets of earlier versions",
 }
 """The columns and what they mean, as docs/how-to/bulk.md lists them."""
 NEVER_NULL = {
@@ -54,6 +57,8 @@ NEVER_NULL = {
     *("evaluations", "precision", "reached", "seconds"),
 }
 """Of images that were explained."""
+LATER = {"file_sha256"}
+"""Which data sets of earlier versions lack."""
 PROTOTYPE = ("distance", "score", "paper_score", "weight")
 
 
@@ -80,6 +85,7 @@ def schema(classes: tuple[str, ...], more: dict[str, Any]) -> Any:
         **dict(shares),
     }
     texts = {"image", "error", "prediction", "class", "versus", "output", "settings", "weights", "version"}
+    texts |= LATER
     fields = [(name, kinds.get(name, pa.string() if name in texts else pa.float64())) for name in COLUMNS]
     metadata = {"format": FORMAT, "classes": list(classes), **more}
     return pa.schema(fields, metadata={"protopfaith": json.dumps(metadata)})
@@ -97,8 +103,26 @@ def check_part(file: Any, expected: Any, rows: int) -> None:
         raise ValueError(f"it has {file.metadata.num_rows} rows instead of {rows}")
     for field in expected:
         place = file.schema_arrow.get_field_index(field.name)
+        if place < 0 and field.name in LATER:
+            continue
         if place < 0 or file.schema_arrow.field(place).type != field.type:
             raise ValueError(f"its column {field.name} is missing or of another type")
+
+
+def completed(table: Any, expected: Any, columns: Sequence[str] | None = None) -> Any:
+    """A table with nulls for columns that data sets of earlier versions lack.
+
+    Args:
+        table: rows
+        expected: the schema of the data set
+        columns: those that are wanted; None: all
+    """
+    pa = pyarrow_module()
+    for name in sorted(LATER - set(table.column_names)):
+        if columns is None or name in columns:
+            field = expected.field(name)
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table
 
 
 def check_values(table: Any, regions: int | None) -> None:
@@ -128,7 +152,12 @@ def check_values(table: Any, regions: int | None) -> None:
 
 
 def row_of(
-    explanation: Explanation, position: int, *, labels: bool, inside: tuple[float, float] | None
+    explanation: Explanation,
+    position: int,
+    *,
+    labels: bool,
+    inside: tuple[float, float] | None,
+    fingerprint: str | None = None,
 ) -> dict:
     """One explanation as a row.
 
@@ -137,6 +166,7 @@ def row_of(
         position: of the image in the list
         labels: whether its regions are its own
         inside: share of the evidence on the object, and the object's share of the image
+        fingerprint: of its file; None where nobody may know
     """
     names, mine = explanation.class_names, explanation.class_map
     return {
@@ -170,6 +200,7 @@ def row_of(
         "box_share": None if inside is None else inside[1],
         "seconds": explanation.seconds,
         "version": __version__,
+        "file_sha256": fingerprint,
     }
 
 
