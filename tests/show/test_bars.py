@@ -31,3 +31,12 @@ def test_no_room_is_left_for_a_sign_that_does_not_occur() -> None:
 def test_terms_that_all_images_share_have_no_color() -> None:
     table = sum_bars(Sum("all", [Term("average", 3.0, neutral=True)], Term("sum", 3.0)))[0]
     assert [row.kind for row in table.rows] == ["neutral", "plus"]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(1.6e-4, ["+0.000162", "-2.4e-06"]), (1.25e6, ["+1.27e+06", "-1.88e+04"])]
+)
+def test_very_small_and_large_terms_keep_their_digits(size: float, words: list[str]) -> None:
+    terms = [Term("a", 1.015 * size), Term("b", -0.015 * size)]
+    (bars,) = sum_bars(Sum("it", terms, Term("sum", size)))
+    assert [row.text for row in bars.rows[:2]] == words

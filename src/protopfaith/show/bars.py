@@ -28,6 +28,9 @@ class Bars:
     rows: tuple[BarRow, ...]
 
 
+PLAIN = (0.01, 1e5)  # sizes of numbers that are written with as many decimals each
+
+
 @dataclass(frozen=True)
 class Term:
     """What a sum is made of; neutral terms are the same for all images, so they have no color."""
@@ -81,13 +84,16 @@ def sum_bars(*sums: Sum) -> list[Bars]:
         Bars(
             one.caption,
             (
-                *(make_bar(term, span, _signed(term.value), low=low, high=high) for term in one.terms),
-                make_bar(one.total, span, _signed(one.total.value), low=low, high=high, total=True),
+                *(make_bar(term, span, _signed(term.value, span), low=low, high=high) for term in one.terms),
+                make_bar(one.total, span, _signed(one.total.value, span), low=low, high=high, total=True),
             ),
         )
         for one in sums
     ]
 
 
-def _signed(value: float) -> str:
+def _signed(value: float, span: float) -> str:
+    """A term of a sum whose largest has the size `span`: of very small and large ones three digits count."""
+    if not PLAIN[0] <= span < PLAIN[1]:
+        return f"{value:+.3g}"
     return f"{value:+.3f}" if abs(value) < 10 else f"{value:+.2f}"

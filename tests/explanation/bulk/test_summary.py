@@ -48,6 +48,7 @@ def bulk_of_two(tmp_path: Path) -> Bulk:
     rows += [row(PART + i, "dog", [0.0, 1.0, -0.5, 0.9]) for i in range(20)]
     rows[3] |= {"inside": 0.1, "box_share": 0.4}
     rows[4] |= {"inside": 0.9, "box_share": 0.4}
+    rows[8] |= {"inside": 0.3, "box_share": 0.07}  # a small object in larger regions: four times chance
     rows[5] |= {"values": [0.1, 5.0, 0.1, 0.0]}
     rows[6] |= {"values": [0.1, 5.0, 0.1, 0.0], "decided": [True, False, True, True]}
     rows[7] = failed_row("7.png", 7, "It is <broken>.")

@@ -28,7 +28,8 @@ NEEDED = (
     "usual_distance",
 )
 LISTED = 20  # images of each kind that are named
-OUTSIDE = 0.5  # less than this share of the evidence on the object stands out
+OUTSIDE = 0.5  # less than this share of the evidence on the object stands out,
+ANYWHERE = 2.0  # and less than so many times what it would be anywhere: regions may be larger than the object
 ONE_REGION = 0.5  # more than this share of the evidence in one region stands out
 FEW = 20_000  # images up to which groups take all of them at a time
 MOST_GROUPS = 6
@@ -207,9 +208,10 @@ class _Table:
         )
 
     def outside(self) -> tuple[tuple[str, float], ...]:
-        inside = self.numbers["inside"]
+        inside, anywhere = self.numbers["inside"], self.numbers["box_share"]
+        apart = inside < np.minimum(OUTSIDE, ANYWHERE * anywhere)
         order = np.argsort(np.where(np.isnan(inside), np.inf, inside), kind="stable")
-        return tuple((self.names[i], float(inside[i])) for i in order[:LISTED] if inside[i] < OUTSIDE)
+        return tuple((self.names[i], float(inside[i])) for i in order if apart[i])[:LISTED]
 
     def one_region(self) -> tuple[tuple[str, float], ...]:
         positive = np.clip(self.maps, 0, None)
