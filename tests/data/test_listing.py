@@ -77,6 +77,13 @@ def test_splits_have_their_usual_names(name: str, split: str) -> None:
     assert Entry("a.png", "cat", name).split == split
 
 
+def test_a_class_that_a_listing_lacks_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        ProtoPFaithError, match=r"b\.png is of the class 'blob', which is not among the classes"
+    ):
+        Listing("mine", tmp_path, (Entry("a.png", "x"), Entry("b.png", "blob")), ("x",))
+
+
 def test_an_unknown_split_is_no_training() -> None:
     with pytest.raises(ProtoPFaithError, match=r"a\.png is in the split 'tset', which is none of train"):
         Entry("a.png", "cat", "tset")

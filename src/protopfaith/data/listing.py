@@ -100,6 +100,13 @@ class Listing:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        known = set(self.classes)
+        strange = next((one for one in self.entries if one.label and one.label not in known), None)
+        if strange is not None:
+            raise ProtoPFaithError(
+                f"{named(strange.path)} is of the class {shown(strange.label)}, which is not among the "
+                f"classes of the listing ({some_of(self.classes)}); add it there."
+            )
 
     def __repr__(self) -> str:
         files = "1 file" if len(self.entries) == 1 else f"{len(self.entries):,} files"

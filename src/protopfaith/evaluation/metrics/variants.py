@@ -132,7 +132,7 @@ def _folded(module: nn.Module) -> nn.Module:
     try:
         return fuse(module)
     except Exception as error:
-        logger.info("Batch norms stay unfolded: %s", error)
+        logger.debug("Batch norms stay unfolded: %s", error)
         return module
 
 
