@@ -324,6 +324,6 @@ def _check_repeatable(first: Tensor, again: Tensor, elsewhere: Tensor, reduced: 
             worst = float((change / size).max())
             raise ProtoPFaithError(
                 f"The function's output changes between calls on the same image (by {100 * worst:.2g}%); "
-                "switch off dropout and batch statistics with model.eval(), or make the Game with check=False if it "
-                "is meant to."
+                "switch off dropout and batch statistics with model.eval(), or make the Game with "
+                "check=False if it is meant to."
             )
