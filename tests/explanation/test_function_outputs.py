@@ -40,6 +40,8 @@ KINDS: dict[str, Callable[[Tensor], Any]] = {
     "a dictionary without logits": lambda x: {"scores": plain(x)},
     "a dictionary with the batch's loss": lambda x: {"loss": x.mean(), "classes": plain(x)},
     "an object": lambda x: SimpleNamespace(logits=plain(x)),
+    "an object as of CLIP": lambda x: SimpleNamespace(text=torch.zeros(1, 7), logits_per_image=plain(x)),
+    "an object without logits": lambda x: SimpleNamespace(classes=plain(x), name="it"),
     "maps of one position": lambda x: plain(x)[:, :, None, None],
     "one image at a time": one_image,
     "one row for one image": one_row,
@@ -132,3 +134,11 @@ def test_numbers_that_are_masked_are_no_numbers() -> None:
     found = as_rows(np.ma.masked_less(np.array([[1.0, 2.0]]), 0), 1)
     assert found is not None
     assert found.tolist() == [[1.0, 2.0]]
+
+
+def test_which_of_several_results_is_explained_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="protopfaith"):
+        found = as_rows({"embedding": torch.zeros(2, 7), "class scores": torch.ones(2, 3)}, 2)
+    assert found is not None
+    assert found.shape == (2, 7)
+    assert "gives embedding, class scores, of which 'embedding' is explained" in caplog.text

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protopfaith.arguments import odd_kind, shown, type_name
+from protopfaith.arguments import odd_kind, shown, some_of, type_name
 from protopfaith.data.images import say_once
 from protopfaith.errors import ProtoPFaithError
 from protopfaith.shapley.game import asked, check_outputs
 from protopfaith.shapley.memory import Batches
 
-LOGITS = ("logits", "out", "output", "prediction", "predictions", "scores")
+LOGITS = ("logits", "logits_per_image", "out", "output", "prediction", "predictions", "scores")
 MOST = 1 << 24  # outputs for an image, of which only those that are explained are kept
 ONE_BY_ONE = "The function takes one image at a time, so it is asked image by image; batches would be faster."
 
@@ -128,14 +128,37 @@ def _numbers(found: Any) -> Tensor | None:
     if isinstance(found, np.ndarray | np.generic | float | int):
         return _from_array(found)
     if isinstance(found, Mapping):
-        named = [key for key in LOGITS if key in found]
-        others = [key for key in found if "loss" not in str(key).lower()]  # that of the batch
-        return _numbers(next((found[key] for key in [*named, *others]), None))
+        return _of_named(found)
     if isinstance(found, list | tuple) and found:
-        parts = isinstance(found[0], Tensor | np.ndarray)
-        return _numbers(found[0]) if parts else _from_array(found)
+        return _first_of(found) if isinstance(found[0], Tensor | np.ndarray) else _from_array(found)
     logits = getattr(found, "logits", None)  # as objects of the transformers library have them
-    return None if logits is None else _numbers(logits)
+    return _of_named(_attributes(found)) if logits is None else _numbers(logits)
+
+
+def _first_of(results: Sequence[Any]) -> Tensor | None:
+    if len(results) > 1:
+        say_once(f"The function gives {len(results)} results, of which the first is explained.")
+    return _numbers(results[0])
+
+
+def _of_named(results: Mapping[Any, Any]) -> Tensor | None:
+    """The logits among results with names, or else the first."""
+    named = [key for key in LOGITS if key in results]
+    others = [key for key in results if "loss" not in str(key).lower()]  # that of the batch
+    if not (named or others):
+        return None
+    if not named and len(others) > 1:
+        say_once(
+            f"The function gives {some_of(map(str, others))}, of which {shown(others[0])} is explained; have "
+            "it give another one alone, or call that logits."
+        )
+    return _numbers(results[[*named, *others][0]])
+
+
+def _attributes(found: Any) -> dict[str, Any]:
+    """Those of an object that hold results."""
+    known = getattr(found, "__dict__", {})
+    return {name: value for name, value in known.items() if isinstance(value, Tensor | np.ndarray | list)}
 
 
 def _from_array(found: Any) -> Tensor | None:
