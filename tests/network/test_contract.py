@@ -319,3 +319,31 @@ def test_a_network_without_a_part_is_told_which_one(part: str) -> None:
     delattr(network, part)
     with pytest.raises(ProtoPFaithError, match=f"it has no {part};"):
         check_contract(network)
+
+
+class Shifted(ProtoPNet):
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        return super().logits(distances, rows) + torch.arange(len(self.class_names))
+
+
+class Deaf(ProtoPNet):
+    def logits(self, distances: Tensor, rows: Tensor | None = None) -> Tensor:
+        return super().logits(distances)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (
+            Shifted,
+            r"logits\(distances\) of Shifted gives other numbers than the similarities times readout\(\)",
+        ),
+        (Deaf, r"logits\(distances, rows\) of Deaf gives other numbers than .* times the rows"),
+    ],
+)
+def test_outputs_that_are_not_the_sums_that_they_are_said_to_be_are_told(
+    kind: type[ProtoPNet], words: str
+) -> None:
+    network = kind("small", ["cat", "dog"], 2, 8).eval()
+    with pytest.raises(ProtoPFaithError, match=words):
+        explain(network, torch.rand(3, 32, 32), players=16, budget=100, sources=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from protopfaith.annotations import check_fields
@@ -237,6 +238,7 @@ PARTS = (
     "encoder_name",
 )
 OUTCOMES = ("one", "several")
+SUMS = 1e-3  # of the sizes of all terms: by what outputs may differ from their sum
 METHODS = ("distance_maps", "distances", "similarities", "readout", "logits", "state_dict", "eval", "to")
 
 
@@ -288,6 +290,27 @@ def check_contract(network: Any) -> None:
             raise ProtoPFaithError(
                 f"{name} has {count} prototypes of {classes} classes, but its {part} has the shape {found} "
                 f"and not {expected}; correct it."
+            )
+    # Other number formats, and weights that are nowhere, are told where something is computed.
+    if weights is not None and not weights.is_meta and weights.dtype in (torch.float32, torch.float64):
+        _check_sums(network, weights.detach())
+
+
+@torch.no_grad()
+def _check_sums(network: PrototypeNetwork, weights: Tensor) -> None:
+    """Raises if outputs are not the sums that `readout` says: what prototypes add would not add up to them.
+    Weights that are no numbers are told by whoever computes with them."""
+    distances = torch.linspace(0.1, 1.0, weights.shape[1]).to(network.prototypes)[None]
+    similarities, weights = network.similarities(distances), weights.to(distances)
+    scale = (similarities.abs() @ weights.abs().T).max()
+    for call, rows in (("logits(distances)", None), ("logits(distances, rows)", weights[:1])):
+        found = network.logits(distances) if rows is None else network.logits(distances, rows)
+        expected = similarities @ (weights if rows is None else rows).T
+        if found.shape != expected.shape or (found - expected).abs().max() > SUMS * scale:
+            raise ProtoPFaithError(
+                f"{call} of {type(network).__name__} gives other numbers than the similarities times "
+                f"{'readout()' if rows is None else 'the rows'}; correct it, or have readout() give None "
+                "where outputs are no such sums."
             )
 
 
